@@ -1,0 +1,97 @@
+"""JAX on CPU and GPU: the generic programs, compiled by XLA."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Array, Backend, Key, Precision
+from spinbench.errors import UnsupportedError
+
+
+class JaxBackend(Backend):
+    """JAX on one device; random numbers are counter-based hashes, see `spinbench.backends.jax.random`.
+
+    64-bit mode and full precision of matrix products (GPUs round float32 factors to 11 bits by default) are switched
+    on around each call, never for the whole process.
+    """
+
+    name = "jax"
+    provides = frozenset({"arrays", "loop", "grad", "f32", "f64", "gpu"})
+    requires: ClassVar[tuple[str, ...]] = ("jax",)
+    install = "pip install jax"
+
+    def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
+        import jax
+        import jax.numpy as jnp
+
+        from spinbench.backends.jax import random
+
+        super().__init__(precision=precision, device=device)
+        try:
+            self._device = jax.devices({"gpu": "cuda"}.get(device, device))[0]
+        except RuntimeError as error:
+            raise UnsupportedError(
+                f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works"
+            ) from error
+        self._jax = jax
+        self._random = random
+        self.xp = jnp
+        self.real = np.dtype(precision)
+
+    def _scope(self) -> contextlib.ExitStack:
+        """64-bit mode as `precision` asks, the device and full precision, for the calls inside."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(self._jax.enable_x64(self.precision == "float64"))
+        stack.enter_context(self._jax.default_device(self._device))
+        stack.enter_context(self._jax.default_matmul_precision("highest"))
+        return stack
+
+    def put(self, tree: Any) -> Any:
+        with self._scope():
+            return self._jax.tree.map(self._cast, tree)
+
+    def _cast(self, array: Any) -> Array:
+        array = np.asarray(array)
+        if np.issubdtype(array.dtype, np.floating):
+            array = array.astype(self.real)
+        elif array.dtype == np.int64:
+            array = array.astype(np.int32)
+        return self._jax.device_put(array, self._device)
+
+    def host(self, tree: Any) -> Any:
+        return self._jax.tree.map(np.asarray, tree)
+
+    def sync(self, tree: Any) -> Any:
+        return self._jax.block_until_ready(tree)  # type: ignore[no-untyped-call]
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled = self._jax.jit(function)
+
+        def call(*args: Any) -> Any:
+            with self._scope():
+                return compiled(*args)
+
+        return call
+
+    def repeat(self, count: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        return self._jax.lax.fori_loop(0, count, body, carry)
+
+    def key(self, seed: int) -> Key:
+        with self._scope():
+            return self._random.new_key(seed)
+
+    def fold(self, key: Key, index: Any) -> Key:
+        return self._random.fold(key, index)
+
+    def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
+        return self._random.uniform(key, shape, self.real)
+
+    def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
+        return self._random.normal(key, shape, self.real)
+
+    def update(self, array: Array, index: Any, values: Array) -> Array:
+        return array.at[index].set(values)

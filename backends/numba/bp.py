@@ -1,0 +1,214 @@
+"""Belief propagation in compiled code.
+
+Two forms of the same iteration:
+
+    odds      sequential sweeps over binary pairs without damping, messages as odds
+    factors   everything else, see `spinbench.backends.numba.messages`
+
+With odds R = exp(m) the update softplus(c + w) - softplus(c) of a message, c = h - m, H = exp(h), becomes
+
+    R_{i→j} = (R_{j→i} + H_i e^w) / (R_{j→i} + H_i),   H_i = e^{θ_i} Π_k R_{k→i}:
+
+one division and no transcendental function. Variables are visited in the order of the levels of a raster scan, which
+gives the same result as their own order; neighbours in that order are not coupled, so the divisions overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.message_tables import Factors, make_factors, work_space
+from spinbench.backends.numba.messages import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
+from spinbench.colouring import raster_levels
+from spinbench.message_layouts import FloatArray, Graph
+from spinbench.methods.bp import ROUNDING, START, BeliefPropagation, Tables, start_messages
+from spinbench.models import Model
+
+Array = npt.NDArray[Any]
+
+LARGEST_FIELD = {"float32": 80.0, "float64": 600.0}
+"""|θ_i| + Σ_j |m_ji| up to which odds stay in range; it bounds totals and cavities, and |m_ji| <= |w_ij| holds after
+the start."""
+
+
+@dataclass
+class BPState:
+    """Chains of one run; consumed by `advance`.
+
+    Attributes:
+        messages: (r, M) log ratios in the order of `message_layouts`, or odds in that of the kernel.
+        totals: (r, R) sums by rows; empty for odds.
+        residual, iterations, converged: (r,) as in `methods.bp.State`.
+        queue: of the residual schedule: proposals (r, M), heap and place (r, S), priority (r, S); else None.
+    """
+
+    messages: Array
+    totals: Array
+    residual: FloatArray
+    iterations: FloatArray
+    converged: FloatArray
+    queue: tuple[Array, Array, Array, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Pairs in compressed rows, by level.
+
+    Attributes:
+        field: (N,) real, exp(θ).
+        start: (N + 1,) int64, the entries of a row; those below `middle` come from earlier rows.
+        middle: (N,) int64.
+        factor: (2E,) real, exp(w).
+        reverse: (2E,) int64, the entry of the message in the other direction.
+        message: (2E,) int64, the message of each entry as `message_layouts` counts.
+    """
+
+    field: Array
+    start: Array
+    middle: Array
+    factor: Array
+    reverse: Array
+    message: Array
+
+
+class BPKernel(Kernel):
+    """All schedules of `BeliefPropagation`; float32 and float64."""
+
+    def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
+        self._method = method
+        self._tables = tables
+        self._real = np.dtype(backend.precision)
+        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(self._real).eps))
+        self._schedule = "sequential" if method.schedule == "auto" else method.schedule
+        self._odds: Odds | None = None
+        self._factors: Factors | None = None
+        plain = self._schedule == "sequential" and method.damping == 0 and not tables.graph.groups
+        if plain and _largest_field(tables.graph) < LARGEST_FIELD[self._real.name]:
+            self._odds = make_odds(tables.graph, self._real)
+        else:
+            self._factors = make_factors(tables.graph, self._real)
+            self._work = work_space(self._factors)
+            self._fresh = np.empty(len(tables.incidence.target))
+
+    def init(self, seed: int, start: Array) -> BPState:
+        graph, target = self._tables.graph, self._tables.incidence.target
+        first = start_messages(graph, target, start.astype(np.float64), self._method.restarts, np).T
+        chains = len(first)
+        empty = np.empty((chains, 0), dtype=self._real)
+        state = BPState(empty, empty, np.zeros(chains), np.zeros(chains), np.zeros(chains))
+        if self._odds is not None:
+            state.messages = np.ascontiguousarray(np.exp(first[:, self._odds.message]), dtype=self._real)
+            return state
+        assert self._factors is not None
+        state.messages = np.ascontiguousarray(first, dtype=self._real)
+        state.totals = np.empty((chains, len(graph.theta)), dtype=self._real)
+        for messages, totals in zip(state.messages, state.totals, strict=True):
+            sum_up_all(*self._factors, messages, totals)
+        if self._schedule == "residual":
+            slots = (chains, len(self._factors.slots))
+            heap, place = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.int64)
+            state.queue = np.empty_like(state.messages), heap, place, np.zeros(slots, dtype=self._real)
+        return state
+
+    def advance(self, state: BPState, steps: int) -> tuple[BPState, dict[str, Array]]:
+        for c in range(len(state.residual)):
+            if not state.converged[c]:
+                self._iterate(state, c, steps)
+        if self._odds is not None:
+            messages = np.empty((state.messages.shape[1], len(state.messages)))
+            messages[self._odds.message] = np.log(state.messages.T)
+        else:
+            messages = state.messages.T.astype(np.float64)
+        seen = {name: getattr(state, name).copy() for name in ("residual", "iterations", "converged")}
+        return state, {"messages": messages, **seen}
+
+    def _iterate(self, state: BPState, c: int, steps: int) -> None:
+        if self._odds is not None:
+            o = self._odds
+            tables = o.field, o.start, o.middle, o.factor, o.reverse
+            done, residual = sweep_odds(*tables, state.messages[c], self._tolerance, steps)
+        else:
+            done, residual = 0, np.inf
+            while done < steps and residual > self._tolerance:
+                residual = self._sweep(state, c, begun=state.iterations[c] + done > 0)
+                done += 1
+        state.iterations[c] += done
+        state.residual[c] = residual
+        state.converged[c] = residual <= self._tolerance
+
+    def _sweep(self, state: BPState, c: int, *, begun: bool) -> float:
+        assert self._factors is not None
+        sweep: Any = sequential_sweep
+        more: tuple[Any, ...] = ()
+        if self._schedule == "parallel":
+            sweep, more = parallel_sweep, (self._fresh,)
+        elif state.queue is not None:
+            sweep, more = residual_sweep, (*(part[c] for part in state.queue), begun, self._tolerance)
+        at = state.messages[c], state.totals[c], self._method.damping
+        return float(sweep(*self._factors, *at, *self._work, *more))
+
+
+def _largest_field(graph: Graph) -> float:
+    fields = np.abs(graph.theta)
+    for rows, neutral in zip(graph.pairs.rows, graph.pairs.neutral, strict=True):
+        largest = np.maximum(np.abs(graph.pairs.weights), np.abs(neutral) + START)
+        fields = fields + np.bincount(rows, largest, minlength=len(fields))
+    return float(fields.max(initial=0.0))
+
+
+def make_odds(graph: Graph, real: npt.DTypeLike) -> Odds:
+    """The tables of a model that has pairs only."""
+    n, edges = len(graph.theta), len(graph.pairs.weights)
+    order = np.argsort(raster_levels(n, graph.pairs.rows.T), kind="stable")
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    ends = position[graph.pairs.rows]
+    row, other = ends.ravel(), ends[::-1].ravel()
+    message = np.argsort(row * n + other, kind="stable")
+    entry = np.empty_like(message)
+    entry[message] = np.arange(2 * edges)
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64)
+    return Odds(
+        field=np.exp(graph.theta[order]).astype(real),
+        start=start,
+        middle=start[:-1] + np.bincount(row[other < row], minlength=n),
+        factor=np.exp(np.tile(graph.pairs.weights, 2)[message]).astype(real),
+        reverse=np.roll(entry, edges)[message],
+        message=message,
+    )
+
+
+@nb.njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+def sweep_odds(field, start, middle, factor, reverse, R, tolerance, steps):
+    """Sweeps forth, each variable sending to later ones, and back, until none changes much.
+
+    Returns the number of iterations and the largest change of a log ratio in the last.
+    """
+    residual = 0.0 * tolerance
+    for step in range(steps):
+        change = field.dtype.type(0.0)
+        for turn in range(2):
+            for q in range(field.size):
+                i = q if turn == 0 else field.size - 1 - q
+                H = field[i]
+                for k in range(start[i], start[i + 1]):
+                    H *= R[k]
+                low, high = (middle[i], start[i + 1]) if turn == 0 else (start[i], middle[i])
+                for k in range(low, high):
+                    new = (R[k] + H * factor[k]) / (R[k] + H)
+                    r = reverse[k]
+                    distance = abs(new - R[r])
+                    if distance > change * new:
+                        change = distance / new
+                    R[r] = new
+        residual = math.log1p(change)
+        if residual <= tolerance:
+            return step + 1, residual
+    return steps, residual

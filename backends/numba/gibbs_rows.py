@@ -1,0 +1,145 @@
+"""Chromatic and raster sweeps of binary variables, one row after the other.
+
+What does not depend on the row before is done in vectors, ahead of the rows (random numbers, as thresholds of the
+field) or after them (sigmoids). In raster order each row still waits for the one before, about 14 cycles. In the dense
+form a row of N numbers is added at the speed of the cache that holds W, once a flip. Arguments as in `gibbs_sweeps`.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.functions import ONE, ZERO, constant, log, sigmoid, softplus
+from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent, log_forced, log_forced_middle
+from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers
+from spinbench.backends.numba.memory import (
+    address,
+    load_field,
+    load_state,
+    load_sum,
+    load_table,
+    load_uniform,
+    store_field,
+    store_state,
+    store_sum,
+)
+from spinbench.backends.numba.random import fill_uniform
+
+SMALLEST = constant(2.0**-25, 2.0**-54)
+"""Stands for a uniform number of 0."""
+
+
+@nb.njit(**INLINE)
+def _thresholds(u, v, n):
+    """v = log(u / (1 - u)): u < 1 / (1 + e^-x) is x > v, which needs no exponential between one row and the next."""
+    for k in range(n):
+        w = load_uniform(u, k)
+        low = SMALLEST(w)
+        w = low if w < low else w
+        store_field(v, k, log(w) - log(ONE(w) - w))
+
+
+@nb.njit(**INLINE)
+def _sum_rows(x, s, recent, n, averaged):
+    """The sums of p or s, once all rows are updated."""
+    if averaged:
+        for k in range(n):
+            store_sum(recent, k, load_sum(recent, k) + sigmoid(load_field(x, k)))
+    else:
+        for k in range(n):
+            store_sum(recent, k, load_sum(recent, k) + load_state(s, k))
+
+
+@nb.njit(**JIT)
+def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
+    """keys (C, 2); s, sums (C, N)."""
+    n = s.shape[1]
+    u, v, x, recent = np.empty_like(s[0]), np.empty_like(s[0]), np.empty_like(s[0]), np.zeros_like(s[0])
+    g, numbers, thresholds = pointers(f), address(u, 0), address(v, 0)
+    fields, totals = address(x, 0), address(recent, 0)
+    for c in range(s.shape[0]):
+        state = address(s, c * n)
+        for t in range(first, first + steps):
+            level = fixed + log_forced_middle(g, state, head, tail) if chib else 0.0
+            fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+            _thresholds(numbers, thresholds, n)
+            for i in range(n):
+                here = field(g, i, state)
+                store_field(fields, i, here)
+                store_state(state, i, ONE(here) if here > load_field(thresholds, i) else ZERO(here))
+            _sum_rows(fields, state, totals, n, averaged)
+            if chib:
+                log_t[c] = log_add(log_t[c], level + log_forced(g, fields, head))
+            if (t - first) % FLUSH == FLUSH - 1:
+                add_recent(recent, sums[c])
+        add_recent(recent, sums[c])
+
+
+# Dense rows
+
+
+@nb.njit(**INLINE)
+def _add_row(W, i, n, change, h):
+    """h += change W[i]."""
+    base = i * n
+    for k in range(n):
+        store_field(h, k, load_field(h, k) + change * load_table(W, base + k))
+
+
+@nb.njit(**INLINE)
+def _all_fields(f, W, n, s, h):
+    """h = a + W s."""
+    for k in range(n):
+        store_field(h, k, load_table(f.biases, k))
+    for i in range(n):
+        here = load_state(s, i)
+        if here > ZERO(here):
+            _add_row(W, i, n, here, h)
+
+
+@nb.njit(**INLINE)
+def _log_forced_dense(f, W, n, s, fields):
+    """log T(s* <- s): the forced sweep, which moves only the rows that differ from s*. Uses up the fields of s."""
+    total = 0.0
+    for i in range(n):
+        sign = load_table(f.sign, i)
+        total -= np.float64(softplus(sign * load_field(fields, i)))
+        change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load_state(s, i)
+        if change != ZERO(sign):
+            _add_row(W, i, n, change, fields)
+    return total
+
+
+@nb.njit(**JIT)
+def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
+    """keys (C, 2); s, sums (C, N); h (C, N) the fields of s, kept from call to call; W (N, N).
+
+    Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up.
+    """
+    n = s.shape[1]
+    u, v, x, recent = np.empty_like(s[0]), np.empty_like(s[0]), np.empty_like(s[0]), np.zeros_like(s[0])
+    g, rows, numbers, thresholds = pointers(f), address(W, 0), address(u, 0), address(v, 0)
+    used, totals = address(x, 0), address(recent, 0)
+    for c in range(s.shape[0]):
+        state, fields = address(s, c * n), address(h, c * n)
+        for t in range(first, first + steps):
+            if t % FLUSH == 0:
+                _all_fields(g, rows, n, state, fields)
+            if chib:
+                x[:] = h[c]
+                log_t[c] = log_add(log_t[c], _log_forced_dense(g, rows, n, state, used))
+            fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+            _thresholds(numbers, thresholds, n)
+            for i in range(n):
+                here = load_field(fields, i)
+                drawn = ONE(here) if here > load_field(thresholds, i) else ZERO(here)
+                change = drawn - load_state(state, i)
+                store_field(used, i, here)
+                if change != ZERO(here):
+                    store_state(state, i, drawn)
+                    _add_row(rows, i, n, change, fields)
+            _sum_rows(used, state, totals, n, averaged)
+            if (t - first) % FLUSH == FLUSH - 1:
+                add_recent(recent, sums[c])
+        add_recent(recent, sums[c])

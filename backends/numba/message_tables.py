@@ -1,0 +1,127 @@
+"""Flat tables of factors for compiled message passing and mean field."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.message_layouts import Graph
+
+Array = npt.NDArray[Any]
+
+LOWEST = {"float32": -60.0, "float64": -600.0}
+"""Products above exp(LOWEST) are formed in the linear domain; float32 ends at exp(-87), float64 at exp(-708)."""
+VARIABLE, ROW, CARD, MESSAGE, STRIDE, FACTOR, EARLIER, LATER = range(8)
+"""Columns of `Factors.slots`."""
+START, TABLE = range(2)
+"""Columns of `Factors.factors`."""
+
+
+class Factors(NamedTuple):
+    """All factors with flat tables; a *slot* is a place of a variable in a factor.
+
+    Attributes:
+        slots: (S, 8) int64: variable, its first row and number of states, first entry of the factor's message to it,
+            stride of its axis in the table, factor, and whether the factor has variables of lower, of higher index.
+        factors: (F + 1, 2) int64, where the slots and the table of each factor begin.
+        scales: (F, 2) real, the smallest finite entry of the log table, and the weight ρ.
+        logs, values: (T,) real, log tables, the largest entry of each 0, and their exponentials.
+        variables: (n + 1, 2) int64, first row, and where a variable's entries in `at` begin.
+        at: (S,) int64, slots by variable.
+        theta: (R,) real.
+        limit: `LOWEST` of the precision.
+    """
+
+    slots: Array
+    factors: Array
+    scales: Array
+    logs: Array
+    values: Array
+    variables: Array
+    at: Array
+    theta: Array
+    limit: float
+
+
+def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
+    """The tables of a lowered model; all weights are 1."""
+    pieces = list(_pieces(graph))
+    columns, orders, sizes, logs, lowest = [], [], [], [], []
+    for members, entries, tables in pieces:
+        shape = np.array(tables.shape[1:])
+        strides = np.append(np.cumprod(shape[:0:-1])[::-1], 1)
+        column = np.empty((*members.shape, 8), dtype=np.int64)
+        column[..., VARIABLE], column[..., ROW], column[..., MESSAGE] = members, graph.first[members], entries
+        column[..., CARD], column[..., STRIDE] = shape, strides
+        column[..., EARLIER] = members > members.min(axis=1, keepdims=True)
+        column[..., LATER] = members < members.max(axis=1, keepdims=True)
+        columns.append(column.reshape(-1, 8))
+        orders.append(np.full(len(members), len(shape)))
+        sizes.append(np.full(len(members), shape.prod()))
+        flat = tables.reshape(len(tables), -1)
+        logs.append(flat.ravel())
+        lowest.append(np.where(flat > -np.inf, flat, 0.0).min(axis=1))
+    slots = np.concatenate([np.empty((0, 8), dtype=np.int64), *columns])
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *orders])
+    slots[:, FACTOR] = np.repeat(np.arange(len(order)), order)
+    flat = np.concatenate([np.zeros(0), *logs])
+    low = np.concatenate([np.zeros(0), *lowest])
+    degrees = np.bincount(slots[:, VARIABLE], minlength=len(graph.first))
+    return Factors(
+        slots=slots,
+        factors=np.stack([_starts(order), _starts(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))], axis=1),
+        scales=np.stack([low, np.ones(len(low))], axis=1).astype(real),
+        logs=flat.astype(real),
+        values=np.exp(flat).astype(real),
+        variables=np.stack([np.append(graph.first, len(graph.theta)), _starts(degrees)], axis=1),
+        at=np.argsort(slots[:, VARIABLE], kind="stable"),
+        theta=np.asarray(graph.theta).astype(real),
+        limit=LOWEST[np.dtype(real).name],
+    )
+
+
+def reweighted(factors: Factors, weights: Array) -> Factors:
+    """The factors of tree-reweighted message passing: log tables divided by ρ, messages counted ρ times.
+
+    Args:
+        factors: with weights of 1.
+        weights: (F,) ρ.
+    """
+    real = factors.logs.dtype
+    logs = factors.logs.astype(np.float64) / np.repeat(weights, np.diff(factors.factors[:, TABLE]))
+    scales = np.stack([factors.scales[:, 0] / weights, weights], axis=1)
+    return factors._replace(logs=logs.astype(real), values=np.exp(logs).astype(real), scales=scales.astype(real))
+
+
+def work_space(factors: Factors) -> tuple[Array, Array, Array]:
+    """p, begin and out of the functions below."""
+    cards = factors.slots[:, CARD]
+    states = np.bincount(factors.slots[:, FACTOR], cards).max(initial=1)
+    order = np.diff(factors.factors[:, START]).max(initial=1)
+    return np.empty(int(states)), np.empty(order, dtype=np.int64), np.empty(2 * cards.max(initial=1))
+
+
+def _pieces(graph: Graph) -> Any:
+    """(members (n, d), message entries (n, d), log tables) of the pairs and of each group, largest entries 0."""
+    variable = graph.variable
+    edges = len(graph.pairs.weights)
+    if edges:
+        members = variable[graph.pairs.rows.T]
+        tables = np.zeros((edges, 2, 2))
+        tables[:, 1, 1] = graph.pairs.weights
+        tables -= np.maximum(graph.pairs.weights, 0.0)[:, None, None]
+        yield members, np.arange(2 * edges).reshape(2, edges).T, tables
+    start = 2 * edges
+    for group in graph.groups:
+        count, *sizes = group.log_tables.shape
+        entries = []
+        for size in sizes:
+            entries.append(start + np.arange(count) * (size - 1))
+            start += count * (size - 1)
+        yield variable[group.rows.T], np.stack(entries, axis=1), group.log_tables
+
+
+def _starts(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

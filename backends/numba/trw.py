@@ -1,0 +1,81 @@
+"""Tree-reweighted sum-product in compiled code: sequential sweeps, and log Z of forests."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend
+from spinbench.backends.numba.message_tables import make_factors, reweighted, work_space
+from spinbench.backends.numba.messages import sequential_sweep, sum_up_all
+from spinbench.message_layouts import FloatArray
+from spinbench.methods.spanning_trees import Forest
+from spinbench.methods.trw import Tables, TreeReweighted
+from spinbench.methods.trw_kernels import TRWKernel
+from spinbench.models import Model
+
+Array = npt.NDArray[Any]
+
+
+class NumbaTRWKernel(TRWKernel):
+    """Messages by sequential sweeps; float32 and float64."""
+
+    def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
+        super().__init__(method, backend, model, tables)
+        self._real = np.dtype(backend.precision)
+        self._factors = make_factors(tables.graph, self._real)
+        self._work = work_space(self._factors)
+
+    def _host(self, messages: Any) -> FloatArray:
+        return np.asarray(messages, dtype=np.float64)
+
+    def _first_messages(self) -> Array:
+        return np.zeros(len(self._tables.incidence.target), dtype=self._real)
+
+    def _prepare(self, rho: FloatArray) -> Any:
+        return reweighted(self._factors, rho)
+
+    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+        totals = np.empty(len(self._tables.graph.theta), dtype=self._real)
+        collect: Any = sum_up_all
+        sweep: Any = sequential_sweep
+        collect(*prepared, messages, totals)
+        return messages, float(sweep(*prepared, messages, totals, self._method.damping, *self._work))
+
+    def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
+        edges = self._tables.edges
+        return np.array([_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests])
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _log_z(edges, order, parent, edge, nodes, tables):
+    """log Z on one forest; `nodes` (n, K) is overwritten."""
+    n, width = nodes.shape
+    total = 0.0
+    row = np.empty(width)
+    for k in range(n - 1, -1, -1):
+        v = order[k]
+        p, e = parent[v], edge[v]
+        for y in range(1 if p < 0 else width):
+            top = -np.inf
+            for x in range(width):
+                log = nodes[v, x]
+                if p >= 0:
+                    log += tables[e, x, y] if edges[e, 0] == v else tables[e, y, x]
+                row[x] = log
+                top = max(top, log)
+            if top == -np.inf:  # a state of the parent that its variable lacks, or that a zero forbids
+                nodes[p, y] = -np.inf
+                continue
+            weight = 0.0
+            for x in range(width):
+                weight += math.exp(row[x] - top)
+            if p < 0:
+                total += top + math.log(weight)
+            else:
+                nodes[p, y] += top + math.log(weight)
+    return total

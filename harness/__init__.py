@@ -1,0 +1,45 @@
+"""spinbench: which inference method, on which compute backend, is most accurate per second on your model?
+
+>>> import spinbench
+>>> model = spinbench.load("model.uai", evidence="model.uai.evid")
+>>> result = spinbench.run(model, method="dhmc", backend="numba", budget="2 s", chains=16, seed=0)
+>>> result.marginals, result.log_z, result.log_z_se
+
+Names are imported on first use, so that `import spinbench` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinbench.models import FactorGraph, PairwiseModel, load, save
+    from spinbench.result import Result
+    from spinbench.runner import compare, exact, run
+
+__all__ = ["FactorGraph", "PairwiseModel", "Result", "compare", "exact", "load", "run", "save"]
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "FactorGraph": "spinbench.models",
+    "PairwiseModel": "spinbench.models",
+    "Result": "spinbench.result",
+    "compare": "spinbench.runner",
+    "exact": "spinbench.runner",
+    "load": "spinbench.models",
+    "run": "spinbench.runner",
+    "save": "spinbench.models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spinbench' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,7 @@
+"""`python -m spinbench`."""
+
+from __future__ import annotations
+
+from spinbench.cli import main
+
+raise SystemExit(main())

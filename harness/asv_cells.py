@@ -1,0 +1,106 @@
+"""Cells of a benchmark in asv's result objects; which they are, history.py knows (asv itself is not imported here).
+
+asv stores a list with one entry for each combination of the axes' values: a number, NaN for "not run" or None for
+"failed". Values of axes are stored as their `repr`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spinbench.axes import Cell, Family, Metric, families
+from spinbench.errors import HistoryError
+from spinbench.journal import Replicates, rounded
+
+
+class Outcome(NamedTuple):
+    """What asv's `Results.add_result` takes, with the field names of its `BenchmarkResult`."""
+
+    result: list[Any]
+    samples: list[Any]
+    number: list[Any]
+    errcode: int = 0
+    stderr: str = ""
+    profile: bytes | None = None
+
+
+def parameters(family: Family) -> list[list[str]]:
+    """The axes as asv stores them."""
+    return [[repr(value) for value in axis.values] for axis in family.axes]
+
+
+def check(benchmarks: Mapping[str, Any]) -> None:
+    """Compare asv's descriptions of the benchmarks with conf/axes.
+
+    Raises:
+        HistoryError: one is missing or differs.
+    """
+    for family in families().values():
+        for metric in family.metrics:
+            name = family.benchmark(metric.name)
+            found = benchmarks.get(name)
+            if found is None:
+                raise HistoryError(
+                    f"asv does not find benchmark {name}; the suite needs {family.name}.py as spinbench has it"
+                )
+            expected = {"version": metric.version, "unit": metric.unit, "params": parameters(family)}
+            if any(found.get(key) != value for key, value in expected.items()):
+                raise HistoryError(f"asv's benchmark {name} is not the one that conf/axes/{family.name}.yaml defines")
+
+
+def enter(results: Any, described: dict[str, Any], cells: Mapping[Cell, Replicates]) -> None:
+    """Put the journal's cells of a benchmark into asv's `Results` and keep the other cells' values."""
+    name = described["name"]
+    combinations = list(itertools.product(*described["params"]))
+    index = {combination: i for i, combination in enumerate(combinations)}
+    touched = {index[tuple(map(repr, cell))]: one for cell, one in cells.items()}
+    size = len(combinations)
+    outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
+    for i, one in touched.items():
+        if len(one.values) > 1:
+            outcome.result[i] = True  # asv takes the median of the samples, and its interval
+            outcome.samples[i] = [rounded(value) for value in one.values]
+            outcome.number[i] = 1
+        elif one.values:
+            outcome.result[i] = rounded(one.values[0])
+        elif not one.ran:
+            outcome.result[i] = None
+    kept = name in results.get_result_keys({name: described})
+    before = set(itertools.product(*results.get_result_params(name))) if kept else set()
+    results.add_result(
+        described,
+        outcome,
+        started_at=datetime.datetime.fromtimestamp(max(one.started_at for one in cells.values()), datetime.UTC),
+        duration=sum(one.duration for one in cells.values()),
+        record_samples=True,
+        selected_idx=set(touched) if kept else None,
+    )
+    if kept:
+        # Cells of values that were appended to an axis since are None now, which would mean that they failed.
+        merged = results._results[name] or [None] * len(combinations)
+        results._results[name] = [
+            value if i in touched or combination in before else math.nan
+            for i, (combination, value) in enumerate(zip(combinations, merged, strict=True))
+        ]
+
+
+def stored(results: Any, family: Family, metric: Metric) -> dict[Cell, Replicates]:
+    """The cells of a metric that asv's `Results` hold, if they are of the metric's version."""
+    name = family.benchmark(metric.name)
+    if name not in results.get_result_keys({name: {"version": metric.version}}):
+        return {}
+    current = parameters(family)
+    known = set(itertools.product(*results.get_result_params(name)))
+    values = results.get_result_value(name, current)
+    samples = results.get_result_samples(name, current)
+    found = {}
+    for cell, combination, value, drawn in zip(family.cells, itertools.product(*current), values, samples, strict=True):
+        if combination in known and value is None:
+            found[cell] = Replicates((), failed="asv recorded a failure")
+        elif combination in known and math.isfinite(value):
+            found[cell] = Replicates(tuple(drawn) if drawn else (value,))
+    return found

@@ -1,0 +1,99 @@
+"""asv's environment for spinbench: the running interpreter, under a name that is the same on every machine.
+
+asv's own `existing` environment puts the interpreter's absolute path into the names of result files and into the
+parameters of the published graphs, so that a moved virtual environment starts a new series. asv.conf.json names
+this module under `plugins`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.config import Config
+from asv.environment import ExistingEnvironment, get_env_name
+from asv.machine import Machine, MachineCollection
+
+from spinbench.benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
+from spinbench.checkout import CONFIG
+
+TOOL = "spinbench"
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
+"""For example spinbench-py3.11."""
+
+
+class SpinbenchEnvironment(ExistingEnvironment):  # type: ignore[misc]
+    """The interpreter that runs asv."""
+
+    tool_name = TOOL
+
+    def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+        """`python` and the rest come from asv's matrix, which has no say here."""
+        super().__init__(conf, "same", {}, {})
+        self._python = PYTHON
+
+    @property
+    def name(self) -> str:
+        """Stable: no path."""
+        return ENVIRONMENT
+
+
+def setup() -> None:
+    """Called by asv when it loads the plugin, once per command."""
+    folder = tempfile.mkdtemp(prefix="spinbench-asv-")
+    os.environ[SHARED_VARIABLE] = folder
+    atexit.register(_remove, folder, os.getpid())
+    if name := os.environ.get(MACHINE_VARIABLE):
+        Machine.hardcoded_machine_name = name
+    if Path(CONFIG).is_file():  # asv's working folder is that of its configuration
+        results = Path(Config.load(CONFIG).results_dir)
+        ask = MachineCollection.load
+
+        def load(name: str, _path: str | None = None) -> dict[str, str]:
+            return stored_machine(results, name) or dict(ask(name, _path))
+
+        # `asv run` would replace machine.json by what the user's home says of this machine.
+        MachineCollection.load = load
+
+
+def machine_name() -> str:
+    """The name of this machine in the history: SPINBENCH_MACHINE's, else asv's."""
+    host = str(Machine.get_unique_machine_name())
+    try:
+        known = str(MachineCollection.load(host)["machine"])
+    except util.UserError:
+        known = host
+    return os.environ.get(MACHINE_VARIABLE) or known
+
+
+def stored_machine(results: Path, name: str) -> dict[str, str] | None:
+    """The description of a machine that the history began with, if there is one."""
+    path = results / name / "machine.json"
+    if not path.is_file():
+        return None
+    stored: dict[str, str] = util.load_json(str(path), Machine.api_version)
+    return {key: value for key, value in stored.items() if key != "version"}
+
+
+def describe_machine(name: str) -> dict[str, str]:
+    """A new description, from the user's home or asv's defaults."""
+    try:
+        found = dict(MachineCollection.load(name))
+    except util.UserError:
+        # asv's default for `os` holds the kernel's version, which would start a series with each update.
+        found = {**Machine.get_defaults(), "os": platform.system()}
+    described = {key: str(value) for key, value in found.items() if key != "version"} | {"machine": name}
+    return dict(sorted(described.items()))
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # forked children of asv run exit handlers too
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,221 @@
+"""What asv's history tracks, read from conf/axes/*.yaml: the suite, the recorder and the gate share it.
+
+A family is a set of benchmarks over the same axes; the file conf/axes/FAMILY.yaml defines it. A cell of a family
+is one value of each axis. Its canonical configuration (the defaults, the family's settings and the cell's own
+overrides) is the only one whose results enter the series.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, cast
+
+from spinbench.errors import HistoryError, UnknownNameError
+from spinbench.registry import unknown_name
+
+CONF = "spinbench.conf"
+
+Cell = tuple[str, ...]
+"""One value of each axis, in the family's order."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter of asv's benchmarks.
+
+    Attributes:
+        name: asv's parameter name, and the key in a record's `axes`.
+        group: the config group that a value selects.
+        values: labels, append only.
+        select: overrides of those labels that are not simply the name of a file of the group.
+    """
+
+    name: str
+    group: str
+    values: tuple[str, ...]
+    select: Mapping[str, tuple[str, ...]]
+
+    def overrides(self, value: str) -> tuple[str, ...]:
+        """Hydra overrides that select a value."""
+        return self.select.get(value, (f"{self.group}={value}",))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A tracked number; lower is better. The attributes are explained in conf/axes/inference.yaml."""
+
+    name: str
+    title: str
+    unit: str
+    version: str
+    scale: Literal["log", "linear"]
+    threshold: float
+    floor: float
+    noise: float
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Family:
+    """Benchmarks over the same axes; asv calls them NAME.track_METRIC."""
+
+    name: str
+    timeout: float
+    settings: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    metrics: tuple[Metric, ...]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells in asv's order (the last axis varies fastest)."""
+        return list(itertools.product(*(axis.values for axis in self.axes)))
+
+    def cell(self, values: Mapping[str, Any]) -> Cell | None:
+        """The cell that a record's `axes` name; None where a value or an axis is not tracked."""
+        if set(values) != {axis.name for axis in self.axes}:
+            return None
+        cell = tuple(values[axis.name] for axis in self.axes)
+        known = all(value in axis.values for axis, value in zip(self.axes, cell, strict=True))
+        return cell if known else None
+
+    def overrides(self, cell: Cell) -> list[str]:
+        """Hydra overrides that give the cell's canonical configuration."""
+        chosen = (axis.overrides(value) for axis, value in zip(self.axes, cell, strict=True))
+        return [*self.settings, *itertools.chain.from_iterable(chosen)]
+
+    def benchmark(self, metric: str) -> str:
+        """asv's name of the benchmark that tracks a metric."""
+        return f"{self.name}.track_{metric}"
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """All families by name, from the installed conf/axes."""
+    files = importlib.resources.files(CONF).joinpath("axes").iterdir()
+    names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+    with composer() as compose:
+        return {name: _family(compose([], f"axes/{name}")) for name in names}
+
+
+def family(name: str) -> Family:
+    """The family of this name.
+
+    Raises:
+        UnknownNameError: there is none; the closest names are offered.
+    """
+    found = families().get(name)
+    if found is None:
+        error: UnknownNameError = unknown_name("benchmark family", name, families())
+        raise error
+    return found
+
+
+class Compose:
+    """Composes configurations while `composer` holds Hydra's global state."""
+
+    def __call__(self, overrides: Sequence[str], config: str = "config") -> Any:
+        """The composed `DictConfig` of a primary config; Hydra's own node is left out."""
+        from hydra import compose
+
+        return compose(config, list(overrides))
+
+
+@contextmanager
+def composer() -> Iterator[Compose]:
+    """A compose function over spinbench.conf and the config groups of plugins.
+
+    Hydra keeps one configuration source for the whole process; that of a running sweep is put back afterwards.
+    """
+    from hydra import initialize_config_module
+    from hydra.core.global_hydra import GlobalHydra
+
+    from spinbench import searchpath
+
+    searchpath.install()
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_module(CONF, version_base="1.3"):
+            yield Compose()
+    finally:
+        GlobalHydra.instance().clear()
+        if outer is not None:
+            GlobalHydra.instance().initialize(outer)
+
+
+def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]]:
+    """The canonical configurations of cells, resolved to plain containers.
+
+    Raises:
+        HistoryError: a value that conf/axes lists selects no configuration.
+    """
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+
+    configs = {}
+    with composer() as compose:
+        for cell in cells:
+            try:
+                config = compose(found.overrides(cell))
+            except HydraException as error:
+                reason = " ".join(str(error).split())
+                raise HistoryError(f"conf/axes/{found.name}.yaml lists {cell}, but {reason}") from error
+            configs[cell] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    return configs
+
+
+def differences(given: Any, canonical: Any, path: str = "") -> list[str]:
+    """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
+    if isinstance(given, Mapping) and isinstance(canonical, Mapping):
+        found = []
+        for key in sorted({*given, *canonical}):
+            inner = f"{path}.{key}" if path else str(key)
+            found += differences(given.get(key), canonical.get(key), inner)
+        return found
+    if given == canonical and isinstance(given, bool) == isinstance(canonical, bool):  # 2 is 2.0, but 1 is not True
+        return []
+    return [f"{path}={_shown(given)} (the series has {_shown(canonical)})"]
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value)
+
+
+def _family(config: Any) -> Family:
+    from omegaconf import OmegaConf
+
+    raw = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    return Family(
+        name=raw["family"],
+        timeout=float(raw["timeout"]),
+        settings=tuple(raw["settings"]),
+        axes=tuple(
+            Axis(
+                name=name,
+                group=axis["group"],
+                values=tuple(map(str, axis["values"])),
+                select={key: tuple(value) for key, value in axis.get("select", {}).items()},
+            )
+            for name, axis in raw["axes"].items()
+        ),
+        metrics=tuple(
+            Metric(
+                name=name,
+                title=metric["title"],
+                unit=metric["unit"],
+                version=str(metric["version"]),
+                scale=metric["scale"],
+                threshold=float(metric["threshold"]),
+                floor=float(metric["floor"]),
+                noise=float(metric["noise"]),
+                optional=bool(metric.get("optional", False)),
+            )
+            for name, metric in raw["metrics"].items()
+        ),
+    )

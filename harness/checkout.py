@@ -1,0 +1,77 @@
+"""What the history asks of git: does a commit exist, what does a name mean, which commits came before."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinbench.errors import HistoryError
+
+CONFIG = "asv.conf.json"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A git checkout whose top folder holds asv.conf.json."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: Path) -> Checkout:
+        """The checkout at `root`, or around it where `root` lies inside one.
+
+        Raises:
+            HistoryError: no asv.conf.json here or above, or its folder is not the top of a git checkout.
+        """
+        here = root.resolve()
+        if not here.is_dir():
+            raise HistoryError(f"{root} is not a folder; history is kept in a checkout that holds {CONFIG}")
+        top = next((folder for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+        if top is None:
+            raise HistoryError(
+                f"there is no {CONFIG} in {here} or above it; history is kept in a checkout that holds one"
+            )
+        checkout = cls(top)
+        found = checkout._git("rev-parse", "--show-toplevel")
+        if found.returncode:
+            reason = (found.stderr.strip().splitlines() or ["git failed"])[0]
+            raise HistoryError(f"{top} is not a git checkout ({reason}); history belongs to commits")
+        if Path(found.stdout.strip()).resolve() != top:
+            raise HistoryError(
+                f"{top} holds {CONFIG} but the git checkout starts at {found.stdout.strip()}; move {CONFIG} there"
+            )
+        return checkout
+
+    def has(self, commit: str) -> bool:
+        """Whether a full hash names a commit of this repository."""
+        return self._git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def resolve(self, name: str) -> str:
+        """The full hash behind a branch, tag or abbreviated hash.
+
+        Raises:
+            HistoryError: no such commit.
+        """
+        found = None if name.startswith("-") else self._git("rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+        if found is None or found.returncode:
+            raise HistoryError(f"{name!r} names no commit of {self.root}; give a branch, a tag or a hash")
+        return found.stdout.strip()
+
+    def ancestors(self, commit: str) -> list[str]:
+        """The commit and all that came before it, newest first."""
+        found = self._git("rev-list", commit)
+        if found.returncode:
+            raise HistoryError(f"{self.root} has no commits before {commit!r}; history belongs to commits")
+        return found.stdout.split()
+
+    def subject(self, commit: str) -> str:
+        """First line of the commit's message."""
+        return self._git("log", "-1", "--format=%s", commit).stdout.strip()
+
+    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "-C", str(self.root), *arguments]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError as error:
+            raise HistoryError("git is not installed; history belongs to commits") from error

@@ -1,0 +1,213 @@
+"""The command line. Each command imports what it needs, so that `--help` and `list` answer at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from spinbench import __version__
+from spinbench.errors import SpinbenchError
+
+DEBUG_VARIABLE = "SPINBENCH_DEBUG"
+USER_ERROR = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Returns:
+        The exit status: 0; 1 if a cell failed, a check failed or the gate found a regression; 2 for a user's error,
+        with one sentence on standard error; 130 after an interruption.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = bool(os.environ.get(DEBUG_VARIABLE))
+    if "--debug" in words:
+        words.remove("--debug")
+        debug = True
+    try:
+        return _dispatch(words)
+    except SpinbenchError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"spinbench: {' '.join(str(error).split())}", file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `spinbench list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _dispatch(words: list[str]) -> int:
+    if words[:1] == ["sweep"]:  # its arguments are Hydra's
+        from spinbench.sweep import sweep
+
+        return sweep(words[1:])
+    arguments = _parser().parse_args(words)
+    match arguments.command:
+        case "list":
+            from spinbench.listing import show
+
+            show()
+            return 0
+        case "report":
+            if arguments.compare:
+                return _compare(arguments.compare, arguments.output)
+            return _report(arguments.folders, arguments.output)
+        case "show":
+            return _show(arguments.record)
+        case "rerun":
+            return _rerun(arguments.record, arguments.time_limit)
+        case "record":
+            return _record(arguments.folders)
+        case "publish":
+            return _publish(arguments.offline)
+        case "gate":
+            return _gate(arguments.base, arguments.head, arguments.machine)
+        case _:
+            from spinbench.testing import main as check
+
+            return check(backend=arguments.backend, method=arguments.method)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="spinbench",
+        description="Which inference method, on which compute backend, is most accurate per second on your discrete "
+        "graphical model?",
+        epilog=f"--debug or {DEBUG_VARIABLE}=1 shows where an error comes from.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"spinbench {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser(
+        "sweep", add_help=False, help="measure cells and compare them: spinbench sweep -m experiment=tour"
+    )
+    commands.add_parser("list", help="methods, backends and which pairs run here; models")
+    report = commands.add_parser(
+        "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
+    )
+    report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
+    record = commands.add_parser("record", help="enter the records of sweeps into asv's history; may be repeated")
+    report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
+    report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    show = commands.add_parser("show", help="all that a record holds")
+    rerun = commands.add_parser("rerun", help="measure the cell of a record again; exit with 1 if its figures differ")
+    rerun.add_argument("--time-limit", type=float, metavar="SECONDS", help="beyond the budget; by default a sweep's")
+    for command in (show, rerun):
+        command.add_argument("record", metavar="RECORD", help="path, or the beginning of a key or id")
+    publish = commands.add_parser("publish", help="asv's site of the history")
+    publish.add_argument("--offline", action="store_true", help="with its scripts, from npm packages, beside it")
+    gate = commands.add_parser("gate", help="exit with 1 if a commit is less accurate or slower, beyond noise")
+    gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
+    gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
+    gate.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
+    check = commands.add_parser("check", help="run the conformance suite on a backend or a method")
+    check.add_argument("--backend", metavar="NAME", help="by default all")
+    check.add_argument("--method", metavar="NAME", help="by default all")
+    return parser
+
+
+def _report(folders: Sequence[Path], output: Path | None) -> int:
+    from spinbench import environment, records, report
+    from spinbench.display import shown
+    from spinbench.reporting import page
+
+    if not folders:
+        raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
+    found = records.latest(record for folder in folders for record in records.read_records(folder))
+    names = {report.chosen(folder) for folder in folders}
+    report.show(found, folders[0], names.pop() if len(names) == 1 else None)
+    checkout = environment.root()
+    site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
+    written = page.write(found, output or folders[0] / "report", sources=folders, site=site)
+    print(f"page: {shown(written.page)}, with {len(written.files)} pictures and tables beside it")
+    for note in written.notes:
+        print(note)
+    return int(any(record["status"] == "failed" for record in found))
+
+
+def _compare(names: Sequence[str], output: Path | None) -> int:
+    from spinbench.display import console, shown
+    from spinbench.reporting import comparison, paired
+
+    first, second = names
+    found = paired.compare(comparison.load(first), comparison.load(second))
+    if found.beyond_noise():
+        console().print(comparison.table(found))
+    for line in (*found.left_out, comparison.summary(found)):
+        print(line)
+    print(f"page: {shown(comparison.write(found, (first, second), output or Path()))}")
+    return 0
+
+
+def _show(name: str) -> int:
+    from spinbench import records, replay
+    from spinbench.display import console
+
+    for part in replay.describe(records.read_record(replay.find(name, _roots()))):
+        console().print(part)
+    return 0
+
+
+def _rerun(name: str, time_limit: float | None) -> int:
+    from spinbench import records, replay
+    from spinbench.display import console
+
+    done = replay.rerun(records.read_record(replay.find(name, _roots())), time_limit=time_limit)
+    if done.figures:
+        console().print(replay.table(done))
+    for change in done.changes:
+        print(f"not as it was: {change}")
+    print(done.verdict())
+    return done.exit_status
+
+
+def _roots() -> list[Path]:
+    """Where records may lie: here, and in the checkout."""
+    from spinbench import environment
+
+    checkout = environment.root()
+    return [Path.cwd()] if checkout is None else [Path.cwd(), checkout]
+
+
+def _record(folders: Sequence[Path]) -> int:
+    from spinbench.history import record
+
+    for line in record(_checkout(), folders).sentences():
+        print(line)
+    return 0
+
+
+def _publish(offline: bool) -> int:
+    from spinbench.display import shown
+    from spinbench.publish import publish
+
+    index = publish(_checkout(), offline=offline)
+    print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
+    return 0
+
+
+def _gate(base: str | None, head: str | None, machine: str | None) -> int:
+    from spinbench.gate import gate
+
+    report = gate(_checkout(), base, head, machine=machine)
+    print(report)
+    return report.exit_status
+
+
+def _checkout() -> Path:
+    from spinbench import environment
+    from spinbench.errors import HistoryError
+
+    found = environment.root()
+    if found is None:
+        raise HistoryError(
+            f"spinbench runs from {Path(__file__).resolve().parent}, which is no git checkout; history is kept in one"
+        )
+    return found

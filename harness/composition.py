@@ -1,0 +1,155 @@
+"""Hydra's side of a sweep: overrides to cells, and Hydra's errors to sentences. Besides `searchpath`, `axes` and
+`sweep`, nothing knows Hydra."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hydra import compose, initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from spinbench import registry, searchpath
+from spinbench.errors import SpinbenchError
+
+
+def _seed(*parameters: float) -> int:
+    """Resolver `${spinbench.seed:a,b,…}`: a seed for each choice of parameters, their hundredths one after another.
+
+    Models of one family that share a seed share their random numbers, merely scaled.
+    """
+    return sum(round(100 * float(value)) * 1000**place for place, value in enumerate(reversed(parameters)))
+
+
+OmegaConf.register_new_resolver("spinbench.seed", _seed, replace=True)
+
+_NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a list of overrides asks for.
+
+    Attributes:
+        config: the first cell's configuration, Hydra's node included.
+        multirun: whether there is more than one value of anything, or the experiment says so.
+        cells: how many cells there are.
+        varied: the keys with more than one value.
+    """
+
+    config: DictConfig
+    multirun: bool
+    cells: int
+    varied: tuple[str, ...]
+
+
+def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
+    """Compose every value of every group once, so that nothing is measured before all names are known to be right.
+
+    Raises:
+        SpinbenchError: an unknown name, or a value that Hydra refuses.
+    """
+    searchpath.install()
+    with explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        parser = OverridesParser.create(config_loader=loader)
+
+        def values(lines: Sequence[str]) -> dict[str, list[str]]:
+            """Overrides of each key, one for each value; a later line of the same key replaces an earlier one."""
+            found = {}
+            for override in parser.parse_overrides(list(lines)):
+                key = override.get_key_element()
+                sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
+                found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
+            return found
+
+        given = values(overrides)
+        config = _compose(_first(given))
+        many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
+        many = many or any(len(options) > 1 for options in given.values())
+        if many:
+            params = config.hydra.sweeper.get("params") or {}
+            given = values([f"{key}={value}" for key, value in params.items()]) | given
+            config = _compose(_first(given))
+        for group in set(given) & set(loader.list_groups("")):
+            for option in given[group][1:]:
+                _compose(_first({**given, group: [option]}))
+        varied = {key: len(options) for key, options in given.items() if len(options) > 1}
+        return Plan(config, many, math.prod(varied.values()), tuple(varied))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn the errors of Hydra and OmegaConf into one sentence each."""
+    try:
+        yield
+    except MissingConfigException as error:
+        raise _missing(error) from error
+    except OverrideParseException as error:
+        raise SpinbenchError(
+            f"the override {error.override!r} cannot be read; write NAME=VALUE, with quotes around a value that holds "
+            "spaces, commas, brackets or the like"
+        ) from error
+    except MissingMandatoryValue as error:
+        name = str(error.full_key or "a value")
+        raise SpinbenchError(f"{name} was not given; add {name}=VALUE") from error
+    except (HydraException, OmegaConfBaseException) as error:
+        reason = str(error.__cause__ or error) if _NOT_A_KEY.search(str(error)) is None else str(error)
+        raise SpinbenchError(" ".join(reason.split())) from error
+
+
+def _compose(overrides: list[str]) -> DictConfig:
+    try:
+        return compose("config", overrides, return_hydra_config=True)
+    except ValueError as error:  # Hydra's for a group that is set to a number
+        raise SpinbenchError(" ".join(str(error).split())) from error
+    except HydraException as error:
+        found = _NOT_A_KEY.search(str(error))
+        if found is None:
+            raise
+        key = found[1] or found[2]
+        others = [line for line in overrides if line.partition("=")[0] != key]
+        if len(others) == len(overrides):
+            raise
+        raise _unknown_key(key, _compose(others)) from error
+
+
+def _first(given: dict[str, list[str]]) -> list[str]:
+    return [options[0] for options in given.values()]
+
+
+def _unknown_key(key: str, config: DictConfig) -> SpinbenchError:
+    parent, _, leaf = key.rpartition(".")
+    node: Any = OmegaConf.select(config, parent) if parent else config
+    if not isinstance(node, DictConfig):
+        return _unknown_key(parent, config)
+    allowed = [str(name) for name in node if name != "hydra"]
+    if parent in ("model", "method", "backend"):
+        what = f"setting of {parent} {node['name']}"
+        allowed.remove("name")
+    else:
+        what = f"setting in {parent}" if parent else "setting or group"
+        allowed += [] if parent else ["experiment"]
+    return registry.unknown_name(what, leaf, allowed)
+
+
+def _missing(error: MissingConfigException) -> SpinbenchError:
+    path = str(error.missing_cfg_file)
+    group = next((group for group in ("model", "method", "backend") if path.startswith(f"{group}/")), None)
+    allowed = {str(option) for option in error.options or ()}
+    if group is None:
+        head, _, name = path.rpartition("/")
+        return registry.unknown_name(head or "config", name, sorted(allowed))
+    if group == "model":
+        allowed |= set(searchpath.model_names())
+    else:
+        allowed |= set(registry.names("methods" if group == "method" else "backends"))
+    return registry.unknown_name(group, path.removeprefix(f"{group}/"), sorted(allowed))

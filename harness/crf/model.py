@@ -1,0 +1,217 @@
+"""The family of models `skip_chain`: one test message each, with weights trained on the other messages."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spinbench.errors import ModelError
+from spinbench.models.pairwise import PairwiseModel
+
+if TYPE_CHECKING:
+    from spinbench.crf.corpus import Corpus, Message
+    from spinbench.crf.train import Weights
+
+LENGTHS = (50, 628)
+"""Tokens of a test message, as in the paper."""
+MAX_WIDTH = 15
+"""Of a test message's graph, by the min-degree order, so that the exact answer is cheap."""
+VERSION = 1  # raise it whenever the tokens, features, graph or training change
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Weights, and the messages that they were not trained on.
+
+    Attributes:
+        weights: see there.
+        tests: indices of texts of the corpus, in ascending order.
+    """
+
+    weights: Weights
+    tests: tuple[int, ...]
+
+
+def skip_chain(
+    message: int = 0,
+    corpus: str | None = None,
+    split: int = 0,
+    tests: int = 10,
+    messages: int = 60,
+    l2: float = 1.0,
+) -> PairwiseModel:
+    """Which tokens of a seminar announcement are the speaker's name: p(s) of the skip-chain CRF given the text.
+
+    The first call trains (minutes for 485 messages); weights are kept in spinbench's cache folder.
+
+    Args:
+        message: the number of the test message, from 0.
+        corpus: folder of tagged announcements, a file each; None: synthetic ones.
+        split: seed of the choice of test messages.
+        tests: how many test messages there are, all of 50 to 628 tokens and of min-degree width 15 or less.
+        messages: how many synthetic announcements are written; for a folder all its files are used.
+        l2: strength of the penalty ½ l2 |weights|².
+
+    Raises:
+        ModelError: a parameter is out of range, or the folder is not one of tagged announcements.
+    """
+    from spinbench.crf.corpus import parse, read_folder
+
+    _require(message >= 0 and tests >= 1, f"message = {message} and tests = {tests}; 0 <= message < tests is needed")
+    _require(message < tests, f"message = {message}; there are {tests} test messages (tests), numbered from 0")
+    _require(split >= 0, f"split = {split}; it must be 0 or more")
+    _require(l2 > 0, f"l2 = {l2}; a positive number is needed")
+    _require(messages > tests, f"messages = {messages} and tests = {tests}; some must be left for training")
+    texts = _synthetic(messages) if corpus is None else read_folder(Path(corpus))
+    found = trained(texts, split, tests, l2)
+    kind = "synthetic" if texts.synthetic else "seminar"
+    name = f"skip_chain of {kind} announcement {found.tests[message]}"
+    return to_model(parse(texts.texts[found.tests[message]]), found.weights, name)
+
+
+def to_model(message: Message, weights: Weights, name: str = "skip_chain") -> PairwiseModel:
+    """A message's model: biases from the features of its tokens, couplings from the kinds of its edges.
+
+    Labels are "3 Smith": the token's number and the token.
+    """
+    from spinbench.crf.skipchain import edges_of
+    from spinbench.crf.tokens import features_of
+
+    features = features_of([message])
+    values = np.array([weights.features.get(feature, 0.0) for feature in features.names])
+    biases = np.bincount(features.rows, values[features.columns], minlength=features.tokens)
+    edges, kinds = edges_of(message)
+    labels = [f"{k} {token}" for k, token in enumerate(message.tokens)]
+    return PairwiseModel.from_edges(biases, edges, weights.edges[kinds], name=name, labels=labels)
+
+
+@lru_cache(maxsize=4)
+def trained(corpus: Corpus, split: int, tests: int, l2: float) -> Trained:
+    """Weights for a choice of test messages, from memory, from the disk, or trained now.
+
+    Raises:
+        ModelError: too few messages fit the limits of a test message, or none of the others has a label.
+    """
+    from spinbench.crf.corpus import parse
+    from spinbench.crf.train import train
+
+    key = hashlib.sha256(f"{VERSION}/{corpus.digest}/{split}/{tests}/{l2!r}".encode()).hexdigest()
+    path = _folder() / f"{key}.npz"
+    if (found := _load(path, len(corpus.texts), tests)) is not None:
+        return found
+    with _only_one(path):
+        if (found := _load(path, len(corpus.texts), tests)) is not None:
+            return found
+        parsed = [parse(text) for text in corpus.texts]
+        chosen = choose_tests(parsed, split, tests)
+        others = [message for k, message in enumerate(parsed) if k not in set(chosen) and message.tokens]
+        if not any(message.labels.any() for message in others):
+            raise ModelError(f"the corpus {corpus.source}: no message that is left for training has a tagged speaker")
+        found = Trained(train(others, l2), chosen)
+        with contextlib.suppress(OSError):  # a full disk costs only time
+            _save(path, found)
+    return found
+
+
+def choose_tests(messages: list[Message], split: int, tests: int) -> tuple[int, ...]:
+    """Indices of test messages, drawn from those that fit `LENGTHS` and `MAX_WIDTH` by PCG64 with the seed `split`.
+
+    Raises:
+        ModelError: there are too few.
+    """
+    from spinbench.crf.skipchain import edges_of, min_degree_width
+
+    chosen: list[int] = []
+    for k in np.random.Generator(np.random.PCG64(split)).permutation(len(messages)).tolist():
+        if len(chosen) == tests:
+            break
+        size = len(messages[k].tokens)
+        fits = LENGTHS[0] <= size <= LENGTHS[1]
+        if fits and min_degree_width(size, edges_of(messages[k])[0], MAX_WIDTH) <= MAX_WIDTH:
+            chosen.append(k)
+    if len(chosen) < tests:
+        raise ModelError(
+            f"model 'skip_chain': {tests} test messages were asked for; {len(chosen)} of {len(messages)} messages have "
+            f"{LENGTHS[0]} to {LENGTHS[1]} tokens and a graph of width {MAX_WIDTH} or less"
+        )
+    return tuple(sorted(chosen))
+
+
+@lru_cache(maxsize=4)
+def _synthetic(messages: int) -> Corpus:
+    from spinbench.crf import synthetic
+
+    return synthetic.corpus(messages)
+
+
+def _folder() -> Path:
+    from spinbench.folders import cache_folder
+
+    return cache_folder() / "crf"
+
+
+@contextlib.contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    """Processes that need the same weights wait for the first one to train them."""
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        yield
+
+
+def _save(path: Path, content: Trained) -> None:
+    weights = content.weights
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(
+                file,
+                names=np.frombuffer("\n".join(weights.features).encode(), dtype=np.uint8),
+                features=np.array(list(weights.features.values())),
+                edges=weights.edges,
+                end=np.array([weights.objective, weights.iterations, weights.unconverged, weights.gradient]),
+                tests=np.array(content.tests),
+            )
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _load(path: Path, texts: int, tests: int) -> Trained | None:
+    """What `_save` stored; None where there is nothing, or nothing whole."""
+    from spinbench.crf.train import Weights
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = file["names"].tobytes().decode().split("\n")
+            features, edges, end, chosen = (file[key] for key in ("features", "edges", "end", "tests"))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if len(names) != len(features) or edges.shape != (3,) or len(chosen) != tests or chosen.max() >= texts:
+        return None
+    weights = Weights(
+        dict(zip(names, features.tolist(), strict=True)),
+        edges,
+        float(end[0]),
+        int(end[1]),
+        int(end[2]),
+        float(end[3]),
+    )
+    return Trained(weights, tuple(chosen.tolist()))
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ModelError(f"model 'skip_chain': {message}")

@@ -1,0 +1,75 @@
+"""Table 1 of the DHMC paper from records: errors of the samplers over the test messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+
+from spinbench import tables
+from spinbench.leaderboard import short, with_error
+from spinbench.records import Record
+
+NAME = "skip_chain"
+NOTE = (
+    "RMSE over messages ± standard error over messages. log Z by the estimator that a method reports (Chib's for "
+    "Gibbs), and, from the same draws, by the cross-fitted mirrored estimator and by bridge sampling."
+)
+
+
+def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
+    """One line a sampler: RMSE of the marginals, RMSE and median error of log Z, seconds a message.
+
+    The RMSE of the marginals is the root of the mean over messages of the mean square error over a message's tokens (so
+    that long messages count as much as short ones).
+
+    Returns:
+        The table and a note, for `spinbench.report`.
+    """
+    good = [record for record in records if record["status"] == "ok" and record["config"]["model"]["name"] == NAME]
+    if not good:
+        return [f"no table: there is no good record of model {NAME}"]
+    table = Table(title=title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
+    table.add_column("sampler")
+    for heading in (
+        "messages",
+        "marginal\nRMSE",
+        "log Z RMSE\n(nats)",
+        "median\n|log Z error|",
+        "log Z RMSE,\nmirrored",
+        "log Z RMSE,\nbridge",
+        "seconds\na message",
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for label, group in tables.variants(good).items():
+        marginal = tables.average(group, tables.metric("marginal_rmse"))
+        log_z = tables.average(group, tables.metric("log_z_error"))
+        others = [tables.average(group, tables.log_z_error(name)) for name in ("mirrored", "bridge")]
+        table.add_row(
+            label,
+            str(marginal.models if marginal else 0),
+            cell(marginal),
+            cell(log_z),
+            short(log_z.median if log_z else None),
+            *map(cell, others),
+            short(tables.median(group, tables.metric("run_seconds"))),
+        )
+    return [table, NOTE]
+
+
+def title(records: Sequence[Record]) -> str:
+    """It says where the announcements are from."""
+    corpora = {record["config"]["model"].get("corpus") for record in records}
+    texts = " and ".join(
+        "SYNTHETIC announcements (written by spinbench)" if name is None else f"announcements in {name}"
+        for name in sorted(corpora, key=str)
+    )
+    return f"Table 1: skip-chain CRF on {texts}"
+
+
+def cell(found: tables.Average | None) -> str:
+    """A value with its standard error."""
+    return short(None) if found is None else with_error(found.value, found.error)

@@ -1,0 +1,215 @@
+"""Training: the Bethe approximation of the conditional likelihood, with an L2 penalty, by L-BFGS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.crf.corpus import Message
+from spinbench.crf.skipchain import KINDS, edges_of
+from spinbench.crf.tokens import features_of
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MIN_COUNT = 3
+"""Features that fewer tokens of the training messages have are left out."""
+TOLERANCE = 1e-9
+"""Largest change of a message (in log odds) when sum-product counts as converged."""
+SWEEPS = 1000
+DAMPING = 0.5
+RESTARTS = 20
+"""Of L-BFGS, where a fixed point of sum-product vanished and the objective jumped."""
+
+_LINE_SEARCH_FAILED = 2  # SciPy's status
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A trained model.
+
+    Attributes:
+        features: weight of each feature by its name.
+        edges: (3,) float64, weights of the kinds of edges (`KINDS`).
+        objective: penalised negative log likelihood at the end, in nats.
+        iterations: of L-BFGS.
+        unconverged: messages whose sum-product did not converge at the end.
+        gradient: largest component of the gradient at the end.
+    """
+
+    features: dict[str, float]
+    edges: FloatArray
+    objective: float
+    iterations: int
+    unconverged: int
+    gradient: float
+
+
+class Objective:
+    """Penalised negative log likelihood of labelled messages, with log Z by Bethe, and its gradient.
+
+    f(θ) = Σ_m [log Z_m(θ) - score_m(θ)] + l2/2 |θ|², score = Σ_t a_t y_t + Σ_ij W_ij y_i y_j. θ: the weights of the
+    vocabulary, then those of the kinds of edges; a = Xu. At a fixed point of sum-product the gradient of the Bethe
+    log Z is the expectation of the features under its beliefs (Yedidia, Freeman, Weiss 2005).
+
+    Names that occur often are coupled so strongly that sum-product can have several fixed points. Every call therefore
+    starts from the same messages, those of the point that was last given to `accept`: so f is one function between
+    two calls of `accept`, and follows one branch of fixed points along a descent for as long as it exists.
+
+    Attributes:
+        vocabulary: columns of X by name, sorted.
+        unconverged: models whose sum-product did not converge in the last call.
+    """
+
+    def __init__(self, messages: Sequence[Message], l2: float, min_count: int = MIN_COUNT) -> None:
+        features = features_of(messages)
+        counts = features.counts()
+        names = sorted(name for name, count in zip(features.names, counts, strict=True) if count >= min_count)
+        self.vocabulary = {name: column for column, name in enumerate(names)}
+        self.l2 = l2
+        self.unconverged = 0
+        self.x: sparse.csr_array[Any, tuple[int, int]] = features.matrix(self.vocabulary)
+        self.graph = Graph.of(messages)
+        y = np.concatenate([message.labels for message in messages]).astype(np.float64)
+        i, j = self.graph.edges.T
+        together = np.bincount(self.graph.kinds, y[i] * y[j], minlength=len(KINDS))
+        self.observed = np.concatenate([self.x.T @ y, together])
+        self._start = np.zeros(2 * len(self.graph.edges))
+        self._last = np.zeros(self.size), self._start
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return len(self.vocabulary) + len(KINDS)
+
+    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """f and its gradient, (size,) float64."""
+        count = len(self.vocabulary)
+        messages = self._start.copy()
+        log_z, nodes, pairs, self.unconverged = self.graph.sum_product(self.x @ theta[:count], theta[count:], messages)
+        self._last = theta.copy(), messages
+        expected = np.concatenate([self.x.T @ nodes, np.bincount(self.graph.kinds, pairs, minlength=len(KINDS))])
+        value = log_z - float(self.observed @ theta) + 0.5 * self.l2 * float(theta @ theta)
+        return value, expected - self.observed + self.l2 * theta
+
+    def accept(self, theta: FloatArray) -> None:
+        """Let the calls to come start from the messages at this point."""
+        if not np.array_equal(self._last[0], theta):
+            self(theta)
+        self._start = self._last[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The graphs of messages side by side; attributes as in `spinbench.backends.numba.sum_product.run`.
+
+    Attributes:
+        edges: (E, 2) int64. kinds: (E,) int64.
+        slots: (2E,) int64, the edge of each slot; where: (E,) int64, the slot of each edge at its first end.
+    """
+
+    bounds: IntArray
+    edges: IntArray
+    kinds: IntArray
+    starts: IntArray
+    neighbours: IntArray
+    reverse: IntArray
+    slots: IntArray
+    where: IntArray
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Graph:
+        """Nodes are numbered through."""
+        bounds = np.cumsum([0] + [len(message.tokens) for message in messages]).astype(np.int64)
+        parts = [edges_of(message) for message in messages]
+        edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
+        kinds = np.concatenate([part[1] for part in parts])
+        count = len(edges)
+        ends = edges.T.ravel()
+        order = np.argsort(ends, kind="stable")
+        place = np.empty(2 * count, dtype=np.int64)
+        place[order] = np.arange(2 * count)
+        opposite = np.roll(np.arange(2 * count), count)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=int(bounds[-1])))]).astype(np.int64)
+        return cls(
+            bounds,
+            edges,
+            kinds,
+            starts,
+            neighbours=ends[opposite[order]],
+            reverse=place[opposite[order]],
+            slots=order % max(count, 1),
+            where=place[:count],
+        )
+
+    def sum_product(
+        self, biases: FloatArray, weights: FloatArray, messages: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, int]:
+        """Sum-product; damped from where it stands, if it does not converge.
+
+        Args:
+            biases: (N,). weights: (3,) of the kinds.
+            messages: (2E,) log odds to start from, changed in place.
+
+        Returns:
+            log Z by Bethe, p(s_i = 1) (N,), p(s_i = s_j = 1) of each edge (E,), and how many models did not converge.
+        """
+        from spinbench.backends.numba import sum_product
+
+        layout = (self.starts, self.neighbours, self.reverse, weights[self.kinds][self.slots], biases)
+        nodes, pairs = np.empty(len(biases)), np.empty(len(self.slots))
+        left = 0
+        for damping in (0.0, DAMPING):
+            left = sum_product.run(self.bounds, *layout, messages, SWEEPS, damping, TOLERANCE)
+            if left == 0:
+                break
+        log_z = sum_product.beliefs(*layout, messages, nodes, pairs)
+        return float(log_z), nodes, pairs[self.where], int(left)
+
+
+def train(
+    messages: Sequence[Message], l2: float = 1.0, *, iterations: int = 300, min_count: int = MIN_COUNT
+) -> Weights:
+    """Minimise `Objective` from zero weights; the same messages give the same weights on one machine.
+
+    Args:
+        messages: with labels.
+        l2: the penalty's strength, the inverse of a Gaussian prior's variance.
+        iterations: of L-BFGS, at most.
+        min_count: see `MIN_COUNT`.
+    """
+    from scipy import optimize
+
+    minimize: Any = optimize.minimize  # its stubs do not accept a callable object with jac=True
+    objective = Objective(messages, l2, min_count)
+    theta, done = np.zeros(objective.size), 0
+    for _ in range(RESTARTS):
+        found = minimize(
+            objective,
+            theta,
+            jac=True,
+            method="L-BFGS-B",
+            callback=objective.accept,
+            options={"maxiter": iterations - done, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-3},
+        )
+        theta, done = found.x, done + int(found.nit)
+        objective.accept(theta)
+        if found.status != _LINE_SEARCH_FAILED:
+            break
+    value, gradient = objective(theta)
+    count = len(objective.vocabulary)
+    return Weights(
+        dict(zip(objective.vocabulary, theta[:count].tolist(), strict=True)),
+        theta[count:],
+        value,
+        done,
+        objective.unconverged,
+        float(np.abs(gradient).max()),
+    )

@@ -1,0 +1,1 @@
+"""Shipped models, answers and their licences; see NOTICE and `spinbench.models.catalogue`."""

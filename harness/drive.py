@@ -1,0 +1,208 @@
+"""The one loop that runs everything: burn-in, then batches until the budget is spent, with checkpoints on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spinbench.api import Engine, Estimate, State
+from spinbench.budget import Budget
+from spinbench.errors import BudgetError
+from spinbench.trace import Trace
+
+BATCHES = 256
+"""Aimed at for a budget in samples; a budget in seconds starts with shorter batches, which are merged."""
+BATCH_SECONDS = 2e-3
+"""Shortest batch of a budget in seconds, long against the cost of a call."""
+MOST_STEPS = 2**20
+"""Of a batch that measures the time of a step: an iteration that has converged takes none."""
+WINDOWS = (0.125, 0.25, 0.5, 1.0)
+"""Ends of the burn-in's windows, after each of which settings may be adapted."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate."""
+
+    seconds: float
+    samples: int
+    estimate: Estimate
+
+
+@dataclass
+class Run:
+    """What `drive` returns."""
+
+    trace: Trace
+    estimate: Estimate
+    burn_in: int
+    burn_in_seconds: float
+    run_seconds: float
+    compile_seconds: float
+    trajectory: list[Checkpoint] = field(default_factory=list)
+
+
+class _Clock:
+    """Accumulates the time of the calls that count."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._since
+
+
+def drive(
+    engine: Engine,
+    trace: Trace,
+    estimate: Callable[[Trace], Estimate],
+    budget: Budget,
+    *,
+    start: np.ndarray,
+    seed: int,
+    anytime: bool = True,
+    finished: Callable[[Trace], bool] = lambda trace: False,
+    checkpoints: int = 12,
+    batches: int = 0,
+) -> Run:
+    """Advance `engine` until `budget` is spent.
+
+    Args:
+        engine: a bound program or kernel.
+        trace: an empty trace with the method's reductions.
+        estimate: the method's estimate of a trace.
+        budget: samples or seconds.
+        start: (N, C) int8 states to start from.
+        seed: of all random numbers.
+        anytime: False for methods one `advance` of which is the whole answer.
+        finished: asked after each batch whether to stop before the budget is spent.
+        checkpoints: at most so many entries of the trajectory, spaced geometrically.
+        batches: at least so many, where the budget allows; the trace should hold them.
+
+    Raises:
+        BudgetError: the seconds end before the first sample.
+    """
+    if not anytime:
+        return _run_direct(engine, engine.init(seed, start), trace, estimate)
+    compiling, clock = _Clock(), _Clock()
+    with compiling:
+        scratch = _one_of_each(engine, seed, start)
+    per_step = _seconds_per_step(engine, scratch, budget)
+    with clock:
+        state = engine.init(seed, start)
+    state, burn_in = _burn_in(engine, state, budget, per_step, clock)
+    burn_in_seconds = clock.seconds
+    if budget.seconds is not None and clock.seconds >= budget.seconds:
+        raise BudgetError(
+            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
+            "give more seconds or less burn_in"
+        )
+    lengths = _batch_lengths(budget, per_step, batches)
+    run = Run(trace, Estimate(), burn_in, burn_in_seconds, 0.0, compiling.seconds)
+    due = _checkpoints(budget, burn_in_seconds, checkpoints)
+    while lengths and clock.seconds < (budget.seconds or math.inf):
+        if trace.full:
+            trace.merge()
+            lengths = _doubled(lengths, budget)
+        steps = lengths.pop(0) if budget.samples is not None else lengths[0]
+        with clock:
+            state, statistics = engine.advance(state, steps)
+        trace.add(statistics, steps)
+        progress = trace.samples if budget.samples is not None else clock.seconds
+        if due and progress >= due[0]:
+            due = [t for t in due if t > progress]
+            run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
+        if finished(trace):
+            break
+    run.estimate = estimate(trace)
+    run.run_seconds = clock.seconds - burn_in_seconds
+    if not run.trajectory or run.trajectory[-1].samples < trace.samples:
+        run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
+    return run
+
+
+def _one_of_each(engine: Engine, seed: int, start: np.ndarray) -> State:
+    """Compile every function by calling it once on a state that is thrown away."""
+    state = engine.warm(engine.init(seed, start), 1)
+    for last in (False, True):
+        state = engine.adapt(state, last)
+    return engine.advance(state, 1)[0]
+
+
+def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
+    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds."""
+    if budget.seconds is None:
+        return 0.0
+    steps, spent = 1, 0.0
+    while True:
+        since = time.perf_counter()
+        state, _ = engine.advance(state, steps)
+        spent = time.perf_counter() - since
+        if spent >= BATCH_SECONDS or spent >= budget.seconds / 10 or steps >= MOST_STEPS:
+            return spent / steps
+        steps *= 2
+
+
+def _run_direct(engine: Engine, state: State, trace: Trace, estimate: Callable[[Trace], Estimate]) -> Run:
+    """The first call compiles, the second is timed."""
+    first, clock = _Clock(), _Clock()
+    with first:
+        state, _ = engine.advance(state, 1)
+    with clock:
+        state, statistics = engine.advance(state, 1)
+    trace.add(statistics, 1)
+    answer = estimate(trace)
+    run = Run(trace, answer, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0))
+    run.trajectory.append(Checkpoint(clock.seconds, 1, answer))
+    return run
+
+
+def _burn_in(engine: Engine, state: State, budget: Budget, per_step: float, clock: _Clock) -> tuple[State, int]:
+    if budget.burn_in is not None:
+        total = budget.burn_in
+    elif budget.samples is not None:
+        total = math.ceil(budget.samples / 5)
+    else:
+        total = max(1, round((budget.seconds or 0.0) / 10 / per_step))
+    done = 0
+    for end in WINDOWS:
+        steps = math.floor(total * end) - done
+        with clock:
+            state = engine.warm(state, steps) if steps else state
+            state = engine.adapt(state, end == WINDOWS[-1])
+        done += steps
+    return state, total
+
+
+def _batch_lengths(budget: Budget, per_step: float, wanted: int) -> list[int]:
+    """Lengths of the batches to come, equal to one step; for a budget in seconds one length, used again and again."""
+    if budget.samples is None:
+        seconds = min(BATCH_SECONDS, 0.9 * (budget.seconds or 0.0) / max(wanted, 1))
+        return [max(1, round(seconds / max(per_step, 1e-9)))]
+    batches = min(budget.samples, max(BATCHES, wanted))
+    short, longer = divmod(budget.samples, batches)
+    return [short + 1] * longer + [short] * (batches - longer)
+
+
+def _doubled(lengths: list[int], budget: Budget) -> list[int]:
+    """After a merge of the trace the batches to come must be twice as long, too."""
+    if budget.samples is None:
+        return [2 * lengths[0]]
+    return [sum(lengths[i : i + 2]) for i in range(0, len(lengths), 2)]
+
+
+def _checkpoints(budget: Budget, burn_in_seconds: float, count: int) -> list[float]:
+    """Geometric: in samples from 1/1000 of them (at least 4), or in seconds of the whole budget."""
+    if budget.samples is not None:
+        first, last = min(max(4.0, budget.samples / 1000), budget.samples), float(budget.samples)
+    else:
+        last = float(budget.seconds or 0.0)
+        first = min(burn_in_seconds + last / 1000, last)
+    return [float(t) for t in np.geomspace(first, last, max(count, 1))]

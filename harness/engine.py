@@ -1,0 +1,78 @@
+"""A generic program bound to a backend: compiled loops over steps that reduce the statistics as they go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Backend, Program, Reduction, State, Tables
+
+
+class ProgramEngine:
+    """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state)."""
+
+    def __init__(self, program: Program, backend: Backend, tables: Tables, reductions: Mapping[str, Reduction]) -> None:
+        self._program = program
+        self._backend = backend
+        self._reductions = dict(reductions)
+        self._tables = backend.put(tables)
+        self._init = backend.compile(self._run_init)
+        self._warm = backend.compile(self._run_warm)
+        self._adapt = {last: backend.compile(self._adapt_to(last)) for last in (False, True)}
+        self._advance = backend.compile(self._run_batch)
+
+    def init(self, seed: int, start: np.ndarray) -> State:
+        key = self._backend.key(seed)
+        first = self._backend.put(start.astype(np.float64))
+        return key, 1, self._backend.sync(self._init(key, self._tables, first))
+
+    def warm(self, state: State, steps: int) -> State:
+        key, index, inner = state
+        # waited for here, so that the time of burn-in is not counted as sampling
+        return key, index + steps, self._backend.sync(self._warm(key, index, steps, self._tables, inner))
+
+    def adapt(self, state: State, last: bool) -> State:
+        key, index, inner = state
+        return key, index, self._adapt[last](self._tables, inner)
+
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
+        key, index, inner = state
+        inner, statistics = self._advance(key, index, steps, self._tables, inner)
+        return (key, index + steps, inner), self._backend.host(statistics)
+
+    def _run_init(self, key: Any, tables: Tables, start: Any) -> State:
+        return self._program.init(self._backend.fold(key, 0), tables, start)
+
+    def _adapt_to(self, last: bool) -> Any:
+        return lambda tables, inner: self._program.adapt(tables, inner, last)
+
+    def _run_warm(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> State:
+        def body(i: Any, carry: State) -> State:
+            return self._program.warm(self._backend.fold(key, index + i), tables, carry)
+
+        return self._backend.repeat(steps, body, inner)
+
+    def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
+        def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:
+            inner = self._program.step(self._backend.fold(key, index + i), tables, carry[0])
+            seen = self._program.observe(tables, inner)
+            return inner, {name: self._combine(name, total, seen[name]) for name, total in carry[1].items()}
+
+        empty = self._program.observe(tables, inner)  # for its shapes; compilers drop the values
+        totals = {name: self._empty(name, empty[name]) for name in self._reductions}
+        return self._backend.repeat(steps, body, (inner, totals))
+
+    def _empty(self, name: str, like: Any) -> Any:
+        fill = -np.inf if self._reductions[name] == "logsumexp" else 0.0
+        return self._backend.xp.full_like(like, fill)
+
+    def _combine(self, name: str, total: Any, value: Any) -> Any:
+        match self._reductions[name]:
+            case "sum":
+                return total + value
+            case "logsumexp":
+                return self._backend.xp.logaddexp(total, value)
+            case _:
+                return value

@@ -1,0 +1,240 @@
+"""Pictures of accuracy over time: error against wall-clock, one panel a model, one curve a row of the leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spinbench import leaderboard
+from spinbench.errors import SpinbenchError
+from spinbench.leaderboard import Row
+from spinbench.metrics import TARGET_RMSE
+from spinbench.records import Record
+from spinbench.reporting import curves
+from spinbench.reporting.curves import Quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito, "Color universal design" (2008), without yellow and black
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
+LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+COLUMNS = 3
+STYLE: Any = {
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "spinbench",
+}
+"""Of all pictures."""
+_LABELS = {"exact": "exact (time taken)"}
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Colour tells the method, line and marker the backend; the same in all panels of a report."""
+
+    colours: dict[str, str]
+    lines: dict[str, tuple[Any, str]]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Looks:
+        """For all methods and backends of a leaderboard."""
+        board = list(rows)
+        colours = dict(zip(sorted({row.method for row in board}), cycle(COLOURS), strict=False))
+        looks = zip(cycle(LINES), cycle(MARKERS), strict=False)
+        return cls(colours, dict(zip(sorted({row.backend for row in board}), looks, strict=False)))
+
+
+def accuracy_over_time(records: Sequence[Record], path: Path) -> bool:
+    """Draw the RMSE of the marginals over time into a file; see `accuracy`.
+
+    Returns:
+        False where no record has a trajectory with errors, so that nothing was drawn.
+
+    Raises:
+        SpinbenchError: the file cannot be written.
+    """
+    with style():
+        figure = accuracy(leaderboard.rows(records))
+        if figure is not None:
+            save(figure, path)
+    return figure is not None
+
+
+def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Figure | None:
+    """One panel a model and a legend; None where there is nothing to draw.
+
+    A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
+    error is not of sampling, is a vertical line at the seconds that it took.
+    """
+    drawn = [row for row in board if _curve(row, quantity) is not None or _exact_seconds(row) is not None]
+    models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))
+    if not models:
+        return None
+    looks = Looks.of(drawn)
+    columns = min(len(models), COLUMNS)
+    lines = math.ceil(len(models) / columns)
+    width, height = 4.2 * columns + 1.8, 3.5 * lines
+    figure = new_figure(width, height)
+    _fix(figure)
+    margins = {"left": 0.95 / width, "right": 1 - 2.1 / width, "bottom": 0.55 / height, "top": 1 - 0.4 / height}
+    panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.28, "hspace": 0.4})
+    for spare in panels.flat[len(models) :]:
+        spare.set_visible(False)
+    for panel, model in zip(panels.flat, models, strict=False):
+        draw(panel, [row for row in drawn if row.model == model], looks, quantity)
+        panel.set_title(model, parse_math=False, wrap=True)
+    for panel in panels[:, 0]:
+        panel.set_ylabel(curves.TITLES[quantity])
+    _legend(figure, looks)
+    return figure
+
+
+def panel_of(rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str]) -> Figure | None:
+    """The panel of one model alone, without a title or a legend.
+
+    Args:
+        rows: of the model.
+        looks: of the whole report.
+        quantity: which error.
+        names: for each row, the id of its curve in the SVG.
+    """
+    if all(_curve(row, quantity) is None for row in rows):
+        return None
+    figure = new_figure(4.6, 3.2)
+    _fix(figure)
+    panel = figure.add_axes((0.165, 0.155, 0.77, 0.815))
+    draw(panel, rows, looks, quantity, names)
+    panel.set_ylabel(curves.TITLES[quantity])
+    return figure
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Pictures that are drawn and saved inside look as those of a report do."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of some inches that pyplot does not know of."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Into a file of the kind that its name says.
+
+    Raises:
+        SpinbenchError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+        _fix(figure)  # it is arranged now, for the next kind of file too
+    except OSError as error:
+        raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
+
+
+def _fix(figure: Figure) -> None:
+    """Keep margins as they are: arranging takes longer than drawing."""
+    figure.set_layout_engine("none")
+
+
+def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str] = ()) -> None:
+    """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    corners: list[tuple[float, float]] = []
+    panel.set(xscale="log", yscale="log", xlabel="seconds of burn-in and sampling")
+    for i, row in enumerate(rows):
+        colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
+        name = names[i] if names else None
+        if (found := _curve(row, quantity)) is not None:
+            many = found.seeds > 1
+            style = {"color": colour, "linestyle": line, "linewidth": 1.4, "markersize": 3.6, "gid": name}
+            panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
+            if many:
+                panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
+            corners += zip(found.seconds.tolist(), found.middle.tolist(), strict=True)
+        elif (seconds := _exact_seconds(row)) is not None:
+            panel.axvline(seconds, color=colour, linestyle=line, linewidth=1.4, gid=name)
+    low, high = panel.get_ylim()
+    if high < 10 * low:  # less than a decade would blow small differences up
+        middle = math.sqrt(low * high)
+        low, high = middle / math.sqrt(10), middle * math.sqrt(10)
+    best = [corners[i] for i in curves.front(corners)]
+    left, right = panel.get_xlim()
+    if best:
+        x, y = zip(*best, (right, best[-1][1]), strict=True)
+        panel.step(x, y, where="post", color=HIGHLIGHT, linewidth=6, zorder=0.8, solid_capstyle="round", gid="front")
+    if quantity == "marginal_rmse" and low < TARGET_RMSE < high:
+        panel.axhline(TARGET_RMSE, color=MUTED, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0.9)
+        panel.annotate(
+            "1 %",
+            (1, TARGET_RMSE),
+            xycoords=panel.get_yaxis_transform(),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            color=MUTED,
+            fontsize=8,
+        )
+    panel.set(xlim=(left, right), ylim=(low, high))
+    for axis, (first, last) in ((panel.xaxis, (left, right)), (panel.yaxis, (low, high))):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
+        axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+    panel.grid(which="major", color=GRID, linewidth=0.7)
+    panel.set_axisbelow(True)
+
+
+def _legend(figure: Figure, looks: Looks) -> None:
+    from matplotlib.lines import Line2D
+
+    entries = [
+        Line2D([], [], color=colour, linewidth=3, label=_LABELS.get(method, method))
+        for method, colour in looks.colours.items()
+    ]
+    entries += [
+        Line2D([], [], color=MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
+        for backend, (line, marker) in looks.lines.items()
+    ]
+    entries.append(Line2D([], [], color=HIGHLIGHT, linewidth=6, label="Pareto front"))
+    legend = figure.legend(handles=entries, loc="upper right", frameon=False, handlelength=3.2)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _curve(row: Row, quantity: Quantity) -> curves.Curve | None:
+    return curves.curve(row.members, quantity)
+
+
+def _exact_seconds(row: Row) -> float | None:
+    exact = any(record["status"] == "ok" and curves.is_exact(record) for record in row.members)
+    return row.run_seconds if exact else None

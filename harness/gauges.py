@@ -1,0 +1,220 @@
+"""Gauge transformations of Forney models (Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017).
+
+Every edge ab carries two 2 × 2 matrices with G_abᵀ G_ba = I. The tables
+
+    f_{a,G}(x) = Σ_x' f_a(x') Π_b G_ab(x_ab, x'_ab)
+
+have Σ_x Π_a f_{a,G}(x_a) = Z for every G; entries may be negative. The matrices come from two angles an edge, one
+for each end; with u the end's own angle, v that of the opposite end and c = cos(u - v) > 0,
+
+    G = c^(-1/2) [[cos u, sin u], [-sin v, cos v]],   det G = 1,
+
+the identity at u = v = 0. This reaches all gauges of positive determinant, up to diagonal factors that cancel
+between the two ends; `ForneyModel.relabel` reaches the others.
+
+Angles are stored as (E, 2), one column a side, and indexed flat, 2·edge + side, by `DegreeGroup.own` and `.other`.
+Tables are flat, (..., 2**d) with the first edge slowest, and d is the last length of the angles (..., d) given with
+them. Derivatives with respect to angles come in the order (u_1, …, u_d, v_1, …, v_d), own angles first. Since
+∂G = L G with 2 × 2 matrices L that depend on u - v alone, every derivative acts on the transformed table itself.
+
+All functions take the array namespace as `xp` and broadcast over leading axes; they neither branch on values nor
+write in place, so that they can be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models.forney import DegreeGroup, ForneyModel
+
+FloatArray = npt.NDArray[np.float64]
+Array = Any
+Namespace = Any
+
+
+def matrices(own: Array, other: Array, xp: Namespace = np) -> Array:
+    """G[new state, old state], (..., 2, 2), from the angles (...) of the two ends, |own - other| < π/2."""
+    scale = 1.0 / xp.sqrt(xp.cos(own - other))
+    first = xp.stack([xp.cos(own) * scale, xp.sin(own) * scale], axis=-1)
+    second = xp.stack([-xp.sin(other) * scale, xp.cos(other) * scale], axis=-1)
+    return xp.stack([first, second], axis=-2)
+
+
+def apply(tables: Array, slot: int, degree: int, matrix: Array, xp: Namespace = np) -> Array:
+    """Tables (..., 2**degree) with the axis of one slot multiplied by matrices (..., 2, 2)."""
+    lead = tables.shape[:-1]
+    split = tables.reshape(*lead, 2**slot, 2, 2 ** (degree - slot - 1))
+    zero, one = split[..., 0, :], split[..., 1, :]
+    m = matrix[..., None, None]
+    rows = [m[..., y, 0, :, :] * zero + m[..., y, 1, :, :] * one for y in (0, 1)]
+    result = xp.stack(rows, axis=-2)
+    return result.reshape(*result.shape[:-3], 2**degree)
+
+
+def transform(tables: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
+    """f_{a,G}, (..., 2**d), of tables (..., 2**d) under angles (..., d)."""
+    degree = own.shape[-1]
+    G = matrices(own, other, xp)
+    for k in range(degree):
+        tables = apply(tables, k, degree, G[..., k, :, :], xp)
+    return tables
+
+
+def transformed(model: ForneyModel, angles: npt.ArrayLike) -> list[FloatArray]:
+    """f_{a,G} of all nodes, one (n, 2**d) array a degree group, under angles (E, 2)."""
+    flat = np.asarray(angles, dtype=np.float64).reshape(-1)
+    return [transform(g.tables, flat[g.own], flat[g.other]) for g in model.groups]
+
+
+def generators(own: Array, other: Array, xp: Namespace = np) -> tuple[Array, Array]:
+    """L with ∂G/∂angle = L G for the own and the opposite angle, both (..., 2, 2)."""
+    t, s = _tangent_and_secant(own, other, xp)
+    zero = xp.zeros_like(t)
+    return _matrix(-t / 2, s, zero, t / 2, xp), _matrix(-t / 2, zero, -s, t / 2, xp)
+
+
+def second_generators(own: Array, other: Array, xp: Namespace = np) -> tuple[Array, Array, Array]:
+    """M with ∂²G = M G for (own, own), (own, opposite) and (opposite, opposite), each (..., 2, 2)."""
+    t, s = _tangent_and_secant(own, other, xp)
+    zero = xp.zeros_like(t)
+    low, high, slope = t * t / 4 - s * s / 2, t * t / 4 + s * s / 2, s * t
+    return (
+        _matrix(low, slope, zero, high, xp),
+        _matrix(low, -slope / 2, -slope / 2, low, xp),
+        _matrix(high, zero, slope, low, xp),
+    )
+
+
+def first_derivatives(gauged: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
+    """∂f_{a,G}(x)/∂angle, (..., 2d, 2**d), from gauged tables (..., 2**d) and their angles (..., d)."""
+    degree = own.shape[-1]
+    return xp.stack(
+        [apply(gauged, k, degree, L[..., k, :, :], xp) for L in generators(own, other, xp) for k in range(degree)],
+        axis=-2,
+    )
+
+
+def second_derivatives(gauged: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
+    """∂²f_{a,G}(x)/∂angle∂angle, (..., 2d, 2d, 2**d): large; `derivatives` sums over x on the way."""
+    degree = own.shape[-1]
+    first = first_derivatives(gauged, own, other, xp)
+    L, M = generators(own, other, xp), second_generators(own, other, xp)
+    rows = []
+    for i in range(2 * degree):
+        side, k = divmod(i, degree)
+        row = []
+        for j in range(2 * degree):
+            other_side, m = divmod(j, degree)
+            row.append(
+                apply(gauged, k, degree, M[side + other_side][..., k, :, :], xp)
+                if k == m
+                else apply(first[..., j, :], k, degree, L[side][..., k, :, :], xp)
+            )
+        rows.append(xp.stack(row, axis=-2))
+    return xp.stack(rows, axis=-3)
+
+
+class Derivatives(NamedTuple):
+    """Of Σ_x w(x) log f_{a,G}(x), one row a node.
+
+    Attributes:
+        value: (...).
+        gradient: (..., 2d), own angles first.
+        hessian: (..., 2d, 2d).
+    """
+
+    value: Array
+    gradient: Array
+    hessian: Array
+
+
+def derivatives(gauged: Array, weights: Array, own: Array, other: Array, xp: Namespace = np) -> Derivatives:
+    """Value, gradient and Hessian of Σ_x weights(x) log f_{a,G}(x) with respect to the 2d angles of each node.
+
+    Args:
+        gauged: (..., 2**d) from `transform`, positive wherever the weight is not 0.
+        weights: (..., 2**d), constants.
+        own: (..., d) angles of the nodes' own ends.
+        other: (..., d) angles of the opposite ends.
+        xp: array namespace.
+    """
+    degree = own.shape[-1]
+    used = weights != 0
+    safe = xp.where(used, gauged, 1.0)
+    ratio = weights / safe
+    first = first_derivatives(gauged, own, other, xp)
+    gradient = (first * ratio[..., None, :]).sum(axis=-1)
+    # slots differ: Σ_x r(x) (L_k L_l f)(x) = Σ_x (L_kᵀ r)(x) (L_l f)(x)
+    pulled = xp.stack(
+        [
+            apply(ratio, k, degree, xp.swapaxes(L[..., k, :, :], -1, -2), xp)
+            for L in generators(own, other, xp)
+            for k in range(degree)
+        ],
+        axis=-2,
+    )
+    mixed = pulled @ xp.swapaxes(first, -1, -2)
+    same = np.tile(np.eye(degree), (2, 2))
+    own_own, own_other, other_other = (
+        xp.stack([(apply(gauged, k, degree, M[..., k, :, :], xp) * ratio).sum(axis=-1) for k in range(degree)], axis=-1)
+        for M in second_generators(own, other, xp)
+    )
+    eye = xp.asarray(np.eye(degree))
+    diagonal = xp.concatenate(
+        [
+            xp.concatenate([own_own[..., None] * eye, own_other[..., None] * eye], axis=-1),
+            xp.concatenate([own_other[..., None] * eye, other_other[..., None] * eye], axis=-1),
+        ],
+        axis=-2,
+    )
+    curvature = (first * (ratio / safe)[..., None, :]) @ xp.swapaxes(first, -1, -2)
+    hessian = mixed * xp.asarray(1.0 - same) + diagonal - curvature
+    value = (weights * xp.log(safe)).sum(axis=-1)
+    return Derivatives(value, gradient, hessian)
+
+
+def product_weights(q: Array, group: DegreeGroup, xp: Namespace = np) -> Array:
+    """q_a(x) = Π_b q_ab(x_ab), (n, 2**d, ...), from q (E, ...) = q_ab(1)."""
+    weights = xp.ones((len(group.nodes), 1, *q.shape[1:]))
+    for k in range(group.degree):
+        one = q[group.edges[:, k]][:, None]
+        weights = xp.stack([weights * (1.0 - one), weights * one], axis=2)
+        weights = weights.reshape(len(group.nodes), 2 ** (k + 1), *q.shape[1:])
+    return weights
+
+
+def zero_term(model: ForneyModel, gauged: Sequence[npt.ArrayLike]) -> float:
+    """log of the term of x = 0, log_constant + Σ_a log f_{a,G}(0); nan where an f_{a,G}(0) is negative."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return model.log_constant + float(sum(np.log(np.asarray(t)[:, 0]).sum() for t in gauged))
+
+
+def smallest_entry(gauged: Sequence[npt.ArrayLike]) -> float:
+    """min_{a,x} f_{a,G}(x) / max_x |f_{a,G}(x)|: a bound needs it not to be negative beyond rounding (-1e-13)."""
+    arrays = [np.asarray(t) for t in gauged]
+    return min((float((t.min(axis=1) / np.abs(t).max(axis=1)).min()) for t in arrays), default=0.0)
+
+
+def relabelled_angles(angles: npt.ArrayLike, flips: npt.ArrayLike) -> FloatArray:
+    """Angles (E, 2) for `model.relabel(flips)` that give the same tables, permuted: (u, v) becomes (-v, -u)."""
+    theta = np.asarray(angles, dtype=np.float64)
+    return np.where(np.asarray(flips).astype(bool)[:, None], -theta[:, ::-1], theta)
+
+
+def random_angles(num_edges: int, rng: np.random.Generator, spread: float = 0.9) -> FloatArray:
+    """(E, 2) angles of which the first is anywhere and the second at most spread · π/2 (spread < 1) away."""
+    first = rng.uniform(-np.pi, np.pi, num_edges)
+    return np.stack([first, first + rng.uniform(-0.5, 0.5, num_edges) * np.pi * spread], axis=1)
+
+
+def _tangent_and_secant(own: Array, other: Array, xp: Namespace) -> tuple[Array, Array]:
+    difference = own - other
+    return xp.tan(difference), 1.0 / xp.cos(difference)
+
+
+def _matrix(a: Array, b: Array, c: Array, d: Array, xp: Namespace) -> Array:
+    return xp.stack([xp.stack([a, b], axis=-1), xp.stack([c, d], axis=-1)], axis=-2)

@@ -1,0 +1,208 @@
+"""Child processes that measure: one at a time on a processor core of its own, replaced after anything goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from spinbench import environment
+from spinbench.folders import cache_folder, numba_folder
+from spinbench.measure import CACHE_VARIABLES, Answer, failure
+
+IDLE_WORKERS = 4
+"""Warm workers kept at most: a JAX process holds about 300 MB."""
+START_LIMIT = 120.0
+"""Seconds that a process may take to start, which do not count for its first cell."""
+LOG_BYTES = 4000
+"""Of a dead worker's error output kept in the record."""
+
+
+class WorkerDiedError(Exception):
+    """The process ended or was killed before it answered; the message is a sentence for the record."""
+
+
+class Pool:
+    """Warm workers, one for each (method, backend): the next cell of the pair saves start-up and compilation.
+
+    Cells are measured one after another on one core, which no other sweep of the same user times on meanwhile.
+    """
+
+    def __init__(self, idle: int = IDLE_WORKERS) -> None:
+        self._idle = idle
+        self._workers: OrderedDict[tuple[str, ...], Worker] = OrderedDict()
+        self._core: Core | None = None
+
+    def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
+        """The answer of a worker, or a failed one after `limit` seconds or when the worker dies."""
+        place = cell["backend"]
+        pair = (cell["method"]["name"], place["name"], str(place.get("device")), str(place.get("precision")))
+        if self._core is None:
+            self._core = Core()
+        worker = self._workers.pop(pair, None)
+        if worker is None:
+            while len(self._workers) >= self._idle:
+                self._workers.popitem(last=False)[1].close()
+            worker = Worker(self._core.number, str(place.get("device")))
+        try:
+            answer = worker.measure(cell, limit)
+        except WorkerDiedError as error:
+            answer = failure(str(error), worker.log() or None)
+        except BaseException:
+            worker.close()
+            raise
+        if answer["status"] == "failed":
+            worker.close()
+        else:
+            self._workers[pair] = worker
+        return answer
+
+    def close(self) -> None:
+        """End all workers and give the core back."""
+        while self._workers:
+            self._workers.popitem()[1].close()
+        if self._core is not None:
+            self._core.release()
+            self._core = None
+
+
+class Worker:
+    """A process that measures the cells it is sent, one JSON line each way (`spinbench.worker`)."""
+
+    def __init__(self, core: int, device: str) -> None:
+        self._ready = False
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "spinbench.worker", str(core)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=child_environment(device),
+            start_new_session=True,  # so that its own children are killed with it
+        )
+
+    def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
+        """Raises WorkerDiedError: no answer within `limit` seconds, or the process ended; close it then."""
+        assert self._process.stdin is not None
+        try:
+            if not self._ready:
+                self._read_line(START_LIMIT)
+                self._ready = True
+            self._process.stdin.write(json.dumps(cell).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._read_line(limit)
+        except TimeoutError as error:
+            raise WorkerDiedError(f"there was no answer within {error} s, so its process was killed") from None
+        except (BrokenPipeError, EOFError):
+            raise WorkerDiedError(_last_words(self._reap())) from None
+        answer: Answer = json.loads(line)
+        return answer
+
+    def log(self) -> str:
+        """The end of what the process wrote to its standard error and output."""
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - LOG_BYTES, 0))
+        return self._log.read().decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """Kill the process and its children, also those that it left behind."""
+        self._kill_group()
+        self._reap()
+        self._log.close()
+
+    def _read_line(self, limit: float) -> bytes:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + limit
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            wait = deadline - time.monotonic()
+            if wait <= 0:
+                raise TimeoutError(f"{limit:g}")
+            if not select.select([self._process.stdout], [], [], min(wait, 1.0))[0]:
+                if self._process.poll() is not None:  # its own children may keep the pipe open
+                    raise EOFError
+                continue
+            block = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not block:
+                raise EOFError
+            received += block
+        return bytes(received)
+
+    def _reap(self) -> int:
+        """The exit status; a process that closed its pipe and lives on is killed."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        try:
+            status = self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self._kill_group()
+            status = self._process.wait()
+        return status
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+class Core:
+    """A processor core, locked against other sweeps of this user on this machine; waits until one is free."""
+
+    def __init__(self) -> None:
+        from filelock import FileLock, Timeout
+
+        folder = cache_folder() / "cores"
+        folder.mkdir(parents=True, exist_ok=True)
+        told = False
+        while True:
+            # From the last: the first core usually serves the machine's interrupts.
+            for number in sorted(environment.affinity(), reverse=True):
+                lock = FileLock(folder / f"{socket.gethostname()}-{number}.lock")
+                with contextlib.suppress(Timeout):
+                    lock.acquire(timeout=0)
+                    self.number, self._lock = number, lock
+                    return
+            if not told:
+                print("spinbench: all cores are timing other sweeps; waiting for one", file=sys.stderr, flush=True)
+                told = True
+            time.sleep(0.2)
+
+    def release(self) -> None:
+        """Let other sweeps have the core."""
+        self._lock.release()
+
+
+def child_environment(device: str) -> dict[str, str]:
+    """Environment variables of a worker: one thread everywhere, and the folders for compiled code."""
+    variables = dict(os.environ)
+    variables |= dict.fromkeys(environment.THREAD_VARIABLES, "1")
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
+    for name, folder in zip(CACHE_VARIABLES, (numba_folder(), cache_folder() / "compiled" / "jax"), strict=True):
+        folder.mkdir(parents=True, exist_ok=True)
+        variables.setdefault(name, str(folder))
+    variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    # Several warm workers may hold a GPU: none of them may take all of its memory at once.
+    variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if device == "cpu":
+        variables["JAX_PLATFORMS"] = "cpu"
+    return variables
+
+
+def _last_words(status: int) -> str:
+    if status == -signal.SIGKILL:
+        return "its process was killed by SIGKILL, perhaps by the system for want of memory"
+    if status < 0:
+        return f"its process crashed with {signal.Signals(-status).name}"
+    return f"its process ended with exit status {status} before it gave an answer"

@@ -1,0 +1,189 @@
+"""The append-only journal behind asv's result files: one record a file, by machine, environment and commit.
+
+asv's result files hold one number a cell and can be lost or rewritten by asv; the journal keeps every record that
+entered the history, so that result files can be rebuilt from it at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinbench.atomic import write_json
+from spinbench.axes import Cell, Family
+from spinbench.records import RecordError, read_record
+
+Record = Mapping[str, Any]
+
+_HEX = re.compile(r"[0-9a-f]{1,64}")
+_SHAPE: Mapping[str, type | tuple[type, ...]] = {
+    "id": str,
+    "family": str,
+    "axes": dict,
+    "config": dict,
+    "status": str,
+    "git": dict,
+    "metrics": dict,
+    "started_at": (int, float),
+    "duration": (int, float),
+}
+
+
+def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
+    """The records in sweep folders (or in their `records`), and a sentence for each file that is not one."""
+    records: dict[str, Record] = {}
+    problems = []
+    for path in sorted({path.resolve() for folder in folders for path in folder.rglob("record-*.json")}):
+        try:
+            record = read_record(path)
+        except RecordError as error:
+            problems.append(str(error))
+            continue
+        if problem := _problem(record):
+            problems.append(f"{path} is not a record: {problem}")
+        else:
+            records[record["id"]] = record
+    return list(records.values()), problems
+
+
+def _problem(record: Record) -> str:
+    wrong = [key for key, kind in _SHAPE.items() if not isinstance(record.get(key), kind)]
+    if not wrong:
+        commit = record["git"].get("commit")
+        hashes = {"id": record["id"], "git.commit": "0" if commit is None else commit}
+        wrong = [key for key, text in hashes.items() if not isinstance(text, str) or not _HEX.fullmatch(text)]
+    if wrong:
+        return f"{', '.join(wrong)} missing or malformed"
+    try:
+        json.dumps(record, allow_nan=False)
+    except ValueError:
+        return "it holds NaN or an infinity"
+    return ""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The records of one machine and environment; each remembers the metrics' versions of the day it was entered."""
+
+    folder: Path
+
+    def add(self, record: Record, family: Family) -> bool:
+        """Keep a record; False where it is there already."""
+        path = self.folder / record["git"]["commit"] / f"record-{record['id']}.json"
+        if path.exists():
+            return False
+        write_json(path, {**record, "versions": {metric.name: metric.version for metric in family.metrics}})
+        return True
+
+    def commits(self) -> set[str]:
+        """Full hashes of the commits with records."""
+        return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+
+    def entries(self, commit: str) -> list[Record]:
+        """All records of a commit, oldest first."""
+        paths = (self.folder / commit).glob("record-*.json")
+        entries = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        return sorted(entries, key=lambda entry: (entry["started_at"], entry["id"]))
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """What a metric of a cell came to at one commit.
+
+    Attributes:
+        values: finite; one for each seed, or the samples of a single record.
+        errors: the values' standard errors where every record states one, else empty.
+        failed: why there is no value; empty where there is one.
+        ran: whether the cell ran, where there is no value: the metric has none here (exact methods have no effective
+            sample size), or came out infinite.
+        started_at: Unix time of the newest record.
+        duration: seconds that the records took, shared out among their metrics.
+        settings: the cell's configuration without its seed; None where only asv knows the cell.
+    """
+
+    values: tuple[float, ...]
+    errors: tuple[float, ...] = ()
+    failed: str = ""
+    ran: bool = False
+    started_at: int = 0
+    duration: float = 0.0
+    settings: Mapping[str, Any] | None = None
+
+
+def replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cell], Replicates]:
+    """The measured metrics of a family's cells, by (metric, cell).
+
+    The newest good record of a seed replaces older ones of the same seed, because they are no independent draws.
+    Records of other versions of a metric stay out; refused cells have no entry.
+    """
+    by_cell: dict[Cell, list[Record]] = defaultdict(list)
+    for entry in entries:
+        cell = family.cell(entry["axes"]) if entry["family"] == family.name else None
+        if cell is not None and entry["status"] != "skipped":
+            by_cell[cell].append(entry)
+    found = {}
+    for cell, records in by_cell.items():
+        for metric in family.metrics:
+            current = [record for record in records if record["versions"].get(metric.name) == metric.version]
+            if one := _replicates(current, metric.name):
+                found[metric.name, cell] = one
+    return found
+
+
+def _replicates(records: list[Record], metric: str) -> Replicates | None:
+    good: dict[int, tuple[Record, Mapping[str, Any]]] = {}
+    failed, ran = "", False
+    touched = []
+    for record in records:
+        measured = record["metrics"].get(metric)
+        if measured is None and record["status"] == "failed":
+            measured = {"failed": record.get("error") or "the cell failed"}
+        if measured is None:
+            continue
+        touched.append(record)
+        if numbers(measured):
+            good[record["config"].get("seed", 0)] = (record, measured)
+        else:
+            failed = str(measured.get("failed", "no finite value"))
+            ran = record["status"] == "ok"
+    if not touched:
+        return None
+    used = [good[seed] for seed in sorted(good)]
+    if len(used) == 1:
+        values = numbers(used[0][1])
+    else:
+        values = tuple(statistics.median(numbers(measured)) for _, measured in used)
+    errors = tuple(measured.get("standard_error", math.nan) for _, measured in used)
+    return Replicates(
+        values=values,
+        errors=errors if len(errors) == len(values) and all(map(math.isfinite, errors)) else (),
+        failed="" if used else failed,
+        ran=ran and not used,
+        started_at=max(int(record["started_at"]) for record in touched),
+        duration=sum(record["duration"] / max(len(record["metrics"]), 1) for record in touched),
+        settings=settings(used[-1][0] if used else touched[-1]),
+    )
+
+
+def settings(record: Record) -> dict[str, Any]:
+    """A record's configuration without its seed: what must be equal among the values of a series."""
+    return {key: value for key, value in record["config"].items() if key != "seed"}
+
+
+def rounded(value: float) -> float:
+    """Six significant digits, for asv, which prints all that it is given."""
+    return float(f"{value:.6g}")
+
+
+def numbers(metric: Mapping[str, Any]) -> tuple[float, ...]:
+    """The finite values of a metric in a record; empty where it failed or holds anything else."""
+    raw = metric.get("samples", [metric["value"]] if "value" in metric else [])
+    values = [float(value) for value in raw if isinstance(value, int | float) and not isinstance(value, bool)]
+    return tuple(values) if len(values) == len(raw) and all(map(math.isfinite, values)) else ()

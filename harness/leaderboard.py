@@ -1,0 +1,271 @@
+"""Records to tables: for each model, methods and backends from the most to the least accurate."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from spinbench import brackets
+from spinbench.brackets import Bracket
+from spinbench.metrics import time_to_error
+from spinbench.records import Record
+
+R_HAT_LIMIT = 1.05
+"""Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method on a backend with the same settings; replicates are the records of its seeds.
+
+    Attributes:
+        model, method, backend: labels.
+        variant: the settings in which this row differs from others of the same method, backend and model.
+        replicates: how many records it stands for.
+        rmse, rmse_se: of the marginals; over replicates the root of the mean square, with its standard error.
+        log_z_error, ess_per_second, run_seconds: medians over replicates.
+        compile_seconds: the same, of those replicates that compiled something, if any did.
+        tier: "native" or "generic"; empty where nothing ran.
+        status: remarks, or "failed".
+        time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
+        members: the records.
+        log_z: in nats, the median over replicates; None where no record has one.
+    """
+
+    model: str
+    method: str
+    backend: str
+    variant: str
+    replicates: int
+    rmse: float | None
+    rmse_se: float | None
+    log_z_error: float | None
+    ess_per_second: float | None
+    compile_seconds: float | None
+    run_seconds: float | None
+    tier: str
+    status: str
+    time_to_error: float | None = None
+    members: tuple[Record, ...] = field(default=(), repr=False, compare=False)
+    log_z: float | None = None
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    """One row for each model, method, backend and protocol; by model, then by accuracy. Skipped cells have none."""
+    groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        if record["status"] != "skipped":
+            axes = record["axes"]
+            groups[axes["model"], axes["method"], axes["backend"], record["protocol"]].append(record)
+    variants = _variants(groups)
+    by_model: dict[str, list[Record]] = defaultdict(list)
+    for key, group in groups.items():
+        by_model[key[0]] += group
+    known = {model: brackets.bracket(group) for model, group in by_model.items()}
+    found = [_row(group, variants[key], known[key[0]]) for key, group in groups.items()]
+    return sorted(found, key=lambda row: (row.model, row.rmse is None, row.rmse or 0.0, row.method, row.backend))
+
+
+def tables(board: Sequence[Row]) -> list[Table]:
+    """A table for each model; below it, where log Z is not known, the bounds on it."""
+    return [
+        _table(model, [row for row in board if row.model == model]) for model in dict.fromkeys(r.model for r in board)
+    ]
+
+
+def problems(records: Iterable[Record]) -> list[str]:
+    """One line for each reason for which cells failed or were skipped."""
+    reasons: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for record in records:
+        if record["status"] != "ok":
+            axes = record["axes"]
+            key = (record["status"], axes["method"], axes["backend"], record["error"] or "no reason given")
+            reasons[key].append(axes["model"])
+    return [
+        f"{status}: {method} on {backend}, {', '.join(dict.fromkeys(models))}: {reason}"
+        for (status, method, backend, reason), models in sorted(reasons.items())
+    ]
+
+
+def _table(model: str, board: Sequence[Row]) -> Table:
+    sentence = brackets.bracket([record for row in board for record in row.members]).sentence()
+    table = Table(
+        title=f"model {model}",
+        title_justify="left",
+        title_style="bold",
+        caption=sentence,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0),
+    )
+    many = any(row.replicates > 1 for row in board)
+    varied = any(row.variant for row in board)
+    table.add_column("method", no_wrap=True)
+    table.add_column("backend", no_wrap=True)
+    if varied:
+        table.add_column("settings")
+    if many:
+        table.add_column("seeds", justify="right")
+    log_z = "log Z" if sentence else "|log Z\nerror|"
+    for heading in ("marginal\nRMSE", log_z, "ESS/s", "compile\nseconds", "run\nseconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("tier")
+    table.add_column("status")
+    for row in board:
+        wrong = row.status.startswith("failed") or any(flag in row.status for flag in brackets.FLAGS)
+        table.add_row(
+            row.method,
+            row.backend,
+            *([row.variant] if varied else []),
+            *([str(row.replicates)] if many else []),
+            with_error(row.rmse, row.rmse_se),
+            f"{row.log_z:.6g}" if sentence and row.log_z is not None else short(row.log_z_error),
+            short(row.ess_per_second),
+            short(row.compile_seconds),
+            short(row.run_seconds),
+            row.tier,
+            Text(row.status, style="red" if wrong else "" if row.status == "ok" else "dim"),
+        )
+    return table
+
+
+def short(value: float | None) -> str:
+    """Three significant digits, without an exponent between a thousandth and a million."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 6:
+        return f"{value:,.{max(2 - size, 0)}f}".replace(",", " ")
+    return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def with_error(value: float | None, error: float | None) -> str:
+    """To two significant digits of the standard error."""
+    if value is None or not error:
+        return short(value)
+    digits = max(1 - math.floor(math.log10(error)), 0)
+    if value < 1e-3 or digits > 5:
+        return f"{value:.2e} ± {error:.1e}".replace("e-0", "e-")
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
+    good = [record for record in group if record["status"] == "ok"]
+    axes = group[0]["axes"]
+
+    def median(pick: Callable[[Record], Any]) -> float | None:
+        values = [value for record in good if (value := pick(record)) is not None]
+        return statistics.median(values) if values else None
+
+    def metric(name: str) -> Callable[[Record], float | None]:
+        return lambda record: record["metrics"].get(name, {}).get("value")
+
+    rmse, rmse_se = _pooled([record["metrics"].get("marginal_rmse", {}) for record in good])
+    per_sample = median(metric("seconds_per_ess"))
+    return Row(
+        model=axes["model"],
+        method=axes["method"],
+        backend=axes["backend"],
+        variant=variant,
+        replicates=len(group),
+        rmse=rmse,
+        rmse_se=rmse_se,
+        log_z_error=median(metric("log_z_error")),
+        ess_per_second=1 / per_sample if per_sample else None,
+        compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
+        run_seconds=median(lambda record: record["result"]["seconds"]["run"]),
+        tier=good[0]["result"]["tier"] if good else "",
+        status=_status(group, good, known),
+        time_to_error=_reached(good),
+        members=tuple(group),
+        log_z=median(lambda record: record["result"].get("log_z")),
+    )
+
+
+def _reached(good: Sequence[Record]) -> float | None:
+    """The median of the seconds to the target; a seed that did not reach it takes longer than any that did."""
+    times = []
+    for record in good:
+        pairs = [(point["seconds"], point["marginal_rmse"]) for point in record["result"]["trajectory"]]
+        found = time_to_error([pair for pair in pairs if pair[1] is not None])
+        times.append(math.inf if found is None else found)
+    middle = statistics.median(times) if times else math.inf
+    return middle if math.isfinite(middle) else None
+
+
+def _compiling(record: Record) -> float | None:
+    """Compile seconds in which something was compiled."""
+    return _binding(record) if record["result"]["compilation"] == "fresh" else None
+
+
+def _binding(record: Record) -> float:
+    seconds: float = record["result"]["seconds"]["compile"]
+    return seconds
+
+
+def _pooled(metrics: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
+    """Root of the mean square of several RMSEs, and its standard error, sqrt(Σ (R se)²) / (n R)."""
+    values = [metric["value"] for metric in metrics if "value" in metric]
+    if not values:
+        return None, None
+    pooled = math.sqrt(sum(value**2 for value in values) / len(values))
+    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
+    if len(errors) < len(values) or pooled == 0:
+        return pooled, None
+    total = math.sqrt(sum((value * error) ** 2 for value, error in zip(values, errors, strict=True)))
+    return pooled, total / (len(values) * pooled)
+
+
+def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:
+    if not good:
+        return "failed"
+    remarks = [] if len(good) == len(group) else [f"{len(group) - len(good)} failed"]
+    flags = {known.flag(record) for record in good}
+    remarks += [flag for flag in brackets.FLAGS if flag in flags]
+    if any(record["result"]["status"] != "ok" for record in good):
+        remarks.append("not converged")
+    mixing = max((record["result"]["r_hat_max"] or 1.0 for record in good), default=1.0)
+    if mixing > R_HAT_LIMIT:
+        remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
+    if any("reason" in (record["reference"] or {}) for record in good):
+        remarks.append("no exact answer")
+    # compile seconds of a warm process or from a disk cache are no compilation
+    kinds = {record["result"]["compilation"] for record in good}
+    remarks += [kind for kind in ("warm", "cached") if kind in kinds]
+    return ", ".join(["ok", *remarks])
+
+
+def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[str, ...], str]:
+    """For each group the settings that tell it from other groups of the same model, method and backend."""
+    flat = {
+        key: flattened({k: v for k, v in group[0]["config"].items() if k != "seed"}) for key, group in groups.items()
+    }
+    rivals: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for key, settings in flat.items():
+        rivals[key[:3]].append(settings)
+    found = {}
+    for key, settings in flat.items():
+        differing = [name for name in settings if any(other.get(name) != settings[name] for other in rivals[key[:3]])]
+        found[key] = " ".join(f"{name.removeprefix('method.')}={settings[name]}" for name in differing)
+    return found
+
+
+def flattened(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            found |= flattened(value, f"{path}{key}.")
+        else:
+            found[f"{path}{key}"] = value
+    return found

@@ -1,0 +1,51 @@
+"""`spinbench list`: which method runs on which backend here, and why not."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.table import Table
+from rich.text import Text
+
+from spinbench import registry
+from spinbench.display import console
+from spinbench.errors import BrokenPluginError
+from spinbench.models import catalogue, specs
+
+STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "unavailable": "yellow", "broken": "red"}
+
+
+def show() -> None:
+    """Print the coverage table, the reasons for its gaps, and the models; imports no framework."""
+    output = console()
+    methods, backends = registry.names("methods"), registry.names("backends")
+    table = Table(title="methods and backends", title_justify="left", title_style="bold")
+    table.add_column("method")
+    for backend in backends:
+        table.add_column(backend)
+    table.add_column("what it does")
+    reasons: dict[str, list[str]] = {}
+    for method in methods:
+        cells = []
+        for backend in backends:
+            how = registry.support(method, backend)
+            cells.append(Text(how.tier, style=STYLES[how.tier]))
+            if not how.runs:
+                reasons.setdefault(how.reason, []).append(f"{method} on {backend}")
+        table.add_row(method, *cells, _summary(method))
+    output.print(table)
+    output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
+    for reason, pairs in reasons.items():
+        output.print(Text(f"{', '.join(pairs)}: {reason}"), soft_wrap=True)
+    output.print()
+    output.print("models (model=NAME; conf/model has their parameters)", style="bold")
+    for title, names in (("families", list(specs.FAMILIES)), ("shipped", catalogue.names()), ("yours", ["file"])):
+        text = textwrap.fill(", ".join(names), width=max(output.width - 12, 40), subsequent_indent=" " * 11)
+        output.print(f"  {title:<9}{text}")
+
+
+def _summary(method: str) -> str:
+    try:
+        return registry.method_class(method).summary
+    except BrokenPluginError:
+        return ""

@@ -1,0 +1,204 @@
+"""From a model to the tables that `spinbench.message_layouts` describes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spinbench.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
+from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.models.possible import possible_states
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """How the variables of a model follow from those that are left; see `reference.problem.Coding`."""
+
+    cardinalities: IntArray
+    readout: IntArray
+    source: IntArray
+    flipped: FloatArray
+
+
+def lower(model: Model, *, merge: bool = False) -> Graph:
+    """The tables of a model.
+
+    Args:
+        model: any model.
+        merge: whether factors of order 2 over the same variables are multiplied into one.
+
+    Raises:
+        ModelError: the hard zeros leave a variable no state, so Z = 0.
+    """
+    if isinstance(model, PairwiseModel):
+        return _lower_groups(model) if model.groups else _lower_pairwise(model)
+    return _lower_graph(model, merge)
+
+
+def _lower_pairwise(model: PairwiseModel) -> Graph:
+    n = model.num_variables
+    there = model.couplings != 0
+    weights = model.couplings[there]
+    every = np.arange(n)
+    return Graph(
+        theta=model.biases,
+        pairs=Pairs(weights, np.ascontiguousarray(model.edges[there].T), np.stack([weights, weights]) / 2),
+        groups=(),
+        constant=np.array(model.log_constant),
+        first=every,
+        readout=2 * every + 1,
+        source=every,
+        flipped=np.zeros(n),
+    )
+
+
+def _lower_groups(model: PairwiseModel) -> Graph:
+    """1-of-K groups become variables of K states."""
+    from spinbench.reference.problem import Problem
+
+    problem = Problem(model)
+    coding, network = problem.coding, problem.network
+    cards = np.array(coding.cardinalities, dtype=np.int64)
+    states = np.cumsum(cards) - cards
+    free = np.flatnonzero(coding.source >= 0)
+    position = np.maximum(coding.state[free], 0) + (coding.state[free] < 0)
+    readout = np.where(coding.state == 1, int(cards.sum()) + 1, int(cards.sum()))
+    readout[free] = states[coding.source[free]] + position
+    source = np.empty(int(cards.sum()), dtype=np.int64)
+    source[readout[free]] = free
+    rows = np.delete(source, states)
+    pieces = _by_shape(list(network.tables), list(network.tables.values()))
+    return _assemble(_Coding(cards, readout, rows, np.zeros(len(rows))), pieces, network.constant)
+
+
+def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
+    graph = _merged(graph) if merge else graph
+    tables = [factor.log_table for factor in graph.factors]
+    members: list[tuple[int, ...]] = [factor.scope for factor in graph.factors]
+    if graph.has_zeros or min(graph.cardinalities) == 1:
+        coding, members, tables = _reduced(graph)
+    else:
+        cards = np.array(graph.cardinalities, dtype=np.int64)
+        binary = bool((cards == 2).all())
+        size = int(cards.sum())
+        readout = np.arange(1, size, 2) if binary else np.arange(size)
+        coding = _Coding(cards, readout, *_starts(np.arange(len(cards)), cards))
+    return _assemble(coding, _by_shape(members, tables), graph.log_constant)
+
+
+def _starts(variables: IntArray, cards: IntArray) -> tuple[IntArray, FloatArray]:
+    """`Graph.source` and `Graph.flipped`: neighbouring states of a variable start opposite."""
+    within = np.concatenate([np.arange(k - 1) for k in cards.tolist()]) if len(cards) else np.zeros(0, dtype=np.int64)
+    return np.repeat(variables, cards - 1), (within % 2).astype(np.float64)
+
+
+def _reduced(graph: FactorGraph) -> tuple[_Coding, list[tuple[int, ...]], list[FloatArray]]:
+    """The factors over the possible states of the variables that are not determined."""
+    from spinbench.reference.problem import Problem
+
+    coding = Problem(graph).coding
+    cards = np.array(coding.cardinalities, dtype=np.int64)
+    size = int(cards.sum())
+    states = np.cumsum(cards) - cards
+    readouts = []
+    for full, source, state in zip(graph.cardinalities, coding.source.tolist(), coding.state.tolist(), strict=True):
+        row = np.full(full, size)
+        if source < 0:
+            row[state] = size + 1
+        else:
+            row[coding.labels[source]] = states[source] + np.arange(cards[source])
+        readouts.append(row)
+    readout = np.concatenate(readouts)
+    if all(k == 2 for k in graph.cardinalities):
+        readout = readout[1::2]
+    members: list[tuple[int, ...]] = []
+    tables = []
+    for factor in graph.factors:
+        sources = coding.source[list(factor.scope)]
+        index = [coding.labels[s] if s >= 0 else coding.state[[v]] for s, v in zip(sources, factor.scope, strict=True)]
+        kept = tuple(int(s) for s in sources if s >= 0)
+        table = factor.log_table[np.ix_(*index)] if index else factor.log_table
+        tables.append(table.reshape([len(coding.labels[s]) for s in kept]))
+        members.append(kept)
+    free = np.flatnonzero(coding.source >= 0)
+    return _Coding(cards, readout, *_starts(free, cards)), members, tables
+
+
+def _merged(graph: FactorGraph) -> FactorGraph:
+    """The same law with factors of order 2 over the same variables multiplied, and without determined variables in
+    scopes of factors: a product has zeros that arc consistency sees only now, so again until nothing changes."""
+    while True:
+        masks = possible_states(graph)
+        fixed = {v: int(mask.argmax()) for v, mask in enumerate(masks) if mask.sum() == 1}
+        pairs: dict[tuple[int, ...], FloatArray] = {}
+        factors = []
+        for factor in graph.factors:
+            table = factor.log_table[tuple(fixed.get(v, slice(None)) for v in factor.scope)]
+            scope = tuple(v for v in factor.scope if v not in fixed)
+            if len(scope) != 2:
+                factors.append(Factor(scope, table))
+                continue
+            key, turned = (scope, table) if scope[0] < scope[1] else (scope[::-1], table.T)
+            pairs[key] = pairs[key] + turned if key in pairs else turned
+        ruled_out = [(v, mask) for v, mask in enumerate(masks) if not mask.all()]
+        factors += [Factor(scope, table) for scope, table in pairs.items()]
+        factors += [Factor((v,), np.where(mask, 0.0, -np.inf)) for v, mask in ruled_out]
+        result = replace(graph, factors=tuple(factors))
+        if _large_scopes(result) == _large_scopes(graph):
+            return result
+        graph = result
+
+
+def _large_scopes(graph: FactorGraph) -> list[tuple[int, ...]]:
+    return sorted(factor.scope for factor in graph.factors if len(factor.scope) > 1)
+
+
+def _by_shape(members: Sequence[tuple[int, ...]], tables: Sequence[FloatArray]) -> Scopes:
+    """Stacks tables of one shape; axes are put in the order of their lengths, so that there are fewer shapes."""
+    chosen: dict[tuple[int, ...], tuple[list[tuple[int, ...]], list[FloatArray]]] = {}
+    for scope, table in zip(members, tables, strict=True):
+        shape = table.shape
+        if any(a > b for a, b in itertools.pairwise(shape)):
+            order = sorted(range(len(shape)), key=shape.__getitem__)
+            scope, table = tuple(scope[k] for k in order), table.transpose(order)
+        mine = chosen.setdefault(table.shape, ([], []))
+        mine[0].append(scope)
+        mine[1].append(table)
+    return {
+        shape: (np.array(ends, dtype=np.int64).reshape(len(ends), len(shape)), np.stack(values))
+        for shape, (ends, values) in chosen.items()
+    }
+
+
+def _assemble(coding: _Coding, pieces: Scopes, constant: float) -> Graph:
+    cards = coding.cardinalities
+    first = np.cumsum(cards - 1) - (cards - 1)
+    theta = np.zeros(int((cards - 1).sum()))
+    pairs = Pairs(np.zeros(0), np.zeros((2, 0), dtype=np.int64), np.zeros((2, 0)))
+    groups = []
+    for shape, (members, tables) in pieces.items():
+        rows = first[members]
+        if len(shape) == 0:
+            constant += float(tables.sum())
+        elif len(shape) == 1:
+            constant += float(tables[:, 0].sum())
+            np.add.at(theta, rows + np.arange(shape[0] - 1), tables[:, 1:] - tables[:, :1])
+        else:
+            if shape == (2, 2) and (finite := np.isfinite(tables).all(axis=(1, 2))).any():
+                ends, corner = np.ascontiguousarray(rows[finite].T), tables[finite, 0, 0]
+                sides = tables[finite, 1, 0] - corner, tables[finite, 0, 1] - corner
+                constant += float(corner.sum())
+                for end, side in zip(ends, sides, strict=True):
+                    theta += np.bincount(end, side, minlength=len(theta))
+                weights = (tables[finite, 1, 1] - tables[finite, 0, 1]) - sides[0]
+                pairs = Pairs(weights, ends, -np.stack(sides))
+                rows, tables = rows[~finite], tables[~finite]
+            if len(tables):
+                axes = tuple(range(1, tables.ndim))
+                peak = tables.max(axis=axes, keepdims=True)
+                constant += float(peak.sum())
+                groups.append(Group(tables - peak, np.ascontiguousarray(rows.T)))
+    return Graph(theta, pairs, tuple(groups), np.array(constant), first, coding.readout, coding.source, coding.flipped)

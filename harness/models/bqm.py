@@ -1,0 +1,117 @@
+"""Models of other libraries: dimod's BinaryQuadraticModel, its JSON form, and NetworkX graphs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+from spinbench.models.checks import check_number, float_array
+from spinbench.models.npz import as_labels
+from spinbench.models.pairwise import PairwiseModel
+from spinbench.models.text import read_text
+
+
+def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel:
+    """exp(-beta E) of a `dimod.BinaryQuadraticModel`'s energy E, offset included; its variables become labels.
+
+    A SPIN variable of ±1 becomes s = (σ + 1)/2.
+
+    Raises:
+        ModelError: no variables, or numbers that are not finite.
+    """
+    linear, (rows, columns, quadratic), offset, labels = bqm.to_numpy_vectors(return_labels=True)
+    return _from_energy(
+        bqm.vartype.name, linear, np.stack([rows, columns], axis=1), quadratic, float(offset), labels, beta, name
+    )
+
+
+def read_bqm(path: Path, *, beta: float = 1.0, name: str | None = None) -> PairwiseModel:
+    """`from_bqm` of the JSON that `json.dump(bqm.to_serializable(), file)` writes; dimod is not needed.
+
+    Raises:
+        ModelError: not JSON, not a BinaryQuadraticModel of schema 3, or not valid numbers.
+    """
+    text = read_text(path)
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ModelError(f"{path.name}, line {error.lineno}: this is not JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:
+        raise ModelError(f"{path.name}: this JSON cannot be read ({error})") from None
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if kind != "BinaryQuadraticModel":
+        raise ModelError(f"{path.name}: the JSON has type {kind!r}; dimod's 'BinaryQuadraticModel' is needed")
+    version = fields.get("version")
+    schema = version.get("bqm_schema") if isinstance(version, dict) else None
+    if not str(schema).startswith("3.") or fields.get("use_bytes"):
+        raise ModelError(
+            f"{path.name}: the BinaryQuadraticModel has schema {schema}{' as bytes' if fields.get('use_bytes') else ''}"
+            "; schema 3 as numbers is needed, as dimod's to_serializable() writes it"
+        )
+    needed = ("linear_biases", "quadratic_biases", "quadratic_head", "quadratic_tail", "offset", "variable_type")
+    if missing := [key for key in (*needed, "variable_labels") if key not in fields]:
+        raise ModelError(f"{path.name}: the BinaryQuadraticModel has no field {missing[0]!r}")
+    try:
+        ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
+        labels = as_labels(fields["variable_labels"])
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{path.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
+        ) from None
+    linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
+    vartype, offset = fields["variable_type"], fields["offset"]
+    return _from_energy(vartype, linear, ends, quadratic, offset, labels, beta, name or path.stem)
+
+
+def from_networkx(graph: Any, *, name: str | None = None) -> PairwiseModel:
+    """Node attribute `bias` (0 where absent), edge attribute `coupling`, or else `weight`; nodes become labels.
+
+    Variables are in {0, 1}. Parallel edges are summed.
+
+    Raises:
+        ModelError: a directed graph, no nodes, a self-loop, or an edge without a number.
+    """
+    name = name or str(graph.graph.get("name") or "graph")
+    if graph.is_directed():
+        raise ModelError(f"{name}: the graph is directed; an undirected one is needed")
+    labels = list(graph.nodes)
+    index = {label: v for v, label in enumerate(labels)}
+    biases = [data.get("bias", 0.0) for _, data in graph.nodes(data=True)]
+    edges, couplings = [], []
+    for u, v, data in graph.edges(data=True):
+        coupling = data.get("coupling", data.get("weight"))
+        if coupling is None:
+            raise ModelError(f"{name}: edge ({u!r}, {v!r}) has neither 'coupling' nor 'weight'")
+        edges.append((index[u], index[v]))
+        couplings.append(coupling)
+    return PairwiseModel.from_edges(biases, edges, couplings, name=name, labels=labels)
+
+
+def _from_energy(
+    vartype: object,
+    linear: npt.ArrayLike,
+    edges: npt.ArrayLike,
+    quadratic: npt.ArrayLike,
+    offset: float,
+    labels: Sequence[Hashable],
+    beta: float,
+    name: str,
+) -> PairwiseModel:
+    if vartype not in ("SPIN", "BINARY"):
+        raise ModelError(f"{name}: the variables are of type {vartype!r}; 'SPIN' or 'BINARY' is needed")
+    make = PairwiseModel.from_spins if vartype == "SPIN" else PairwiseModel.from_edges
+    scale = -check_number(name, "beta", beta)
+    return make(
+        scale * float_array(name, "linear biases", linear),
+        edges,
+        scale * float_array(name, "quadratic biases", quadratic),
+        log_constant=scale * check_number(name, "the offset", offset),
+        name=name,
+        labels=labels,
+    )

@@ -1,0 +1,200 @@
+"""The models shipped with spinbench, by name, with answers that were published or computed elsewhere.
+
+Sources and licences stand beside the files, in `spinbench/data`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import UnknownNameError
+from spinbench.models import lattices
+from spinbench.models.evidence import condition
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.libdai import read_fg
+from spinbench.models.origin import PerVariable
+from spinbench.models.pairwise import PairwiseModel
+from spinbench.models.text import Tokens, read_text
+from spinbench.models.uai import read_evidence, read_uai
+
+FloatArray = npt.NDArray[np.float64]
+Model = PairwiseModel | FactorGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A trusted answer.
+
+    Attributes:
+        log_z: natural logarithm of Z, evidence included.
+        marginals: (N,) p(s = 1) where all variables are binary, else a list of (K,) arrays; observed variables
+            included; None where none were published.
+        decimals: digits after the point to which marginals are known.
+    """
+
+    log_z: float
+    marginals: PerVariable | None
+    decimals: int
+
+
+@dataclass(frozen=True)
+class _Entry:
+    summary: str
+    load: Callable[[], Model]
+    reference: Callable[[], Reference]
+
+
+def names() -> list[str]:
+    """The shipped models, sorted."""
+    return sorted(_ENTRIES)
+
+
+def summary(name: str) -> str:
+    """A line that says what the model is."""
+    return _entry(name).summary
+
+
+def load(name: str) -> Model:
+    """The shipped model; where it comes with evidence, conditioned on it.
+
+    Raises:
+        UnknownNameError: offers the closest names.
+    """
+    return replace(_entry(name).load(), name=name)
+
+
+def reference(name: str) -> Reference:
+    """The trusted answer, for the original variables (`model.original_marginals` leads to them).
+
+    Raises:
+        UnknownNameError: offers the closest names.
+    """
+    return _entry(name).reference()
+
+
+def unknown(name: str, allowed: list[str], what: str) -> UnknownNameError:
+    """The error for a name that is not among those allowed."""
+    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
+    offer = f"the closest are {', '.join(close)}" if close else f"there are {', '.join(allowed)}"
+    return UnknownNameError(f"there is no {what} {name!r}; {offer}")
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _ENTRIES:
+        raise unknown(name, names(), "file or shipped model")
+    return _ENTRIES[name]
+
+
+def _path(relative: str) -> Path:
+    # Installers unpack wheels, so the package's data are files.
+    return Path(__file__).parent.parent / "data" / relative
+
+
+def _numbers(relative: str) -> FloatArray:
+    path = _path(relative)
+    return Tokens(read_text(path), path.name).values
+
+
+def _uai(stem: str) -> Model:
+    model = read_uai(_path(f"uai14/{stem}.uai"))
+    return condition(model, read_evidence(_path(f"uai14/{stem}.uai.evid")))
+
+
+def _uai_reference(stem: str) -> Reference:
+    answer = json.loads(_path(f"uai14/{stem}.exact.json").read_text())
+    tables = [np.array(table, dtype=np.float64) for table in answer["marginals"]]
+    binary = all(table.size == 2 for table in tables)
+    return Reference(answer["lnZ"], np.array([t[1] for t in tables]) if binary else tables, 12)
+
+
+def _libdai(stem: str) -> Model:
+    return read_fg(_path(f"libdai/{stem}.fg"))
+
+
+def _neural() -> Model:
+    W = _numbers("boltzmann/neural15_W_upper.txt").reshape(15, 15)
+    return PairwiseModel.from_dense(_numbers("boltzmann/neural15_b.txt"), W + W.T)
+
+
+def _digits_rbm() -> Model:
+    a, b = _numbers("boltzmann/digits_rbm16_a.txt"), _numbers("boltzmann/digits_rbm16_b.txt")
+    edges = lattices.bipartite_edges(a.size, b.size)
+    return PairwiseModel.from_edges(np.concatenate([a, b]), edges, _numbers("boltzmann/digits_rbm16_W.txt"))
+
+
+def _digits_lattice() -> Model:
+    rows = _numbers("boltzmann/digits_lattice_edges.txt").reshape(-1, 3)
+    return PairwiseModel.from_edges(
+        _numbers("boltzmann/digits_lattice_b.txt"), rows[:, :2].astype(np.int64), rows[:, 2]
+    )
+
+
+def _horse() -> Model:
+    noisy = _numbers("boltzmann/horse16x20_noisy.txt")
+    edges = lattices.grid_edges(16, 20)
+    # log odds of a pixel that was flipped with probability 0.15
+    field = 0.5 * math.log(0.85 / 0.15) * (2 * noisy - 1)
+    return PairwiseModel.from_spins(field, edges, np.full(len(edges), 0.6))
+
+
+def _boltzmann_reference(log_z: float, *stems: str) -> Reference:
+    return Reference(log_z, np.concatenate([_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
+
+
+def _entries() -> dict[str, _Entry]:
+    uai = {
+        "CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
+        "DBN_11": "complete bipartite 20 x 20, 40 binary variables",
+        "DBN_14": "complete bipartite 20 x 20, 40 binary variables",
+        "Grids_12": "10 x 10 grid of binary variables",
+        "ObjectDetection_11": "60 variables of 11 states, pair factors with hard zeros",
+        "Promedus_24": "medical diagnosis, 200 binary variables, factors of order 3 with hard zeros, evidence",
+        "Segmentation_12": "image segmentation, 229 binary variables",
+        "Segmentation_14": "image segmentation, 226 binary variables",
+    }
+    libdai = {
+        "alarm": ("ALARM network, 37 variables of 2 to 4 states", -0.000199919983),
+        "hoi1": ("three random factors of order 3", 5.530780894349),
+        "hoi2": ("two random factors of order 4", 5.251400909664),
+        "hoi3": ("three random factors of order 3", 6.613744453097),
+        "testfast": ("4 x 4 grid of binary variables", 14.328233281092),
+    }
+    entries = {
+        "boltzmann/neural15": _Entry(
+            "15 recorded neurons, all pairs coupled",
+            _neural,
+            partial(_boltzmann_reference, 1.5586339046, "neural15_marg"),
+        ),
+        "boltzmann/digits_rbm16": _Entry(
+            "restricted Boltzmann machine of handwritten digits, 64 visible and 16 hidden units",
+            _digits_rbm,
+            partial(_boltzmann_reference, 63.2845352035, "digits_rbm16_marg_v", "digits_rbm16_marg_h"),
+        ),
+        "boltzmann/digits_lattice": _Entry(
+            "handwritten digits on an 8 x 8 lattice with diagonals",
+            _digits_lattice,
+            partial(_boltzmann_reference, 16.8150762706, "digits_lattice_marg"),
+        ),
+        "boltzmann/horse16x20": _Entry(
+            "denoising of a 16 x 20 picture",
+            _horse,
+            partial(_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
+        ),
+    }
+    for stem, text in uai.items():
+        entries[f"uai14/{stem}"] = _Entry(text, partial(_uai, stem), partial(_uai_reference, stem))
+    for stem, (text, log_z) in libdai.items():
+        entries[f"libdai/{stem}"] = _Entry(text, partial(_libdai, stem), partial(Reference, log_z, None, 12))
+    return entries
+
+
+_ENTRIES = _entries()

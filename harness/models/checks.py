@@ -1,0 +1,71 @@
+"""Checks of numbers and labels that come from users."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+
+
+def float_array(name: str, what: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A fresh float64 array.
+
+    Raises:
+        ModelError: not real numbers, or ragged.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf" and array.size:
+            raise TypeError
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}: {what} are not an array of real numbers") from None
+
+
+def check_number(name: str, what: str, value: float) -> float:
+    """A finite float.
+
+    Raises:
+        ModelError: it is not one.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ModelError(f"{name}: {what} is {value!r}; a finite number is needed")
+    return number
+
+
+def check_index(name: str, what: str, value: object) -> int:
+    """An int, from anything that is an integer without rounding.
+
+    Raises:
+        ModelError: it is not one.
+    """
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(f"{name}: {what} is {value!r}; an integer is needed") from None
+
+
+def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
+    """Distinct labels, one a variable, or none at all; 0, …, n - 1 count as none.
+
+    Raises:
+        ModelError: a wrong number of labels, or one twice.
+    """
+    checked = tuple(labels)
+    if not checked:
+        return ()
+    if len(checked) != n:
+        raise ModelError(f"{name}: {len(checked)} labels for {n} variables; one each is needed")
+    if len(set(checked)) != n:
+        twice = next(label for k, label in enumerate(checked) if label in checked[:k])
+        raise ModelError(f"{name}: two variables are labelled {twice!r}")
+    return () if checked == tuple(range(n)) else checked

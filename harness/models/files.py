@@ -1,0 +1,127 @@
+"""`load` and `save`: one door for every source of models."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spinbench.errors import ModelError
+from spinbench.models import bqm, catalogue, libdai, npz, uai
+from spinbench.models.evidence import condition
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.pairwise import PairwiseModel
+
+Model = PairwiseModel | FactorGraph
+Evidence = str | os.PathLike[str] | Mapping[Any, int]
+
+READABLE = (".uai", ".fg", ".npz", ".json")
+WRITABLE = (".uai", ".npz")
+
+
+def load(source: Any, *, evidence: Evidence | None = None, name: str | None = None, beta: float | None = None) -> Model:
+    """A model from a file, a shipped model's name or an object of another library.
+
+    Args:
+        source: a path (`.uai`; `.fg` of libDAI; `.npz`; `.json` of a dimod BinaryQuadraticModel), the name of a
+            shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a NetworkX graph, or arrays
+            (biases, W) or (biases, edges, couplings).
+        evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`).
+        name: for messages and tables; by default the file's name without suffix.
+        beta: inverse temperature of a BinaryQuadraticModel's energies, 1 by default; of nothing else.
+
+    Returns:
+        a FactorGraph from `.uai`, `.fg` and archives of one, else a PairwiseModel.
+
+    Raises:
+        ModelError: one sentence that names file, line and token, or array and index.
+        UnknownNameError: neither a file nor a shipped model.
+    """
+    model = _read(source, name, beta)
+    if evidence is None:
+        return model
+    observed = evidence if isinstance(evidence, Mapping) else uai.read_evidence(Path(evidence))
+    return condition(model, observed)
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write `.uai` or `.npz`; the file appears whole or not at all.
+
+    Raises:
+        ModelError: another suffix, a model that the format cannot hold, or a file that cannot be written.
+    """
+    target = Path(path)
+    if target.suffix == ".uai":
+        data = uai.format_uai(model).encode()
+    elif target.suffix == ".npz":
+        data = npz.format_npz(model)
+    else:
+        raise ModelError(f"{target}: models are written to {' and '.join(WRITABLE)} files")
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        part.write_bytes(data)
+        os.replace(part, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise ModelError(f"{target}: the file cannot be written ({error.strerror or error})") from None
+
+
+def _read(source: Any, name: str | None, beta: float | None) -> Model:
+    if isinstance(source, str | os.PathLike):
+        return _read_path(source, name, beta)
+    if hasattr(source, "to_numpy_vectors") and hasattr(source, "vartype"):
+        return bqm.from_bqm(source, beta=1.0 if beta is None else beta, name=name or "bqm")
+    if beta is not None:
+        raise ModelError(f"beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
+    if isinstance(source, PairwiseModel | FactorGraph):
+        return source if name is None else replace(source, name=name)
+    if hasattr(source, "is_directed") and hasattr(source, "nodes"):
+        return bqm.from_networkx(source, name=name)
+    if isinstance(source, tuple | list) and len(source) in (2, 3):
+        make: Any = PairwiseModel.from_dense if len(source) == 2 else PairwiseModel.from_edges
+        if len(source) == 2 and hasattr(source[1], "tocoo"):
+            return _from_sparse(source[0], source[1], name or "model")
+        model: PairwiseModel = make(*source, name=name or "model")
+        return model
+    raise ModelError(
+        f"a model cannot be made of a {type(source).__name__}; a path, a shipped model's name, a PairwiseModel, a "
+        "FactorGraph, a BinaryQuadraticModel, a NetworkX graph, (biases, W) or (biases, edges, couplings) can"
+    )
+
+
+def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | None) -> Model:
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return bqm.read_bqm(path, beta=1.0 if beta is None else beta, name=name)
+    if beta is not None:
+        raise ModelError(f"{path.name}: beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
+    readers = {".uai": uai.read_uai, ".fg": libdai.read_fg, ".npz": npz.read_npz}
+    if suffix in readers:
+        return readers[suffix](path, name)
+    if isinstance(source, str) and not path.exists():
+        model = catalogue.load(source)
+        return model if name is None else replace(model, name=name)
+    raise ModelError(f"{path}: files that end in {', '.join(READABLE)} are read as models")
+
+
+def _from_sparse(biases: Any, weights: Any, name: str) -> PairwiseModel:
+    """From a SciPy sparse W; symmetric to a relative 1e-12, with a zero diagonal."""
+    W = weights.tocoo()
+    N = len(biases)
+    if W.shape != (N, N):
+        raise ModelError(f"{name}: couplings have shape {W.shape}; {(N, N)} is needed")
+    gap = (weights - weights.T).tocoo()
+    bad = abs(gap.data) > 1e-12 * (1 + abs(W.data).max(initial=0.0))
+    if bad.any():
+        i, j = int(gap.row[bad][0]), int(gap.col[bad][0])
+        raise ModelError(f"{name}: W[{i}, {j}] and W[{j}, {i}] differ by {gap.data[bad][0]:g}; W must be symmetric")
+    keep = (W.row <= W.col) & (W.data != 0)
+    edges = np.stack([W.row[keep], W.col[keep]], axis=1)
+    return PairwiseModel.from_edges(biases, edges, W.data[keep], name=name)

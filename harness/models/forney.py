@@ -1,0 +1,298 @@
+"""Forney-style models: binary variables on the edges of a graph, factors on its nodes.
+
+Ahn, Chertkov and Shin, "Gauging Variational Inference" (NIPS 2017), equation (1):
+
+    p(x) = exp(log_constant) Π_a f_a(x_a) / Z,   x_a = the variables of the edges at node a.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError, UnsupportedError
+from spinbench.models.checks import check_number, float_array
+from spinbench.models.factor_graph import Factor, FactorGraph
+from spinbench.models.forney_parts import DegreeGroup, FloatArray, IntArray, Readout, ReadoutGroup
+from spinbench.models.pairwise import PairwiseModel
+
+__all__ = [
+    "MAX_DEGREE",
+    "DegreeGroup",
+    "FloatArray",
+    "ForneyModel",
+    "IntArray",
+    "Readout",
+    "ReadoutGroup",
+    "check_degree",
+]
+
+MAX_DEGREE = 10
+"""Edges at a node at most: tables are dense, 2**degree entries."""
+
+
+@dataclass(frozen=True, eq=False)
+class ForneyModel:
+    """p(x) = exp(log_constant + Σ_a log f_a(x_a)) / Z over x in {0,1}^E.
+
+    Build one with `from_log_tables`, `from_tables`, `from_factor_graph`, `from_pairwise` or `from_model`. The
+    largest entry of each table is 1 (its scale is in log_constant); every node has an edge; there are no self
+    loops; parallel edges are allowed, and so are models without edges, Z = exp(log_constant).
+
+    Attributes:
+        edges: (E, 2) int64, the two nodes of each edge: its side 0 and side 1.
+        incident: edges at each node, in the order of its table's axes.
+        log_tables: float64 of shape (2,) * degree, one a node, read-only; -inf is a hard zero.
+        log_constant: added to every log weight.
+        readouts: one for each variable of the model that this one stands for; for the edges where it stands for
+            itself.
+        name: for messages; not part of the content hash.
+    """
+
+    edges: IntArray
+    incident: tuple[tuple[int, ...], ...]
+    log_tables: tuple[FloatArray, ...]
+    log_constant: float = 0.0
+    readouts: tuple[Readout, ...] = ()
+    name: str = "model"
+
+    @classmethod
+    def from_log_tables(
+        cls,
+        edges: npt.ArrayLike,
+        log_tables: Sequence[npt.ArrayLike],
+        *,
+        incident: Sequence[Sequence[int]] | None = None,
+        log_constant: float = 0.0,
+        name: str = "model",
+    ) -> ForneyModel:
+        """From one log table a node.
+
+        Self loops are summed out and nodes without edges become constants, so edges and nodes may be renumbered;
+        the result's readouts are those of the edges given.
+
+        Args:
+            edges: (E, 2) pairs of nodes 0..len(log_tables) - 1.
+            log_tables: of shape (2,) * degree or flat; a self loop counts twice.
+            incident: edges in the order of each table's axes; ascending where it is not given.
+            log_constant: added to every log weight.
+            name: for messages.
+
+        Raises:
+            ModelError: edges that leave the model, a table of the wrong size, NaN or +inf entries, or Z = 0.
+            UnsupportedError: a node of more than `MAX_DEGREE` edges.
+        """
+        from spinbench.models.forney_build import build
+
+        return build(edges, log_tables, incident, check_number(name, "log_constant", log_constant), name)
+
+    @classmethod
+    def from_tables(
+        cls,
+        edges: npt.ArrayLike,
+        tables: Sequence[npt.ArrayLike],
+        *,
+        incident: Sequence[Sequence[int]] | None = None,
+        log_constant: float = 0.0,
+        name: str = "model",
+    ) -> ForneyModel:
+        """Like `from_log_tables`, from tables of non-negative weights.
+
+        Raises:
+            ModelError: also where an entry is negative.
+        """
+        logs = []
+        for a, table in enumerate(tables):
+            values = float_array(name, f"the entries of node {a}", table)
+            if (values < 0).any():
+                raise ModelError(f"{name}: node {a} has the entry {values.min():g}; weights must be >= 0")
+            with np.errstate(divide="ignore"):
+                logs.append(np.log(values))
+        return cls.from_log_tables(edges, logs, incident=incident, log_constant=log_constant, name=name)
+
+    @classmethod
+    def from_factor_graph(cls, graph: FactorGraph) -> ForneyModel:
+        """See `forney_convert.from_factor_graph`."""
+        from spinbench.models.forney_convert import from_factor_graph
+
+        return from_factor_graph(graph)
+
+    @classmethod
+    def from_pairwise(cls, model: PairwiseModel, mode: npt.ArrayLike | None = None, spread: float = 1.0) -> ForneyModel:
+        """See `forney_compact.from_pairwise`."""
+        from spinbench.models.forney_compact import from_pairwise
+
+        return from_pairwise(model, mode, spread)
+
+    @classmethod
+    def from_model(cls, model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
+        """See `forney_convert.from_model`."""
+        from spinbench.models.forney_convert import from_model
+
+        return from_model(model, seed)
+
+    @property
+    def num_edges(self) -> int:
+        """E."""
+        return len(self.edges)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of factors."""
+        return len(self.log_tables)
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables of the source, one a readout."""
+        return len(self.readouts)
+
+    @cached_property
+    def degrees(self) -> IntArray:
+        """(nodes,) number of edges at each."""
+        return np.array([len(slots) for slots in self.incident], dtype=np.int64)
+
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether a table has a hard zero."""
+        return any(table.min() == -np.inf for table in self.log_tables)
+
+    @cached_property
+    def groups(self) -> tuple[DegreeGroup, ...]:
+        """The nodes by degree, ascending."""
+        groups = []
+        for d in np.unique(self.degrees).tolist():
+            nodes = np.flatnonzero(self.degrees == d)
+            edges = np.array([self.incident[a] for a in nodes], dtype=np.int64)
+            sides = (self.edges[edges, 0] != nodes[:, None]).astype(np.int64)
+            tables = np.stack([self.log_tables[a].ravel() for a in nodes])
+            groups.append(DegreeGroup(d, nodes, edges, sides, tables))
+        return tuple(groups)
+
+    @cached_property
+    def readout_groups(self) -> tuple[ReadoutGroup, ...]:
+        """The readouts by the degree of their node, one entry a group of `groups`; those without a node left out."""
+        found = []
+        owner = np.array([readout.node for readout in self.readouts], dtype=np.int64)
+        for group in self.groups:
+            variables = np.flatnonzero(np.isin(owner, group.nodes))
+            rows = [self.readouts[v].conditional.ravel() for v in variables]
+            found.append(
+                ReadoutGroup(
+                    variables,
+                    np.searchsorted(group.nodes, owner[variables]),
+                    np.stack(rows) if rows else np.zeros((0, 2**group.degree)),
+                )
+            )
+        return tuple(found)
+
+    def variable_marginals(self, beliefs: Sequence[npt.ArrayLike]) -> FloatArray:
+        """p(s_v = 1) of the source's variables, (num_variables, ...), from beliefs of the nodes.
+
+        Args:
+            beliefs: one array (n, 2**d, ...) a degree group, normalised over axis 1.
+        """
+        arrays = [np.asarray(b, dtype=np.float64) for b in beliefs]
+        tail = arrays[0].shape[2:] if arrays else ()
+        result = np.empty((self.num_variables, *tail))
+        for v, readout in enumerate(self.readouts):
+            if readout.node < 0:
+                result[v] = readout.conditional
+        for found, belief in zip(self.readout_groups, arrays, strict=True):
+            result[found.variables] = np.einsum("vx,vx...->v...", found.conditionals, belief[found.positions])
+        return result
+
+    def log_weight(self, states: npt.ArrayLike) -> FloatArray:
+        """log_constant + Σ log tables of states (..., E) in {0, 1}; shape (...).
+
+        Raises:
+            ModelError: a wrong number of edges, or a state that is neither 0 nor 1.
+        """
+        x = np.asarray(states, dtype=np.int64)
+        if x.shape[-1:] != (self.num_edges,) or ((x < 0) | (x > 1)).any():
+            raise ModelError(
+                f"{self.name}: states of shape {x.shape} were given; the last axis must hold {self.num_edges} states "
+                "0 or 1"
+            )
+        value = np.full(x.shape[:-1], self.log_constant)
+        for group in self.groups:
+            index = x[..., group.edges] @ (1 << np.arange(group.degree - 1, -1, -1))
+            value = value + group.log_tables[np.arange(len(group.nodes)), index].sum(axis=-1)
+        return np.asarray(value)
+
+    def relabel(self, flips: npt.ArrayLike) -> ForneyModel:
+        """The model in y = x XOR flips, (E,) 0/1; Z, nodes, edges and the source's marginals stay."""
+        flip = np.asarray(flips).astype(bool)
+        if flip.shape != (self.num_edges,):
+            raise ModelError(f"{self.name}: flips have shape {flip.shape}; ({self.num_edges},) is needed")
+        axes = [tuple(k for k, e in enumerate(slots) if flip[e]) for slots in self.incident]
+        tables = tuple(np.flip(table, ax) if ax else table for table, ax in zip(self.log_tables, axes, strict=True))
+        readouts = tuple(
+            Readout(r.node, np.flip(r.conditional, axes[r.node])) if r.node >= 0 else r for r in self.readouts
+        )
+        return replace(self, log_tables=tables, readouts=readouts)
+
+    def with_log_tables(self, log_tables: Sequence[FloatArray], log_constant: float) -> ForneyModel:
+        """The same graph with other tables (for instance gauged ones); it stands for itself.
+
+        Args:
+            log_tables: one (n, 2**d) array a degree group.
+            log_constant: of the new model, before the tables' scales are taken out.
+
+        Raises:
+            ModelError: NaN or +inf entries, or a table that is zero everywhere.
+        """
+        tables: list[FloatArray] = [np.empty(0)] * self.num_nodes
+        for group, values in zip(self.groups, log_tables, strict=True):
+            for a, row in zip(group.nodes.tolist(), values, strict=True):
+                tables[a] = row
+        return ForneyModel.from_log_tables(
+            self.edges, tables, incident=self.incident, log_constant=log_constant, name=self.name
+        )
+
+    def to_factor_graph(self) -> FactorGraph:
+        """The same model with edges as variables and nodes as factors; without edges, one variable of one state."""
+        factors = tuple(Factor(slots, table) for slots, table in zip(self.incident, self.log_tables, strict=True))
+        return FactorGraph((2,) * self.num_edges or (1,), factors, self.log_constant, self.name)
+
+    def exact_log_z(self, max_bytes: int | None = None) -> float:
+        """log Z from the exact solvers.
+
+        Raises:
+            IntractableError: too wide for the memory.
+        """
+        from spinbench import reference
+
+        if not self.num_edges:
+            return self.log_constant
+        limit = reference.DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
+        return reference.solve(self.to_factor_graph(), marginals=False, cache=False, max_bytes=limit).log_z
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hex SHA-256 of edges, incidences and tables (neither the name nor the readouts)."""
+        digest = hashlib.sha256(b"ForneyModel/1")
+        digest.update(repr((self.edges.tolist(), self.incident, self.log_constant)).encode())
+        for table in self.log_tables:
+            digest.update(np.ascontiguousarray(table).tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"ForneyModel({self.name!r}, {self.num_nodes} nodes, {self.num_edges} edges)"
+
+
+def check_degree(name: str, what: str, degree: int) -> None:
+    """Refuses tables that would be too large.
+
+    Raises:
+        UnsupportedError: degree above `MAX_DEGREE`.
+    """
+    if degree > MAX_DEGREE:
+        raise UnsupportedError(
+            f"{name}: {what} has degree {degree}; methods on the Forney form keep tables of 2**degree entries and "
+            f"allow degrees up to {MAX_DEGREE}, so use bp, trw or a sampler here"
+        )

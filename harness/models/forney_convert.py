@@ -1,0 +1,170 @@
+"""Forney forms of factor graphs; all keep log Z and the marginals of the variables."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from spinbench.errors import UnsupportedError
+from spinbench.models.convert import to_factor_graph, to_pairwise
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.forney import FloatArray, ForneyModel, check_degree
+from spinbench.models.forney_build import Network, indicator
+from spinbench.models.pairwise import PairwiseModel
+
+
+def from_model(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
+    """The smallest Forney form at hand of a model of binary variables.
+
+    Pairwise models, and factor graphs of order 2 without zeros, take the compact form around a mode of high
+    probability (`forney_compact.from_pairwise`); factor graphs in which every variable has two factors are Forney
+    models as they stand; all others get equality nodes (`from_factor_graph`).
+
+    Args:
+        model: any model of binary variables.
+        seed: of the search for the mode.
+
+    Raises:
+        UnsupportedError: a variable of more than two states, or a degree above `forney.MAX_DEGREE`.
+        ModelError: Z = 0.
+    """
+    from spinbench.models.forney_compact import from_pairwise
+    from spinbench.models.forney_modes import find_state
+
+    if isinstance(model, FactorGraph):
+        orders = [len(factor.scope) for factor in model.factors]
+        compact = set(model.cardinalities) == {2} and max(orders, default=0) <= 2 and not model.has_zeros
+        if not compact or _is_forney(model):
+            return from_factor_graph(model)
+        model = to_pairwise(model)
+    if model.groups:
+        return from_factor_graph(to_factor_graph(model))
+    return from_pairwise(model, find_state(to_factor_graph(model), seed))
+
+
+def from_factor_graph(graph: FactorGraph) -> ForneyModel:
+    """Variables become edges, factors nodes.
+
+    A graph in which every variable is in exactly two factors is taken as it stands: variable v is edge v, factor k
+    node k (factors without variables become constants). In all others factors of one variable are first multiplied
+    into that variable's weights u(s), variables in at most one factor are summed (again and again), and a variable
+    that is then in d >= 3 factors becomes a node with the equality table, u(0) at 0…0 and u(1) at 1…1, and d edges.
+
+    Raises:
+        UnsupportedError: a variable of more than two states, or a degree above `forney.MAX_DEGREE`.
+        ModelError: Z = 0.
+    """
+    for v, k in enumerate(graph.cardinalities):
+        if k > 2:
+            label = f" ({graph.labels[v]!r})" if graph.labels else ""
+            raise UnsupportedError(
+                f"{graph.name}: variable {v}{label} has {k} states; methods on the Forney form need binary variables, "
+                "so use bp, trw or a sampler here"
+            )
+    reduction = _Reduction(graph)
+    if not _is_forney(graph):
+        reduction.reduce()
+    return reduction.model()
+
+
+def _is_forney(graph: FactorGraph) -> bool:
+    counts = Counter(v for factor in graph.factors for v in factor.scope)
+    return all(counts[v] == 2 for v, k in enumerate(graph.cardinalities) if k == 2)
+
+
+class _Reduction:
+    """A factor graph on its way to a Forney form: its network's nodes are factors, its edges variables."""
+
+    def __init__(self, graph: FactorGraph) -> None:
+        self.graph = graph
+        self.network = Network(graph.name, graph.log_constant)
+        self.weights: dict[int, FloatArray] = {}
+        self.factors: dict[int, list[int]] = {}
+        self.children: list[tuple[int, int, FloatArray]] = []
+        for v, k in enumerate(graph.cardinalities):
+            if k == 1:
+                self.network.constants[v] = 0.0
+            else:
+                self.weights[v], self.factors[v] = np.zeros(2), []
+        for k, factor in enumerate(graph.factors):
+            scope = [v for v in factor.scope if v in self.factors]
+            self.network.add(k, factor.log_table.reshape((2,) * len(scope)), scope)
+            for v in scope:
+                self.factors[v].append(k)
+
+    def reduce(self) -> None:
+        """Sums all variables that are in at most one factor besides their weights."""
+        for k in list(self.network.tables):
+            self._fold(k)
+        waiting = list(self.factors)
+        while waiting:
+            v = waiting.pop()
+            if v not in self.factors or len(self.factors[v]) > 1:
+                continue
+            factors = self.factors.pop(v)
+            if not factors:
+                self._close(v)
+                continue
+            node = factors[0]
+            self.network.sum_slot(node, v, self.weights.pop(v))
+            waiting += self._fold(node)
+
+    def _fold(self, node: int) -> list[int]:
+        """Makes weights of a factor of one variable, which is returned."""
+        network = self.network
+        if len(network.slots[node]) != 1:
+            return []
+        v = network.slots.pop(node)[0]
+        self.weights[v] = self.weights[v] + network.tables.pop(node)
+        self.factors[v].remove(node)
+        self.children += [(child, v, given) for child, given in network.carried.pop(node).items()]
+        return [v]
+
+    def _close(self, v: int) -> None:
+        """Sums a variable that is in no factor."""
+        node = len(self.graph.factors) + v
+        self.network.add(node, self.weights.pop(v), [v])
+        self.network.sum_slot(node, v, np.zeros(2))
+        self.network.constants[v] = float(self.network.carried.pop(node)[v])
+        self.network.log_constant += float(self.network.tables.pop(node))
+        del self.network.slots[node]
+
+    def model(self) -> ForneyModel:
+        """With an edge or an equality node for each variable that is left."""
+        network, equalities = self.network, len(self.graph.factors)
+        renamed: dict[int, list[int]] = {node: [] for node in network.slots}
+        position = {(node, v): k for node, scope in network.slots.items() for k, v in enumerate(scope)}
+        for node, scope in network.slots.items():
+            check_degree(self.graph.name, f"factor {node}", len(scope))
+            renamed[node] = [0] * len(scope)
+        carriers: list[tuple[int, int]] = []
+        for v, nodes in self.factors.items():
+            first = len(network.ends)
+            if len(nodes) == 2:
+                network.ends[first] = list(nodes)
+                self._weigh(nodes[0], v)
+                renamed[nodes[0]][position[nodes[0], v]] = renamed[nodes[1]][position[nodes[1], v]] = first
+                carriers.append((v, nodes[0]))
+                continue
+            check_degree(self.graph.name, f"variable {v}", len(nodes))
+            for k, node in enumerate(nodes):
+                network.ends[first + k] = [equalities + v, node]
+                renamed[node][position[node, v]] = first + k
+            network.add(equalities + v, _equality(self.weights[v], len(nodes)), range(first, first + len(nodes)))
+            network.carried[equalities + v][v] = indicator(len(nodes), 0)
+        for v, node in carriers:
+            network.carried[node][v] = indicator(len(network.slots[node]), position[node, v])
+        network.slots.update(renamed)
+        network.attach(self.children)
+        return network.model(self.graph.num_variables)
+
+    def _weigh(self, node: int, v: int) -> None:
+        shape = [2 if u == v else 1 for u in self.network.slots[node]]
+        self.network.tables[node] = self.network.tables[node] + self.weights[v].reshape(shape)
+
+
+def _equality(weights: FloatArray, degree: int) -> FloatArray:
+    table = np.full((2,) * degree, -np.inf)
+    table[(0,) * degree], table[(1,) * degree] = weights
+    return table

@@ -1,0 +1,218 @@
+"""Model families with seeds.
+
+Every family draws from `numpy.random.Generator(PCG64(seed))`, in this order, so that a seed keeps its meaning:
+what the graph needs, then one standard normal a variable, then one an edge, edges sorted by (i, j).
+
+Families with the parameters c1, c2, kind and scale carry the weights of Zhang, Sutton, Storkey and Ghahramani
+(NIPS 2012, section 5) on a graph: with noise ε_i, ε_ij ~ N(0, scale²),
+
+    W_ij = c2 ε_ij
+    kind "standard":          a_i = c1 ε_i
+    kind "frustrated":        a_i = c1 (Σ_j W_ij + ε_i)       as printed
+    kind "frustrated_minus":  a_i = c1 (-Σ_j W_ij + ε_i)      the sign under which fields oppose couplings
+    kind "frustrated_centred": a_i = -½ Σ_j W_ij + c1 ε_i     zero field in the ±1 form, plus noise
+
+The paper writes the noise as N(0, 4): scale = 2, the default, reads 4 as a variance, scale = 4 as a standard
+deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+from spinbench.models import lattices
+from spinbench.models.pairwise import PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+Kind = Literal["standard", "frustrated", "frustrated_minus", "frustrated_centred"]
+Disorder = Literal["gaussian", "bimodal"]
+
+# Coupling at which the infinite square lattice orders: tanh(2K) = 1/√2 (Kramers and Wannier 1941).
+CRITICAL_COUPLING = 0.5 * math.log(1.0 + math.sqrt(2.0))
+
+# 50 million edges take 1.6 GB with their weights.
+MAX_EDGES = 50_000_000
+
+
+def grid(
+    rows: int = 10,
+    cols: int = 10,
+    c1: float = 1.0,
+    c2: float = 1.0,
+    kind: Kind = "standard",
+    scale: float = 2.0,
+    seed: int = 0,
+) -> PairwiseModel:
+    """Open rows × cols grid of the DHMC paper; site (r, c) is variable r·cols + c."""
+    _require("grid", rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _limit("grid", 2 * rows * cols)
+    return _paper("grid", rows * cols, lattices.grid_edges(rows, cols), c1, c2, kind, scale, _rng("grid", seed))
+
+
+def complete(
+    n: int = 20, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
+) -> PairwiseModel:
+    """All pairs coupled, with the paper's weights."""
+    _require("complete", n >= 1, f"n = {n}; it must be 1 or more")
+    _limit("complete", n * (n - 1) // 2)
+    return _paper("complete", n, lattices.complete_edges(n), c1, c2, kind, scale, _rng("complete", seed))
+
+
+def random_regular(
+    n: int = 100,
+    degree: int = 3,
+    c1: float = 1.0,
+    c2: float = 1.0,
+    kind: Kind = "standard",
+    scale: float = 2.0,
+    seed: int = 0,
+) -> PairwiseModel:
+    """Random regular graph (drawn by NetworkX from a 32-bit integer of the generator), with the paper's weights."""
+    name = "random_regular"
+    _require(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
+    _require(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
+    _limit(name, max(n, degree * n // 2))
+    rng = _rng(name, seed)
+    edges = lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
+    return _paper(name, n, edges, c1, c2, kind, scale, rng)
+
+
+def ring(
+    n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
+) -> PairwiseModel:
+    """A cycle, with the paper's weights."""
+    _require("ring", n >= 3, f"n = {n}; it must be 3 or more")
+    _limit("ring", n)
+    return _paper("ring", n, lattices.ring_edges(n), c1, c2, kind, scale, _rng("ring", seed))
+
+
+def tree(
+    n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
+) -> PairwiseModel:
+    """Random recursive tree (each variable hangs on an earlier one, all as likely), with the paper's weights."""
+    _require("tree", n >= 1, f"n = {n}; it must be 1 or more")
+    _limit("tree", n)
+    rng = _rng("tree", seed)
+    return _paper("tree", n, lattices.random_tree_edges(n, rng), c1, c2, kind, scale, rng)
+
+
+def chimera(
+    m: int = 4,
+    n: int = 4,
+    t: int = 4,
+    c1: float = 1.0,
+    c2: float = 1.0,
+    kind: Kind = "standard",
+    scale: float = 2.0,
+    seed: int = 0,
+) -> PairwiseModel:
+    """D-Wave's Chimera graph, m × n cells of 2t units (numbered as in `lattices.chimera_edges`)."""
+    _require("chimera", min(m, n, t) >= 1, f"m = {m}, n = {n} and t = {t}; all must be 1 or more")
+    _limit("chimera", m * n * t * (t + 2))
+    size = 2 * m * n * t
+    return _paper("chimera", size, lattices.chimera_edges(m, n, t), c1, c2, kind, scale, _rng("chimera", seed))
+
+
+def rbm(
+    visible: int = 64,
+    hidden: int = 16,
+    c1: float = 1.0,
+    c2: float = 1.0,
+    kind: Kind = "standard",
+    scale: float = 2.0,
+    seed: int = 0,
+) -> PairwiseModel:
+    """Restricted Boltzmann machine, visible units first, with the paper's weights."""
+    _require("rbm", min(visible, hidden) >= 1, f"visible = {visible} and hidden = {hidden}; both must be 1 or more")
+    _limit("rbm", visible * hidden)
+    edges = lattices.bipartite_edges(visible, hidden)
+    return _paper("rbm", visible + hidden, edges, c1, c2, kind, scale, _rng("rbm", seed))
+
+
+def sherrington_kirkpatrick(n: int = 20, beta: float = 1.0, field: float = 0.0, seed: int = 0) -> PairwiseModel:
+    """exp(β Σ_{i<j} J_ij σ_i σ_j + β field Σ σ_i), J_ij ~ N(0, 1/n) (Sherrington and Kirkpatrick 1975)."""
+    name = "sherrington_kirkpatrick"
+    _require(name, n >= 1, f"n = {n}; it must be 1 or more")
+    _limit(name, n * (n - 1) // 2)
+    edges = lattices.complete_edges(n)
+    J = _rng(name, seed).standard_normal(len(edges)) / math.sqrt(n)
+    return PairwiseModel.from_spins(np.full(n, beta * field), edges, beta * J, name=name)
+
+
+def torus(rows: int = 16, cols: int = 16, coupling: float = CRITICAL_COUPLING, field: float = 0.0) -> PairwiseModel:
+    """Ising model exp(K Σ σ_i σ_j + h Σ σ_i) on a periodic square lattice of 2·rows·cols bonds.
+
+    At side length 2 two bonds join the same pair, as in Kaufman's formula.
+    """
+    _require("torus", rows >= 2 and cols >= 2, f"rows = {rows} and cols = {cols}; both must be 2 or more")
+    _limit("torus", 2 * rows * cols)
+    edges = lattices.torus_edges(rows, cols)
+    return PairwiseModel.from_spins(np.full(rows * cols, field), edges, np.full(len(edges), coupling), name="torus")
+
+
+def planar_glass(
+    rows: int = 16, cols: int = 16, beta: float = 1.0, disorder: Disorder = "gaussian", seed: int = 0
+) -> PairwiseModel:
+    """Edwards–Anderson glass exp(β Σ J_ij σ_i σ_j) in zero field on an open grid, so planar.
+
+    J_ij ~ N(0, 1), or ±1 by the sign of the same draw ("bimodal").
+    """
+    name = "planar_glass"
+    _require(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _require(
+        name,
+        disorder in ("gaussian", "bimodal"),
+        f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed",
+    )
+    _limit(name, 2 * rows * cols)
+    edges = lattices.grid_edges(rows, cols)
+    J = _rng(name, seed).standard_normal(len(edges))
+    if disorder == "bimodal":
+        J = np.where(J < 0, -1.0, 1.0)
+    return PairwiseModel.from_spins(np.zeros(rows * cols), edges, beta * J, name=name)
+
+
+def _paper(
+    name: str,
+    n: int,
+    edges: IntArray,
+    c1: float,
+    c2: float,
+    kind: Kind,
+    scale: float,
+    rng: np.random.Generator,
+) -> PairwiseModel:
+    """The weights of the module's docstring."""
+    kinds = ("standard", "frustrated", "frustrated_minus", "frustrated_centred")
+    _require(name, kind in kinds, f"kind = {kind!r}; {', '.join(map(repr, kinds))} are allowed")
+    noise = scale * rng.standard_normal(n)
+    W = c2 * scale * rng.standard_normal(len(edges))
+    total = np.bincount(edges.ravel(), np.repeat(W, 2), minlength=n)
+    biases: FloatArray = {
+        "standard": c1 * noise,
+        "frustrated": c1 * (total + noise),
+        "frustrated_minus": c1 * (noise - total),
+        "frustrated_centred": c1 * noise - 0.5 * total,
+    }[kind]
+    return PairwiseModel.from_edges(biases, edges, W, name=name)
+
+
+def _rng(name: str, seed: int) -> np.random.Generator:
+    _require(name, seed >= 0, f"seed = {seed}; it must be 0 or more")
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _require(name: str, holds: bool, message: str) -> None:
+    if not holds:
+        raise ModelError(f"model {name!r}: {message}")
+
+
+def _limit(name: str, edges: int) -> None:
+    _require(name, edges <= MAX_EDGES, f"the graph would have {edges:,} edges; at most {MAX_EDGES:,} are allowed")

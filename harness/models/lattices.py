@@ -1,0 +1,75 @@
+"""Edge lists of the graphs that generators put weights on: (E, 2) int64, rows i < j, sorted by (i, j)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+def sort_edges(edges: npt.ArrayLike) -> IntArray:
+    """Rows oriented to i <= j and sorted by (i, j)."""
+    e = np.sort(np.asarray(edges, dtype=np.int64).reshape(-1, 2), axis=1)
+    return e[np.lexsort((e[:, 1], e[:, 0]))]
+
+
+def grid_edges(rows: int, cols: int) -> IntArray:
+    """Open square lattice; site (r, c) is variable r·cols + c."""
+    site = np.arange(rows * cols).reshape(rows, cols)
+    right = np.stack([site[:, :-1].ravel(), site[:, 1:].ravel()], axis=1)
+    down = np.stack([site[:-1].ravel(), site[1:].ravel()], axis=1)
+    return sort_edges(np.concatenate([right, down]))
+
+
+def torus_edges(rows: int, cols: int) -> IntArray:
+    """Square lattice with periodic boundaries, 2·rows·cols bonds; a side of length 2 has each bond twice."""
+    site = np.arange(rows * cols).reshape(rows, cols)
+    right = np.stack([site.ravel(), np.roll(site, -1, axis=1).ravel()], axis=1)
+    down = np.stack([site.ravel(), np.roll(site, -1, axis=0).ravel()], axis=1)
+    return sort_edges(np.concatenate([right, down]))
+
+
+def complete_edges(n: int) -> IntArray:
+    """All n(n - 1)/2 pairs."""
+    return np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+
+
+def bipartite_edges(first: int, second: int) -> IntArray:
+    """All pairs of 0..first-1 with first..first+second-1."""
+    i, j = np.divmod(np.arange(first * second), second)
+    return np.stack([i, first + j], axis=1).astype(np.int64)
+
+
+def ring_edges(n: int) -> IntArray:
+    """A cycle through all n >= 3 variables."""
+    i = np.arange(n)
+    return sort_edges(np.stack([i, (i + 1) % n], axis=1))
+
+
+def random_tree_edges(n: int, rng: np.random.Generator) -> IntArray:
+    """Random recursive tree: variable i > 0 hangs on one of 0..i-1, each as likely; n - 1 uniforms are drawn."""
+    child = np.arange(1, n)
+    parent = (rng.random(n - 1) * child).astype(np.int64)
+    return sort_edges(np.stack([parent, child], axis=1))
+
+
+def random_regular_edges(n: int, degree: int, seed: int) -> IntArray:
+    """Random regular graph of NetworkX (Steger and Wormald's algorithm) from `random.Random(seed)`."""
+    import networkx
+
+    return sort_edges(list(networkx.random_regular_graph(degree, n, seed=seed).edges))
+
+
+def chimera_edges(m: int, n: int, t: int) -> IntArray:
+    """Chimera: m × n cells of K_tt. Unit k of side u in cell (i, j) is variable ((i·n + j)·2 + u)·t + k.
+
+    Side 0 couples to the cells above and below, side 1 to those left and right.
+    """
+    unit = np.arange(m * n * 2 * t).reshape(m, n, 2, t)
+    pairs = [
+        np.broadcast_arrays(unit[:, :, 0, :, None], unit[:, :, 1, None, :]),
+        (unit[:-1, :, 0], unit[1:, :, 0]),
+        (unit[:, :-1, 1], unit[:, 1:, 1]),
+    ]
+    return sort_edges(np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs]))

@@ -1,0 +1,99 @@
+"""libDAI's factor graph format (`.fg`); in its tables the first variable is the fastest."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.text import Tokens, check_weights, read_text
+
+# Entries that a file leaves out are zero, so a short file can stand for a long table: 512 MiB in all.
+MAX_ENTRIES = 2**26
+
+
+def read_fg(path: Path, name: str | None = None) -> FactorGraph:
+    """A `.fg` file; its variables are the labels that occur, ascending, kept as `labels` where they are not 0..N-1.
+
+    Raises:
+        ModelError: with line and token.
+    """
+    tokens = Tokens(re.sub(rb"(?m)^[ \t]*#[^\n]*", b"", read_text(path)), path.name)
+    cards: dict[int, int] = {}
+    tables: list[tuple[tuple[int, ...], npt.NDArray[np.float64]]] = []
+    left = MAX_ENTRIES
+    count = tokens.count(0, "factors")
+    position = 1
+    for k in range(count):
+        scope, table, position = _read_factor(tokens, k, position, cards, left)
+        left -= table.size
+        tables.append((scope, table))
+    tokens.end(position)
+    if not cards:
+        raise tokens.error(0, "no factor names a variable")
+    labels = sorted(cards)
+    index = {label: v for v, label in enumerate(labels)}
+    factors = tuple(Factor(tuple(index[v] for v in scope), table) for scope, table in tables)
+    contiguous = labels == list(range(len(labels)))
+    return FactorGraph(
+        tuple(cards[label] for label in labels),
+        factors,
+        name=name or path.stem,
+        labels=() if contiguous else tuple(labels),
+    )
+
+
+def _read_factor(
+    tokens: Tokens, k: int, position: int, cards: dict[int, int], left: int
+) -> tuple[tuple[int, ...], npt.NDArray[np.float64], int]:
+    order = tokens.count(position, f"variables of factor {k}")
+    if order > MAX_ORDER:
+        raise tokens.error(position, f"factor {k} has {order} variables; at most {MAX_ORDER} are allowed")
+    middle, stop = position + 1 + order, position + 1 + 2 * order
+    if stop >= tokens.size:
+        raise tokens.error(tokens.size, f"factor {k} is not complete")
+    scope = tuple(tokens.integers(position + 1, middle, "a variable", 0, 2**31).tolist())
+    if len(set(scope)) != order:
+        raise tokens.error(position + 1, f"factor {k} names a variable twice")
+    shape = tuple(tokens.integers(middle, stop, "a number of states", 1, 2**31).tolist())
+    for axis, (v, states) in enumerate(zip(scope, shape, strict=True)):
+        if cards.setdefault(v, states) != states:
+            raise tokens.error(middle + axis, f"variable {v} has {states} states here and {cards[v]} before")
+    size = math.prod(shape)
+    if size > left:
+        raise tokens.error(
+            position, f"the table of factor {k} has {size} entries, more than the {left} left of {MAX_ENTRIES} in all"
+        )
+    given = tokens.integer(stop, f"the number of entries of factor {k}", 0, size)
+    end = stop + 1 + 2 * given
+    if end > tokens.size:
+        raise tokens.error(tokens.size, f"the table of factor {k} is not complete")
+    if given == 0:
+        raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
+    entries = np.arange(stop + 1, end, 2)
+    index = _positions(tokens, entries, size)
+    if len(np.unique(index)) != given:
+        _, firsts = np.unique(index, return_index=True)
+        twice = np.setdiff1d(np.arange(given), firsts)[0]
+        raise tokens.error(int(entries[twice]), f"factor {k} has this entry twice")
+    weights = check_weights(tokens, slice(stop + 1, end), entries.tolist())[1::2]
+    if not weights.any():
+        raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
+    table = np.full(size, -np.inf)
+    with np.errstate(divide="ignore"):
+        table[index] = np.log(weights)
+    table = table.reshape(shape, order="F")
+    table.setflags(write=False)
+    return scope, table, end
+
+
+def _positions(tokens: Tokens, entries: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    values = tokens.values[entries]
+    good = (values >= 0) & (values < size) & (values == np.floor(values))
+    if not good.all():
+        raise tokens.error(int(entries[np.argmin(good)]), f"an entry's index must be an integer from 0 to {size - 1}")
+    return values.astype(np.int64)

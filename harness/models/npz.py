@@ -1,0 +1,215 @@
+"""NumPy archives (`.npz`) of either kind of model, read without pickle and with sizes checked first.
+
+A pairwise model is `biases` (N,) with `couplings`, (N, N) or one number for each row of `edges` (E, 2), and may have
+`log_constant`, `groups` and `group_sizes` (the groups' members end to end, and their lengths) and `labels` (JSON). A
+factor graph is `cardinalities` (N,), `scopes` and `scope_sizes` (the scopes end to end, and their lengths) and
+`log_tables` (the tables end to end, last variable fastest), and may have `log_constant` and `labels`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+from spinbench.models.checks import float_array
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.pairwise import PairwiseModel
+from spinbench.models.text import read_bytes
+
+MAX_BYTES = 2 * 2**30
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels")
+_FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels")
+
+
+def read_npz(path: Path, name: str | None = None) -> PairwiseModel | FactorGraph:
+    """Either kind of model, told by `biases` or `cardinalities`.
+
+    Raises:
+        ModelError: not an archive, pickled objects, arrays that are missing, unknown, too large or not valid.
+    """
+    arrays = _read_arrays(path)
+    name = name or path.stem
+    allowed, needed = (_FACTORS, _FACTORS[:4]) if "cardinalities" in arrays else (_PAIRWISE, _PAIRWISE[:2])
+    missing = [key for key in needed if key not in arrays]
+    if missing or (unknown := [key for key in arrays if key not in allowed]):
+        what = f"there is no array {missing[0]!r}" if missing else f"there is an unknown array {unknown[0]!r}"
+        raise ModelError(f"{path.name}: {what}; arrays of a model are {', '.join(allowed)}")
+    constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
+    if constant.size != 1:
+        raise ModelError(f"{path.name}: log_constant has shape {constant.shape}; one number is needed")
+    labels = _read_labels(path, arrays)
+    if "cardinalities" in arrays:
+        return FactorGraph.from_log_tables(
+            _integers(path, arrays, "cardinalities").tolist(),
+            _read_factors(path, arrays),
+            log_constant=constant.item(),
+            name=name,
+            labels=labels,
+        )
+    couplings = arrays["couplings"]
+    if "edges" in arrays:
+        edges = arrays["edges"]
+    else:
+        dense = PairwiseModel.from_dense(arrays["biases"], couplings, name=name)
+        edges, couplings = dense.edges, dense.couplings
+    return PairwiseModel.from_edges(
+        arrays["biases"],
+        edges,
+        couplings,
+        log_constant=constant.item(),
+        groups=_read_lists(path, arrays, "groups", "group_sizes"),
+        name=name,
+        labels=labels,
+    )
+
+
+def format_npz(model: PairwiseModel | FactorGraph) -> bytes:
+    """The bytes of an archive that `read_npz` reads back to the last bit; origin and name are left out.
+
+    Raises:
+        ModelError: labels that JSON cannot hold.
+    """
+    if isinstance(model, PairwiseModel):
+        arrays: dict[str, Any] = {"biases": model.biases, "edges": model.edges, "couplings": model.couplings}
+        if model.groups:
+            arrays["groups"], arrays["group_sizes"] = _join(model.groups)
+    else:
+        scopes, sizes = _join([factor.scope for factor in model.factors])
+        tables = [np.zeros(0), *(factor.log_table.ravel() for factor in model.factors)]
+        arrays = {
+            "cardinalities": np.array(model.cardinalities, dtype=np.int64),
+            "scopes": scopes,
+            "scope_sizes": sizes,
+            "log_tables": np.concatenate(tables),
+        }
+    arrays["log_constant"] = np.array(model.log_constant)
+    if model.labels:
+        try:
+            arrays["labels"] = np.array(json.dumps(model.labels))
+        except TypeError:
+            raise ModelError(
+                f"{model.name}: a label is neither text nor number nor a tuple of them, so that .npz cannot hold it"
+            ) from None
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _read_arrays(path: Path) -> Arrays:
+    """All arrays, their claimed sizes checked against the archive before memory is taken."""
+    data = read_bytes(path, MAX_BYTES)
+    arrays: Arrays = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > MAX_BYTES:
+                raise ModelError(f"{path.name}: the arrays take more than {MAX_BYTES // 2**30} GiB, the most allowed")
+            for member in members:
+                key = member.filename.removesuffix(".npy")
+                with archive.open(member) as file:
+                    arrays[key] = _read_array(path, key, file, member.file_size)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise ModelError(f"{path.name}: the file is not a whole .npz archive ({error})") from None
+    return arrays
+
+
+def _read_array(path: Path, key: str, file: Any, length: int) -> npt.NDArray[Any]:
+    try:
+        version = np.lib.format.read_magic(file)
+        read_header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = read_header(file)
+    except (ValueError, KeyError):
+        raise ModelError(f"{path.name}: array {key!r} has no valid header") from None
+    if dtype.hasobject:
+        raise ModelError(f"{path.name}: array {key!r} holds pickled objects, which are never read")
+    size = math.prod(shape) * dtype.itemsize
+    if size != length - file.tell():
+        raise ModelError(
+            f"{path.name}: array {key!r} claims {size} bytes, but the archive holds {length - file.tell()} of it"
+        )
+    flat = np.frombuffer(file.read(size), dtype=dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _integers(path: Path, arrays: Arrays, key: str) -> npt.NDArray[np.int64]:
+    values = arrays[key]
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise ModelError(
+            f"{path.name}: array {key!r} has type {values.dtype} and shape {values.shape}; "
+            "a vector of integers is needed"
+        )
+    return values.astype(np.int64)
+
+
+def _read_lists(path: Path, arrays: Arrays, members: str, sizes: str) -> list[list[int]]:
+    if members not in arrays and sizes not in arrays:
+        return []
+    if members not in arrays or sizes not in arrays:
+        raise ModelError(f"{path.name}: arrays {members!r} and {sizes!r} are needed together")
+    flat, lengths = _integers(path, arrays, members), _integers(path, arrays, sizes)
+    if (lengths < 0).any() or lengths.sum() != flat.size:
+        raise ModelError(f"{path.name}: array {sizes!r} does not add up to the {flat.size} entries of {members!r}")
+    return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])] if lengths.size else []
+
+
+def _read_factors(path: Path, arrays: Arrays) -> list[tuple[list[int], npt.NDArray[Any]]]:
+    cards = _integers(path, arrays, "cardinalities").tolist()
+    tables = arrays["log_tables"].ravel()
+    scopes = _read_lists(path, arrays, "scopes", "scope_sizes")
+    if any(not 0 <= v < len(cards) for scope in scopes for v in scope):
+        raise ModelError(f"{path.name}: a scope names a variable outside 0..{len(cards) - 1}")
+    sizes = [math.prod(cards[v] for v in scope) for scope in scopes]
+    if sum(sizes) != tables.size or min(sizes, default=0) < 0:
+        raise ModelError(f"{path.name}: the scopes need {sum(sizes)} table entries, but log_tables has {tables.size}")
+    bounds = np.cumsum([0, *sizes]).tolist()
+    return [(scope, tables[a:b]) for scope, a, b in zip(scopes, bounds, bounds[1:], strict=False)]
+
+
+def _read_labels(path: Path, arrays: Arrays) -> list[Hashable]:
+    if "labels" not in arrays:
+        return []
+    try:
+        labels = as_labels(json.loads(str(arrays["labels"].item())))
+    except (ValueError, TypeError, RecursionError):
+        raise ModelError(f"{path.name}: array 'labels' is not a JSON list of texts, numbers or lists of them") from None
+    return labels
+
+
+def as_labels(values: object) -> list[Hashable]:
+    """JSON's lists as tuples, so that they can be labels.
+
+    Raises:
+        TypeError: not a list of texts, numbers and lists of them.
+    """
+
+    def hashable(value: object) -> Hashable:
+        if isinstance(value, list):
+            return tuple(map(hashable, value))
+        if isinstance(value, str | int | float):
+            return value
+        raise TypeError
+
+    if not isinstance(values, list):
+        raise TypeError
+    return [hashable(value) for value in values]
+
+
+def _join(lists: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    flat = [member for part in lists for member in part]
+    return np.array(flat, dtype=np.int64), np.array([len(part) for part in lists], dtype=np.int64)

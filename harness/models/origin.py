@@ -1,0 +1,168 @@
+"""How the variables of a derived model stand for those of the model that the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+# One number a variable (p(s = 1) of binary variables), or one array over the states a variable.
+PerVariable = FloatArray | list[FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Map between M original variables and the N variables of a model derived from them.
+
+    Conditioning and 1-of-K coding both produce one. An original variable v is
+
+    * determined (`variables[v]` empty, one entry in `states[v]`);
+    * one derived variable, whose state k stands for `states[v][k]`;
+    * several binary derived variables of which exactly one is 1: the k-th stands for `states[v][k]`.
+
+    Attributes:
+        cardinalities: (M,) number of states of each original variable.
+        states: for each original variable the states that remain possible, ascending.
+        variables: for each original variable the derived variables that carry it.
+        labels: the original variables' labels, or empty where they are 0, …, M - 1.
+    """
+
+    cardinalities: tuple[int, ...]
+    states: tuple[tuple[int, ...], ...]
+    variables: tuple[tuple[int, ...], ...]
+    labels: tuple[Hashable, ...] = ()
+
+    @classmethod
+    def identity(cls, cardinalities: Sequence[int], labels: tuple[Hashable, ...] = ()) -> Origin:
+        """Every variable stands for itself."""
+        cards = tuple(cardinalities)
+        known = {k: tuple(range(k)) for k in set(cards)}
+        return cls(cards, tuple(known[k] for k in cards), tuple((v,) for v in range(len(cards))), labels)
+
+    @property
+    def num_variables(self) -> int:
+        """M."""
+        return len(self.cardinalities)
+
+    @property
+    def free(self) -> IntArray:
+        """Indices of the original variables that are not determined, ascending."""
+        return np.array([v for v, carriers in enumerate(self.variables) if carriers], dtype=np.int64)
+
+    def marginals(self, marginals: npt.ArrayLike | Sequence[npt.ArrayLike]) -> PerVariable:
+        """Marginals of the original variables from those of the derived ones.
+
+        Args:
+            marginals: (..., N) array of p(s = 1) of binary variables, or a list of N arrays (..., K).
+
+        Returns:
+            (..., M) array of p(s = 1) where all original variables are binary, else a list of M (..., K).
+        """
+        return self._spread(marginals, fixed=1.0, other=lambda p: 1.0 - p)
+
+    def standard_errors(self, errors: npt.ArrayLike | Sequence[npt.ArrayLike]) -> PerVariable:
+        """Standard errors of `marginals`, of the same shapes: 0 where a variable is determined."""
+        return self._spread(errors, fixed=0.0, other=lambda se: se)
+
+    def lift(self, states: npt.ArrayLike) -> IntArray:
+        """(..., M) original states of (..., N) derived states."""
+        x = np.asarray(states, dtype=np.int64)
+        lifted = np.empty((*x.shape[:-1], self.num_variables), dtype=np.int64)
+        for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
+            if not carriers:
+                lifted[..., v] = labels[0]
+            else:
+                k = x[..., carriers[0]] if len(carriers) == 1 else x[..., list(carriers)].argmax(axis=-1)
+                lifted[..., v] = np.asarray(labels)[k]
+        return lifted
+
+    def lower(self, states: npt.ArrayLike) -> IntArray:
+        """(..., N) derived states of (..., M) original states, none of which may be impossible."""
+        x = np.asarray(states, dtype=np.int64)
+        # a derived model has at least one variable, which may stand for none of the original ones
+        size = 1 + max((u for carriers in self.variables for u in carriers), default=0)
+        lowered = np.zeros((*x.shape[:-1], size), dtype=np.int64)
+        for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
+            k = np.searchsorted(labels, x[..., v])
+            if len(carriers) == 1:
+                lowered[..., carriers[0]] = k
+            else:
+                for position, unit in enumerate(carriers):
+                    lowered[..., unit] = k == position
+        return lowered
+
+    def then(self, later: Origin) -> Origin:
+        """The map from these original variables to what `later` derives from this map's derived variables."""
+        states, variables = [], []
+        for labels, carriers in zip(self.states, self.variables, strict=True):
+            kept, units = _compose(labels, carriers, later)
+            states.append(kept)
+            variables.append(units)
+        return Origin(self.cardinalities, tuple(states), tuple(variables), self.labels)
+
+    @cached_property
+    def _binary_tables(self) -> tuple[IntArray, IntArray, FloatArray] | None:
+        """(free variables, their carriers, (M,) state where determined), or None where K > 2 occurs."""
+        if any(k != 2 for k in self.cardinalities) or any(len(c) > 1 for c in self.variables):
+            return None
+        free = np.array([v for v, c in enumerate(self.variables) if len(self.states[v]) == 2], dtype=np.int64)
+        carriers = np.array([self.variables[v][0] for v in free], dtype=np.int64)
+        return free, carriers, np.array([labels[0] for labels in self.states], dtype=np.float64)
+
+    def _spread(
+        self,
+        values: npt.ArrayLike | Sequence[npt.ArrayLike],
+        fixed: float,
+        other: Callable[[FloatArray], FloatArray],
+    ) -> PerVariable:
+        flat: FloatArray | None = None
+        if isinstance(values, np.ndarray) or np.ndim(values[0]) == 0:  # type: ignore[index]
+            flat = np.asarray(values, dtype=np.float64)
+            lead = flat.shape[:-1]
+            if (tables := self._binary_tables) is not None:
+                free, sources, states = tables
+                result = np.broadcast_to(states * fixed, (*lead, self.num_variables)).copy()
+                result[..., free] = flat[..., sources]
+                return result
+            columns = [flat[..., u] for u in range(flat.shape[-1])]
+        else:
+            columns = [np.asarray(value, dtype=np.float64) for value in values]  # type: ignore[union-attr]
+            lead = columns[0].shape[:-1]
+        per_variable = []
+        for k, labels, carriers in zip(self.cardinalities, self.states, self.variables, strict=True):
+            table = np.zeros((*lead, k))
+            if len(labels) == 1:
+                table[..., labels[0]] = fixed
+            elif len(carriers) > 1:
+                for label, unit in zip(labels, carriers, strict=True):
+                    table[..., label] = columns[unit] if flat is not None else columns[unit][..., 1]
+            elif flat is not None:
+                table[..., labels[0]], table[..., labels[1]] = (
+                    other(columns[carriers[0]]),
+                    columns[carriers[0]],
+                )
+            else:
+                table[..., list(labels)] = columns[carriers[0]]
+            per_variable.append(table)
+        if all(k == 2 for k in self.cardinalities):
+            return np.stack([table[..., 1] for table in per_variable], axis=-1)
+        return per_variable
+
+
+def _compose(
+    labels: tuple[int, ...], carriers: tuple[int, ...], later: Origin
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if not carriers:
+        return labels, ()
+    if len(carriers) == 1:
+        return tuple(labels[k] for k in later.states[carriers[0]]), later.variables[carriers[0]]
+    on = [k for k, unit in enumerate(carriers) if later.states[unit] == (1,)]
+    if on:
+        return (labels[on[0]],), later.variables[carriers[on[0]]]
+    alive = [k for k, unit in enumerate(carriers) if later.states[unit] != (0,)]
+    return tuple(labels[k] for k in alive), tuple(later.variables[carriers[k]][0] for k in alive)

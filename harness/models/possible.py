@@ -1,0 +1,52 @@
+"""Which states the hard zeros of a factor graph leave possible."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+from spinbench.models.factor_graph import FactorGraph
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def possible_states(graph: FactorGraph) -> list[BoolArray]:
+    """One (K,) mask a variable, False where generalised arc consistency shows that p(x_v = k) = 0.
+
+    The masks are exact on graphs without cycles. On others a state may stay True whose probability is zero.
+
+    Raises:
+        ModelError: no state of some variable is possible, so Z = 0.
+    """
+    masks = [np.ones(k, dtype=bool) for k in graph.cardinalities]
+    supports = {
+        index: factor.log_table > -np.inf
+        for index, factor in enumerate(graph.factors)
+        if factor.log_table.min() == -np.inf
+    }
+    touching: dict[int, list[int]] = defaultdict(list)
+    for index in supports:
+        for v in graph.factors[index].scope:
+            touching[v].append(index)
+    queue = deque(supports)
+    waiting = set(supports)
+    while queue:
+        index = queue.popleft()
+        waiting.discard(index)
+        scope = graph.factors[index].scope
+        table = supports[index][np.ix_(*(masks[v] for v in scope))] if scope else supports[index]
+        for axis, v in enumerate(scope):
+            alive = table.any(axis=tuple(k for k in range(len(scope)) if k != axis))
+            if alive.all() and alive.size:
+                continue
+            if not alive.any():
+                raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
+            masks[v][masks[v]] = alive
+            table = np.compress(alive, table, axis=axis)
+            fresh = [k for k in touching[v] if k not in waiting]
+            queue.extend(fresh)
+            waiting.update(fresh)
+    return masks

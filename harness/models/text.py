@@ -1,0 +1,167 @@
+"""Text model files as arrays of numbers whose line and token can be named.
+
+Files are untrusted: their size is checked before they are read, and counts they claim before memory is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+
+FloatArray = npt.NDArray[np.float64]
+
+# Parsing takes up to ten times the size of the text.
+MAX_TEXT_BYTES = 256 * 2**20
+
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
+_NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The file's bytes.
+
+    Raises:
+        ModelError: it cannot be read, is empty, or is longer than `limit` bytes.
+    """
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path}: this is a folder; a model file is needed")
+        with path.open("rb") as file:
+            # In chunks, for read(n) takes memory for n bytes before it knows how many there are.
+            chunks, length = [], 0
+            while length <= limit and (chunk := file.read(2**20)):
+                chunks.append(chunk)
+                length += len(chunk)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ModelError(f"{path}: the file cannot be read ({reason})") from None
+    data = b"".join(chunks)
+    if len(data) > limit:
+        raise ModelError(f"{path}: the file is longer than {limit // 2**20} MiB, the most that is read of this format")
+    if not data:
+        raise ModelError(f"{path}: the file is empty")
+    return data
+
+
+def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
+    """The file's bytes, found to be UTF-8 text.
+
+    Raises:
+        ModelError: as `read_bytes`, or binary, or not UTF-8, or only white space.
+    """
+    data = read_bytes(path, limit).removeprefix(_BYTE_ORDER_MARK)
+    if len(data.translate(None, _CONTROL)) != len(data):
+        raise ModelError(f"{path}: this is a binary file; a text file is needed")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ModelError(
+            f"{path.name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; a UTF-8 text file is needed"
+        ) from None
+    if not data.strip():
+        raise ModelError(f"{path}: the file holds nothing but white space")
+    return data
+
+
+class Tokens:
+    """The numbers of a text, with typed access that names line and token when it fails.
+
+    Attributes:
+        values: (T,) float64.
+        source: the file's name, for messages.
+    """
+
+    def __init__(self, data: bytes, source: str) -> None:
+        """
+        Raises:
+            ModelError: a token is not a number.
+        """
+        self._data = data
+        self.source = source
+        blank = np.frombuffer(data, dtype=np.uint8) <= 32
+        count = int(np.count_nonzero(blank[:-1] & ~blank[1:]) + (not blank[0])) if blank.size else 0
+        values = None
+        if count:
+            with warnings.catch_warnings():
+                # NumPy before 2.4 warns of trailing text where later ones raise.
+                warnings.simplefilter("error", DeprecationWarning)
+                try:
+                    values = np.fromstring(data, dtype=np.float64, sep=" ")
+                except (DeprecationWarning, ValueError):
+                    values = None
+            # "1.5.2" is one token, which NumPy takes for two numbers.
+            if values is None or len(values) != count:
+                tokens = enumerate(re.finditer(rb"\S+", data))
+                bad = next((k for k, token in tokens if not _NUMBER.fullmatch(token.group())), 0)
+                raise self.error(bad, "a number is needed")
+        self.values: FloatArray = np.zeros(0) if values is None else values
+
+    @property
+    def size(self) -> int:
+        """T."""
+        return len(self.values)
+
+    def error(self, index: int, message: str) -> ModelError:
+        """The error for token `index`, to be raised by the caller; past the last token, for the end of the file."""
+        for k, token in enumerate(re.finditer(rb"\S+", self._data)):
+            if k == index:
+                line = self._data.count(b"\n", 0, token.start()) + 1
+                text = token.group()[:24].decode(errors="replace")
+                return ModelError(f"{self.source}, line {line}, token {text!r}: {message}")
+        line = self._data.rstrip().count(b"\n") + 1
+        return ModelError(f"{self.source}: the file ends after line {line}, where {message}")
+
+    def integer(self, index: int, what: str, low: int = 0, high: int = 2**31) -> int:
+        """Token `index` as an integer in low..high."""
+        if index >= self.size:
+            raise self.error(index, f"{what} is missing")
+        value = self.values[index]
+        # NaN fails every comparison
+        if not low <= value <= high or value != int(value):
+            raise self.error(index, f"{what} must be an integer from {low} to {high}")
+        return int(value)
+
+    def count(self, index: int, what: str, low: int = 0) -> int:
+        """Token `index` as a number of things that take at least one token each."""
+        value = self.integer(index, f"the number of {what}", low, 2**53)
+        left = self.size - index - 1
+        if value > left:
+            raise self.error(index, f"{value} {what} are claimed, but only {left} tokens follow")
+        return value
+
+    def integers(self, start: int, stop: int, what: str, low: int, high: int) -> npt.NDArray[np.int64]:
+        """Tokens start..stop-1 as integers in low..high; the caller knows that they exist."""
+        values = self.values[start:stop]
+        good = (values >= low) & (values <= high) & (values == np.floor(values))
+        if not good.all():
+            raise self.error(start + int(np.argmin(good)), f"{what} must be an integer from {low} to {high}")
+        return values.astype(np.int64)
+
+    def end(self, index: int) -> None:
+        """Nothing may follow token index - 1."""
+        if index < self.size:
+            raise self.error(index, f"nothing is expected here, but {self.size - index} tokens follow the last table")
+
+
+def check_weights(tokens: Tokens, indices: slice, counts: list[int]) -> FloatArray:
+    """The tokens as weights, those at absolute positions `counts` replaced by 0.
+
+    Raises:
+        ModelError: one is negative, NaN or infinite.
+    """
+    weights = tokens.values[indices].copy()
+    weights[np.asarray(counts, dtype=np.int64) - indices.start] = 0.0
+    good = (weights >= 0) & (weights < np.inf)
+    if not good.all():
+        raise tokens.error(indices.start + int(np.argmin(good)), "a weight must be a finite number, 0 or more")
+    return weights

@@ -1,0 +1,186 @@
+"""The UAI inference competitions' formats: models (`.uai`) and evidence (`.evid`).
+
+The format is that of the competitions of 2008 to 2022; evidence files come in two, told apart by their length.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError
+from spinbench.models.convert import to_factor_graph
+from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.pairwise import PairwiseModel
+from spinbench.models.text import Tokens, check_weights, read_text
+
+
+def read_uai(path: Path, name: str | None = None) -> FactorGraph:
+    """A `.uai` file, preamble MARKOV or BAYES (tables are read alike); lines that start with "c " are comments.
+
+    Raises:
+        ModelError: with line and token.
+    """
+    data = re.sub(rb"(?m)^c(?!\S)[^\n]*", b"", read_text(path))
+    header = re.match(rb"\s*(\S*)", data)
+    assert header is not None  # the pattern matches the empty string
+    if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
+        word = header.group(1)[:24].decode(errors="replace")
+        line = data.count(b"\n", 0, header.start(1)) + 1
+        raise ModelError(f"{path.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
+    blanked = re.sub(rb"\S", b" ", data[: header.end()]) + data[header.end() :]
+    return _parse(Tokens(blanked, path.name), name or path.stem)
+
+
+def _parse(tokens: Tokens, name: str) -> FactorGraph:
+    n = tokens.count(0, "variables", low=1)
+    cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
+    scopes, position = _parse_scopes(tokens, 1 + n, n)
+    first, starts, shapes = position, [], []
+    for k, scope in enumerate(scopes):
+        shape = tuple(cards[v] for v in scope)
+        size = math.prod(shape)
+        if position >= tokens.size:
+            raise tokens.error(position, f"the table of factor {k} is missing")
+        if tokens.values[position] != size:
+            raise tokens.error(position, f"the table of factor {k} over variables {scope} has {size} entries")
+        if (left := tokens.size - position - 1) < size:
+            raise tokens.error(tokens.size, f"the table of factor {k} has {left} of its {size} entries")
+        starts.append(position + 1)
+        shapes.append(shape)
+        position += 1 + size
+    tokens.end(position)
+    weights = check_weights(tokens, slice(first, position), [start - 1 for start in starts])
+    offsets = np.array(starts, dtype=np.int64) - first
+    if len(offsets) and (dead := np.maximum.reduceat(weights, offsets) == 0).any():
+        k = int(np.argmax(dead))
+        raise tokens.error(starts[k], f"the table of factor {k} is zero everywhere, so Z = 0")
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights, out=weights)
+    logs.setflags(write=False)
+    factors = tuple(
+        Factor(scope, logs[start : start + math.prod(shape)].reshape(shape))
+        for scope, start, shape in zip(scopes, offsets.tolist(), shapes, strict=True)
+    )
+    return FactorGraph(tuple(cards), factors, name=name)
+
+
+def _parse_scopes(tokens: Tokens, position: int, n: int) -> tuple[list[tuple[int, ...]], int]:
+    """The factors' scopes and the index of the token after them."""
+    count = tokens.count(position, "factors")
+    position += 1
+    bounds = []
+    for k in range(count):
+        order = tokens.count(position, f"variables of factor {k}")
+        if order > MAX_ORDER:
+            raise tokens.error(position, f"factor {k} has {order} variables; at most {MAX_ORDER} are allowed")
+        bounds.append((position + 1, position + 1 + order))
+        position += 1 + order
+    inside = np.zeros(position, dtype=bool)
+    for start, stop in bounds:
+        inside[start:stop] = True
+    members = np.flatnonzero(inside)
+    values = tokens.values[members]
+    good = (values >= 0) & (values < n) & (values == np.floor(values))
+    if not good.all():
+        bad = int(members[np.argmin(good)])
+        raise tokens.error(bad, f"a variable must be an integer from 0 to {n - 1}")
+    flat, scopes, taken = values.astype(np.int64).tolist(), [], 0
+    for k, (start, stop) in enumerate(bounds):
+        scope = tuple(flat[taken : taken + stop - start])
+        taken += stop - start
+        if len(set(scope)) != len(scope):
+            raise tokens.error(start, f"factor {k} names a variable twice")
+        scopes.append(scope)
+    return scopes, position
+
+
+def read_evidence(path: Path) -> dict[int, int]:
+    """{variable: state} of a `.evid` file: "n v1 s1 … vn sn", or that after a line with the number of samples, 1.
+
+    Raises:
+        ModelError: with line and token; also for more than one sample and for a variable with two states.
+    """
+    tokens = Tokens(read_text(path), path.name)
+    first = tokens.integer(0, "the number of observed variables")
+    start = 0
+    if tokens.size != 1 + 2 * first and first == 1:
+        # The formats of 2008 and 2010 start with the number of samples, which makes the number of tokens even.
+        start = 1
+    elif first >= 2 and tokens.size != 1 + 2 * first and _holds_samples(tokens, first):
+        raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
+    n = tokens.integer(start, "the number of observed variables")
+    needed = start + 1 + 2 * n
+    if tokens.size < needed:
+        raise tokens.error(
+            start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
+        )
+    if tokens.size > needed:
+        raise tokens.error(needed, f"nothing is expected after the {n} pairs of variable and state")
+    pairs = tokens.integers(start + 1, needed, "a variable or state", 0, 2**31).reshape(n, 2).tolist()
+    evidence: dict[int, int] = {}
+    for k, (v, state) in enumerate(pairs):
+        if evidence.setdefault(v, state) != state:
+            raise tokens.error(
+                start + 1 + 2 * k,
+                f"the evidence is contradictory, for variable {v} has states {evidence[v]} and {state}",
+            )
+    return evidence
+
+
+def _holds_samples(tokens: Tokens, samples: int) -> bool:
+    """Whether the tokens are a count of samples and then as many lists of pairs, exactly."""
+    position = 1
+    for _ in range(samples):
+        if position >= tokens.size or not 0 <= (n := tokens.values[position]) <= tokens.size:
+            return False
+        position += 1 + 2 * int(n)
+    return position == tokens.size
+
+
+def format_uai(model: PairwiseModel | FactorGraph) -> str:
+    """The text of a `.uai` file with preamble MARKOV; names, labels and origin are not part of the format.
+
+    The constant is multiplied into the first table, or spread over all where that overflows.
+
+    Raises:
+        ModelError: a weight overflows or vanishes in float64, so that the file would be another model.
+    """
+    graph = to_factor_graph(model)
+    factors = graph.factors or (Factor((0,), np.zeros(graph.cardinalities[0])),)
+    tables = [factor.log_table for factor in factors]
+    with np.errstate(over="ignore", under="ignore"):
+        weights = [np.exp(tables[0] + graph.log_constant), *map(np.exp, tables[1:])]
+    if not _faithful(tables, weights):
+        tops = [float(table.max()) for table in tables]
+        share = (sum(tops) + graph.log_constant) / len(tables)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = [np.exp(table - top + share) for table, top in zip(tables, tops, strict=True)]
+        if not _faithful(tables, weights):
+            raise ModelError(
+                f"{graph.name}: the weights span more than float64 holds, so that a UAI file cannot keep them; "
+                "an .npz file can, for it holds their logarithms"
+            )
+    lines = ["MARKOV", str(graph.num_variables), " ".join(map(str, graph.cardinalities)), str(len(factors))]
+    lines += [" ".join(map(str, (len(factor.scope), *factor.scope))) for factor in factors]
+    for table in weights:
+        lines += ["", str(table.size), " ".join(map(repr, table.ravel().tolist()))]
+    return "\n".join(lines) + "\n"
+
+
+def format_evidence(evidence: Mapping[int, int]) -> str:
+    """The text of a `.evid` file, in the format of 2014 and later."""
+    pairs = " ".join(f"{v} {state}" for v, state in sorted(evidence.items()))
+    return f"{len(evidence)} {pairs}".rstrip() + "\n"
+
+
+def _faithful(tables: list[npt.NDArray[np.float64]], weights: list[npt.NDArray[np.float64]]) -> bool:
+    """Whether weights are finite, and zero where their logarithms are -inf only."""
+    return all(
+        bool(np.isfinite(w).all() and ((w > 0) == (t > -np.inf)).all()) for t, w in zip(tables, weights, strict=True)
+    )

@@ -1,0 +1,170 @@
+"""One immutable JSON file a measured cell, written so that a reader sees all of it or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from spinbench.atomic import write_json
+from spinbench.errors import SpinbenchError
+
+SCHEMA = 1
+METRICS = ("marginal_rmse", "log_z_error", "run_seconds", "compile_seconds", "seconds_per_ess", "time_to_error")
+"""Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""
+
+Record = dict[str, Any]
+CELL = ("model", "method", "backend", "budget", "chains", "seed")
+"""The parts of a configuration that say what is measured; the rest says how the sweep is run."""
+
+COMMAND_FILE = "sweep.json"
+"""In a sweep's folder: the overrides it was started with, for `--resume`, and the report that it ends with."""
+
+
+class RecordError(SpinbenchError):
+    """A record cannot be read or written."""
+
+
+def write_record(folder: Path, record: Record) -> Path:
+    """Write a record into a sweep's folder, whole or not at all; returns its path.
+
+    Raises:
+        RecordError: the folder cannot be written, or the disk is full.
+        ValueError: the record holds NaN or an infinity.
+    """
+    path = path_of(folder, record["key"])
+    try:
+        write_json(path, record)
+    except OSError as error:
+        raise RecordError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def read_record(path: Path) -> Record:
+    """One record.
+
+    Raises:
+        RecordError: not a record of this schema.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{path} is not a record: {error}") from error
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise RecordError(f"{path} is not a record of schema {SCHEMA}")
+    return record
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records below a sweep's folder, oldest first.
+
+    Raises:
+        RecordError: there are none, or one of them cannot be read.
+    """
+    found = [read_record(path) for path in sorted(folder.rglob("record-*.json"))]
+    if not found:
+        raise RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")
+    return sorted(found, key=lambda record: (record["started_at"], record["key"]))
+
+
+def path_of(folder: Path, key: str) -> Path:
+    """Where a sweep keeps the record of this key."""
+    return folder / "records" / f"record-{key}.json"
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """One record a cell: of those with equal configurations, the one that was measured last."""
+    chosen: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: float(record["started_at"])):
+        chosen[digest(record["config"])] = record
+    return list(chosen.values())
+
+
+def digest(content: Any) -> str:
+    """16 hexadecimal digits that depend on plain data alone."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def cell_key(config: Mapping[str, Any], git: Mapping[str, Any]) -> str:
+    """Identifies what is measured: the configuration, the contents of the model's files, and the code's state."""
+    files = [_file_digest(config["model"].get(name)) for name in ("path", "evidence")]
+    if corpus := config["model"].get("corpus"):
+        files.append(_folder_digest(Path(corpus)))
+    return digest([config, files, git.get("commit"), git.get("diff")])
+
+
+def protocol(config: Mapping[str, Any]) -> str:
+    """Hash of all settings that are neither an axis nor the seed: results are comparable where it is equal."""
+    method, backend = dict(config["method"]), dict(config["backend"])
+    del method["name"], backend["name"]
+    return digest([method, backend, config["budget"], config["chains"]])
+
+
+def axes(config: Mapping[str, Any]) -> dict[str, str]:
+    """Labels of the model, the method and the backend."""
+    return {
+        "model": model_label(config["model"]),
+        "method": config["method"]["name"],
+        "backend": config["backend"]["name"],
+    }
+
+
+def model_label(spec: Mapping[str, Any]) -> str:
+    """The model's name, with those of its parameters that are not at their defaults: "grid(rows=20,c2=2)"."""
+    name = str(spec["name"])
+    if name == "file":
+        evidence = spec.get("evidence")
+        return f"{spec.get('path')}{f' given {evidence}' if evidence else ''}"
+    given = {key: value for key, value in spec.items() if key != "name" and value is not None}
+    if name == "skip_chain":
+        given.setdefault("corpus", "synthetic")
+    defaults = _generator_defaults(name)
+    changed = ",".join(f"{key}={_short(value)}" for key, value in given.items() if defaults.get(key) != value)
+    return f"{name}({changed})" if changed else name
+
+
+def plain(content: Any) -> Any:
+    """As JSON can hold it: NumPy scalars and arrays become Python's, numbers that are not finite None."""
+    if isinstance(content, Mapping):
+        return {str(key): plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple | set | frozenset):
+        return [plain(value) for value in content]
+    if hasattr(content, "tolist"):
+        return plain(content.tolist())
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if content is None or isinstance(content, bool | int | str):
+        return content
+    return str(content)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _generator_defaults(name: str) -> dict[str, Any]:
+    import inspect
+
+    from spinbench.models import specs
+
+    family = specs.FAMILIES.get(name)
+    parameters = inspect.signature(family).parameters if family else {}
+    return {key: parameter.default for key, parameter in parameters.items()}
+
+
+def _file_digest(path: Any) -> str | None:
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None  # the cell fails with a sentence when the file is read
+
+
+def _folder_digest(folder: Path) -> str:
+    """Of the names and contents of all files below; those that cannot be read count by name."""
+    return digest([[path.name, _file_digest(path)] for path in sorted(folder.rglob("*")) if path.is_file()])

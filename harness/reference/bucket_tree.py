@@ -1,0 +1,209 @@
+"""Bucket tree (variable) elimination in log space, with marginals of all variables and exact samples.
+
+Dechter, "Bucket elimination: a unifying framework for reasoning" (1999). Eliminating v multiplies the tables
+that hold v into one over its clique (v, S) and sums v out. What is kept is the conditional p(x_v | x_S), so the
+way back needs no logarithms and no division: p(x_v, x_S) = p(x_v | x_S) p(x_S), with p(x_S) from the bucket that
+the message went to, and the same tables draw samples in the reverse order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinbench.reference.ordering import Order, elimination_order
+from spinbench.reference.problem import FloatArray, IntArray, Network, NotApplicableError, Problem, Scope
+from spinbench.reference.solver import Solver, ZeroWeightError
+
+
+class BucketTree(Solver):
+    """Elimination of any discrete model along the best order found."""
+
+    name = "bucket_tree"
+    width: int
+
+    def __init__(self, network: Network, order: Order) -> None:
+        self.network = network
+        self.order = order
+        self.width = order.width
+        self.complete = order.complete
+        self.seconds = np.inf
+        if order.complete:
+            self.seconds = 2.0 ** min(order.log2_total, 1000.0) * 2.5e-8 + 6e-5 * len(order.order)
+            self._plan()
+
+    @classmethod
+    def build(cls, problem: Problem) -> BucketTree:
+        """Applies to every problem; an order that is out of reach shows in `memory`."""
+        network = problem.network
+        return cls(network, elimination_order(network.cardinalities, network.tables))
+
+    def _plan(self) -> None:
+        """The clique of each bucket, (v, S) with S in elimination order, and where its message goes."""
+        n = len(self.network.cardinalities)
+        self.position = np.empty(n, dtype=np.int64)
+        self.position[list(self.order.order)] = np.arange(n)
+        position = self.position.tolist()
+        held: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
+        self.own: list[list[Scope]] = [[] for _ in range(n)]
+        for scope in self.network.tables:
+            first = min(scope, key=position.__getitem__)
+            held[first].append(scope)
+            self.own[first].append(scope)
+        self.clique: list[Scope] = [()] * n
+        self.children: list[list[int]] = [[] for _ in range(n)]
+        for v in self.order.order:
+            union = set().union(*held[v]) - {v}
+            separator = tuple(sorted(union, key=position.__getitem__))
+            self.clique[v] = (v, *separator)
+            if separator:
+                held[separator[0]].append(separator)
+                self.children[separator[0]].append(v)
+
+    def _shape(self, scope: Scope) -> tuple[int, ...]:
+        return tuple(self.network.cardinalities[v] for v in scope)
+
+    def memory(self, *, marginals: bool) -> int:
+        """Exact in the tables that are kept; the arithmetic takes one and a half cliques and two messages."""
+        if not self.order.complete:
+            return 8 * 2**48
+        live = peak = kept = 0
+        for v in self.order.order:
+            entries = 1
+            for k in self._shape(self.clique[v]):
+                entries *= k
+            message = entries // self.network.cardinalities[v]
+            peak = max(peak, live + kept + entries + entries // 2 + 2 * message)
+            live += message - sum(self._message_entries(c) for c in self.children[v])
+            kept += entries if marginals else 0
+            peak = max(peak, live + kept)
+        return 8 * peak
+
+    def _message_entries(self, v: int) -> int:
+        entries = 1
+        for k in self._shape(self.clique[v][1:]):
+            entries *= k
+        return entries
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """The forward pass, and the backward pass for marginals."""
+        log_z, conditionals = self._forward(keep=marginals)
+        return log_z, self._backward(conditionals) if marginals else None
+
+    def _forward(self, *, keep: bool) -> tuple[float, list[FloatArray]]:
+        """log Z and, if kept, p(x_v | x_S) of each variable over its clique (zero where S is impossible)."""
+        constants = [self.network.constant]
+        messages: dict[int, FloatArray] = {}
+        conditionals: list[FloatArray] = [np.empty(0)] * len(self.clique)
+        for v in self.order.order:
+            pieces = [(self._sorted(scope), self._turned(scope)) for scope in self.own[v]]
+            pieces += [(self.clique[c][1:], messages.pop(c)) for c in self.children[v]]
+            messages[v], conditional = self._eliminate(v, pieces)
+            shift = float(messages[v].max())
+            if shift == -np.inf:
+                raise ZeroWeightError
+            constants.append(shift)
+            if messages[v].ndim:
+                messages[v] -= shift
+            if keep:
+                conditionals[v] = conditional
+            del conditional, pieces  # no big table outlives its turn
+        return math.fsum(constants), conditionals
+
+    def _eliminate(self, v: int, pieces: list[tuple[Scope, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+        """The log message of a bucket and its conditional, made in place of the bucket's table."""
+        table = self._combine(self.clique[v], pieces)
+        peak = np.asarray(table.max(axis=0))
+        np.copyto(peak, 0.0, where=np.isneginf(peak))
+        table -= peak
+        np.exp(table, out=table)
+        total = np.asarray(table.sum(axis=0))
+        np.divide(table, total, out=table, where=total > 0)
+        with np.errstate(divide="ignore"):
+            message = np.log(total, out=total)
+        message += peak
+        return message, table
+
+    def _sorted(self, scope: Scope) -> Scope:
+        return tuple(sorted(scope, key=self.position.__getitem__))
+
+    def _turned(self, scope: Scope) -> FloatArray:
+        order = sorted(range(len(scope)), key=lambda k: self.position[scope[k]])
+        return self.network.tables[scope].transpose(order)
+
+    def _combine(self, clique: Scope, pieces: list[tuple[Scope, FloatArray]]) -> FloatArray:
+        """The sum of tables over the clique. Late axes first, so that the inner loops of the sums are long."""
+        axis = {v: k for k, v in enumerate(clique)}
+        pieces.sort(key=lambda piece: (-axis[piece[0][1]] if len(piece[0]) > 1 else -len(clique), len(piece[0])))
+        scope: tuple[int, ...] = ()
+        total = np.zeros(())
+        owned = True  # whether `total` may be written to
+        for part, table in pieces:
+            if set(part) <= set(scope):
+                view = self._expand(table, part, scope)
+                total = np.add(total, view, out=total) if owned else total + view
+                owned = True
+            elif not scope:
+                scope, total, owned = part, table, False
+            else:
+                union = tuple(v for v in clique if v in scope or v in part)
+                total = self._expand(total, scope, union) + self._expand(table, part, union)
+                scope, owned = union, True
+        if scope != clique or not owned:
+            total = np.array(np.broadcast_to(self._expand(total, scope, clique), self._shape(clique)))
+        return np.ascontiguousarray(total)
+
+    def _expand(self, table: FloatArray, scope: Scope, target: Scope) -> FloatArray:
+        have = set(scope)
+        return table.reshape([self.network.cardinalities[v] if v in have else 1 for v in target])
+
+    def _backward(self, conditionals: list[FloatArray]) -> list[FloatArray]:
+        """p(x_v) of all variables. Eats the conditionals, to hold one big table less at a time."""
+        marginals: list[FloatArray] = [np.empty(0)] * len(self.clique)
+        priors: dict[int, FloatArray] = {}
+        for v in reversed(self.order.order):
+            belief = conditionals[v]
+            conditionals[v] = np.empty(0)
+            if v in priors:
+                belief *= priors.pop(v)
+            marginals[v] = belief.reshape(belief.shape[0], -1).sum(axis=1)
+            marginals[v] /= marginals[v].sum()
+            for child in self.children[v]:
+                wanted = self.clique[child][1:]
+                drop = tuple(k for k, u in enumerate(self.clique[v]) if u not in wanted)
+                priors[child] = np.asarray(belief.sum(axis=drop))
+        return marginals
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draws each variable given those eliminated after it."""
+        _, conditionals = self._forward(keep=True)
+        states = np.zeros((count, len(self.clique)), dtype=np.int64)
+        for v in reversed(self.order.order):
+            table = conditionals[v]
+            conditionals[v] = np.empty(0)
+            flat = table.reshape(table.shape[0], -1)
+            index = np.zeros(count, dtype=np.int64)
+            for u in self.clique[v][1:]:
+                index = index * self.network.cardinalities[u] + states[:, u]
+            cumulative = np.cumsum(flat[:, index], axis=0)
+            below = np.nextafter(cumulative[-1], 0.0)  # rounding must not reach a state of weight zero
+            u = np.minimum(rng.random(count) * cumulative[-1], below)
+            states[:, v] = (u >= cumulative[:-1]).sum(axis=0)
+        return states
+
+
+class Tree(BucketTree):
+    """A forest: the bucket tree of width one, in time linear in the number of variables."""
+
+    name = "tree"
+
+    @classmethod
+    def build(cls, problem: Problem) -> Tree:
+        """Applies where the tables, as a graph of variables, have no loop."""
+        network = problem.network
+        solver = cls(network, elimination_order(network.cardinalities, network.tables))
+        if solver.order.width > 1:
+            raise NotApplicableError("a graph without loops, and this model has some")
+        return solver

@@ -1,0 +1,78 @@
+"""Exact answers on disk, one small .npz file (no pickle) for each model and method.
+
+The folder is $SPINBENCH_CACHE_DIR, or the user's cache folder. Files are replaced atomically; one that cannot be
+read, or does not fit the model, is ignored and written anew. A folder that cannot be written costs only time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from spinbench.models import Model
+from spinbench.reference.answer import ExactAnswer
+
+VERSION = 1  # raise it whenever a solver's answers change
+
+
+def folder() -> Path:
+    """Where exact answers are kept."""
+    if chosen := os.environ.get("SPINBENCH_CACHE_DIR"):
+        return Path(chosen) / "exact"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("spinbench", appauthor=False)) / "exact"
+
+
+def path(model: Model, method: str) -> Path:
+    """The file of one answer."""
+    key = hashlib.sha256(f"{VERSION}/{method}/{model.content_hash}".encode()).hexdigest()
+    return folder() / f"{key}.npz"
+
+
+def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
+    """The stored answer, or None if there is none that is whole and has what is wanted."""
+    try:
+        with np.load(path(model, method), allow_pickle=False) as file:
+            log_z, width, seconds = (float(file[key]) for key in ("log_z", "width", "seconds"))
+            solver = str(file["method"])
+            flat = np.asarray(file["marginals"], dtype=np.float64)
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        return None
+    cards: Sequence[int] = model.cardinalities
+    if not np.isfinite(log_z) or (marginals and flat.size != sum(cards)):
+        return None
+    vectors = tuple(np.split(flat, np.cumsum(cards)[:-1])) if marginals else ()
+    if any(not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0 for vector in vectors):
+        return None
+    return ExactAnswer(log_z, vectors, solver, None if width < 0 else int(width), seconds, cached=True)
+
+
+def save(model: Model, method: str, answer: ExactAnswer) -> None:
+    """Stores an answer; does nothing where the folder cannot be written."""
+    target = path(model, method)
+    with contextlib.suppress(OSError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(
+                    file,
+                    log_z=np.float64(answer.log_z),
+                    width=np.float64(-1 if answer.width is None else answer.width),
+                    seconds=np.float64(answer.seconds),
+                    method=np.str_(answer.method),
+                    marginals=np.concatenate(answer.marginals) if answer.marginals else np.empty(0),
+                )
+            os.replace(name, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise

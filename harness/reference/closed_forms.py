@@ -1,0 +1,233 @@
+"""Models whose sums are known: the ring, the uniform complete graph and Kaufman's torus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Pairwise, Problem
+from spinbench.reference.solver import Solver, binary_marginals, draw
+
+
+class Ring(Solver):
+    """A single loop with any fields and couplings: Z is the trace of a product of 2 x 2 transfer matrices."""
+
+    name = "ring"
+    width = 2
+
+    def __init__(self, pairwise: Pairwise, order: IntArray) -> None:
+        self.order = order
+        self.constant = pairwise.constant
+        n = pairwise.size
+        coupling = dict(zip(map(tuple, pairwise.edges.tolist()), pairwise.couplings.tolist(), strict=True))
+        following = np.roll(order, -1)
+        ends = np.sort(np.stack([order, following], axis=1), axis=1).tolist()
+        self.logs = np.zeros((n, 2, 2))  # [k, state of the k-th on the loop, state of the next]
+        self.logs[:, 1, :] += pairwise.biases[order][:, None]
+        self.logs[:, 1, 1] += [coupling[(i, j)] for i, j in ends]
+        self.seconds = 2e-4 + 4e-7 * n * math.log2(n)
+
+    @classmethod
+    def build(cls, problem: Problem) -> Ring:
+        """Applies to one loop through all variables."""
+        pairwise = problem.pairwise
+        refusal = NotApplicableError("a single loop through all variables, and this model's graph is another")
+        if pairwise.size < 3 or (pairwise.degrees != 2).any():
+            raise refusal
+        neighbours = pairwise.neighbours()
+        order = [0, neighbours[0][0]]
+        while True:
+            first, second = neighbours[order[-1]]
+            following = second if first == order[-2] else first
+            if following == 0:
+                break
+            order.append(following)
+        if len(order) < pairwise.size:
+            raise refusal
+        return cls(pairwise, np.array(order, dtype=np.int64))
+
+    def memory(self, *, marginals: bool) -> int:
+        """Prefix and suffix products with their temporaries."""
+        return 8 * 4 * 12 * len(self.order)
+
+    def _suffixes(self) -> FloatArray:
+        """(n, 2, 2) logs of M_k M_{k+1} … M_{n-1}, by doubling."""
+        product, step = self.logs.copy(), 1
+        while step < len(product):
+            product[:-step] = _log_matmul(product[:-step], product[step:])
+            step *= 2
+        return product
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """p(s_k = b) is the diagonal of (M_k … M_{n-1}) (M_0 … M_{k-1}), divided by Z."""
+        suffix = self._suffixes()
+        log_z = float(np.logaddexp(suffix[0, 0, 0], suffix[0, 1, 1]))
+        if not marginals:
+            return log_z + self.constant, None
+        prefix, step = self.logs.copy(), 1
+        while step < len(prefix):
+            prefix[step:] = _log_matmul(prefix[:-step], prefix[step:])
+            step *= 2
+        diagonal = suffix[0, [0, 1], [0, 1]][None].repeat(len(suffix), axis=0)
+        turned = np.swapaxes(prefix[:-1], 1, 2)
+        diagonal[1:] = np.logaddexp(suffix[1:, :, 0] + turned[:, :, 0], suffix[1:, :, 1] + turned[:, :, 1])
+        ones = np.empty(len(suffix))
+        ones[self.order] = np.exp(-np.logaddexp(0.0, diagonal[:, 0] - diagonal[:, 1]))
+        return log_z + self.constant, binary_marginals(ones)
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draws the first spin, then each given the one before and the first."""
+        suffix = self._suffixes()
+        logistic = rng.logistic(size=(len(self.order), count))
+        states = np.empty((count, len(self.order)), dtype=np.int64)
+        first = now = (logistic[0] < suffix[0, 1, 1] - suffix[0, 0, 0]).astype(np.int64)
+        states[:, self.order[0]] = first
+        for k in range(1, len(self.order)):
+            towards = self.logs[k - 1, now] + suffix[k][:, first].T
+            now = (logistic[k] < towards[:, 1] - towards[:, 0]).astype(np.int64)
+            states[:, self.order[k]] = now
+        return states
+
+
+def _log_matmul(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Products of (…, 2, 2) matrices given by their logs."""
+    return np.asarray(
+        np.logaddexp(left[..., :, 0, None] + right[..., None, 0, :], left[..., :, 1, None] + right[..., None, 1, :])
+    )
+
+
+class CurieWeiss(Solver):
+    """The complete graph with one bias and one coupling: a state weighs what its number of ones says."""
+
+    name = "curie_weiss"
+    width = None
+
+    def __init__(self, pairwise: Pairwise) -> None:
+        self.size = pairwise.size
+        self.bias, self.coupling = float(pairwise.biases[0]), float(pairwise.couplings[0])
+        self.constant = pairwise.constant
+        self.seconds = 1e-4 + 1e-7 * self.size
+
+    @classmethod
+    def build(cls, problem: Problem) -> CurieWeiss:
+        """Applies to three variables or more, all alike."""
+        pairwise = problem.pairwise
+        n = pairwise.size
+        if n < 3 or len(pairwise.edges) != n * (n - 1) // 2 or np.ptp(pairwise.couplings) or np.ptp(pairwise.biases):
+            raise NotApplicableError("a complete graph with one bias and one coupling, and this model differs")
+        return cls(pairwise)
+
+    def memory(self, *, marginals: bool) -> int:
+        """A few numbers a variable."""
+        return 8 * 16 * (self.size + 1)
+
+    def _log_weights(self) -> FloatArray:
+        """(N + 1,) log of the summed weight of the states with k ones."""
+        from scipy.special import gammaln
+
+        k = np.arange(self.size + 1, dtype=np.float64)
+        ways = gammaln(self.size + 1.0) - gammaln(k + 1) - gammaln(self.size - k + 1)
+        return np.asarray(ways + self.bias * k + self.coupling * k * (k - 1) / 2)
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """Sums over the number of ones."""
+        logs = self._log_weights()
+        peak = float(logs.max())
+        weights = np.exp(logs - peak)
+        total = float(weights.sum())
+        log_z = self.constant + peak + math.log(total)
+        if not marginals:
+            return log_z, None
+        mean = float(weights @ np.arange(self.size + 1)) / total / self.size
+        return log_z, binary_marginals(np.full(self.size, mean))
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draws the number of ones, then which."""
+        ones = draw(self._log_weights(), count, rng)
+        ranks = rng.random((count, self.size)).argsort(axis=1).argsort(axis=1)
+        return np.asarray(ranks < ones[:, None], dtype=np.int64)
+
+
+class Torus(Solver):
+    """The m x n Ising torus (m, n >= 3) without field and with one coupling, sites numbered row by row.
+
+    Kaufman, "Crystal statistics II", Phys. Rev. 76, 1232 (1949), eq. 77. By symmetry all marginals are 1/2.
+    """
+
+    name = "torus"
+    can_sample = False
+    width = None
+
+    def __init__(self, rows: int, columns: int, coupling: float, constant: float) -> None:
+        self.rows, self.columns = rows, columns
+        self.coupling = coupling
+        self.constant = constant
+        self.seconds = 1e-4 + 1e-6 * (rows + columns)
+
+    @classmethod
+    def build(cls, problem: Problem) -> Torus:
+        """Applies to ferromagnets, and to antiferromagnets with m and n even (the same Z by symmetry)."""
+        pairwise = problem.pairwise
+        n = pairwise.size
+        refusal = NotApplicableError(
+            "a torus numbered row by row with one coupling and zero field (a = -½ W 1), and this model is none"
+        )
+        if n < 9 or len(pairwise.edges) != 2 * n or np.ptp(pairwise.couplings) or pairwise.fields.any():
+            raise refusal
+        for columns in range(3, n // 3 + 1):
+            if n % columns == 0 and np.array_equal(pairwise.edges, _torus_edges(n // columns, columns)):
+                break
+        else:
+            raise refusal
+        coupling = float(pairwise.couplings[0]) / 4
+        if coupling < 0 and (columns % 2 or n // columns % 2):
+            raise NotApplicableError("even sides where the coupling is negative, and this torus has an odd one")
+        return cls(n // columns, columns, abs(coupling), pairwise.spin_constant)
+
+    def memory(self, *, marginals: bool) -> int:
+        """A few numbers a column, and the marginals."""
+        return 8 * (32 * self.columns + 4 * self.rows * self.columns)
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """Kaufman's four terms, in logs with their signs."""
+        log_z = self.constant + kaufman_log_z(self.rows, self.columns, self.coupling)
+        ones = np.full(self.rows * self.columns, 0.5)
+        return log_z, binary_marginals(ones) if marginals else None
+
+
+def _torus_edges(rows: int, columns: int) -> IntArray:
+    site = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [np.stack([site, np.roll(site, -1, axis=axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)]
+    edges = np.sort(np.concatenate(pairs), axis=1)
+    return np.asarray(edges[np.lexsort((edges[:, 1], edges[:, 0]))], dtype=np.int64)
+
+
+def kaufman_log_z(rows: int, columns: int, coupling: float) -> float:
+    """log Σ_σ exp(K Σ σσ') on the torus, K > 0.
+
+    With cosh γ_l = cosh 2K coth 2K - cos(π l / n) and γ_0 = 2K + log tanh K,
+    Z = ½ (2 sinh 2K)^{mn/2} [Π 2cosh(mγ_{2r+1}/2) + Π 2sinh(mγ_{2r+1}/2) + Π 2cosh(mγ_{2r}/2) + Π 2sinh(mγ_{2r}/2)],
+    the last term with the sign of γ_0 (negative above the critical temperature).
+    """
+    double = math.sinh(2 * coupling) if coupling < 350 else math.inf
+    angle = np.pi * np.arange(2 * columns) / columns
+    if double < math.inf:
+        # cosh γ - 1 without cancellation: sinh 2K + 1/sinh 2K - 2 is a square
+        above = (double - 1) ** 2 / double + 2 * np.sin(angle / 2) ** 2
+        gamma = np.log1p(above + np.sqrt(above * (above + 2)))
+        log_double = math.log(2 * double)
+    else:
+        gamma = np.full(2 * columns, 2 * coupling)
+        log_double = 2 * coupling
+    zero = 2 * coupling + math.log(math.tanh(coupling))
+    gamma[0] = abs(zero)
+    half = rows * gamma / 2
+    with np.errstate(divide="ignore"):
+        cosh, sinh = half + np.log1p(np.exp(-2 * half)), half + np.log(-np.expm1(-2 * half))
+    terms = np.array([cosh[1::2].sum(), sinh[1::2].sum(), cosh[::2].sum(), sinh[::2].sum()])
+    signs = np.array([1.0, 1.0, 1.0, -1.0 if zero < 0 else 1.0])
+    peak = float(terms.max())
+    total = float(signs @ np.exp(terms - peak))
+    return rows * columns * log_double / 2 + peak + math.log(total) - math.log(2)

@@ -1,0 +1,182 @@
+"""Exact log Z, marginals and samples: the choice of a solver, its refusal, and the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+
+from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.models import Model
+from spinbench.reference import cache as store
+from spinbench.reference.answer import ExactAnswer
+from spinbench.reference.problem import IntArray, NotApplicableError, Problem
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+
+_SOLVERS = {
+    "enumeration": "enumeration:Enumeration",
+    "grid": "grid:Grid",
+    "ring": "closed_forms:Ring",
+    "torus": "closed_forms:Torus",
+    "curie_weiss": "closed_forms:CurieWeiss",
+    "rbm": "bipartite:Bipartite",
+    "kac_ward": "kac_ward:KacWard",
+    "tree": "bucket_tree:Tree",
+    "bucket_tree": "bucket_tree:BucketTree",
+}
+# "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a search
+_STAGES = (("enumeration", "grid", "ring", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
+_COMPILED = ("grid",)
+METHODS = ("auto", *_SOLVERS)
+DEFAULT_MAX_BYTES = 2**30
+
+T = TypeVar("T")
+
+
+def solve(
+    model: Model,
+    *,
+    method: str = "auto",
+    marginals: bool = True,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    cache: bool = True,
+    compiled: bool = True,
+) -> ExactAnswer:
+    """Exact log Z and, unless turned off, all single-variable marginals.
+
+    Args:
+        model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
+        method: one of `METHODS`; "auto" takes the cheapest that fits the model and the memory.
+        marginals: whether marginals are wanted.
+        max_bytes: memory that the solver may take; checked before it takes any.
+        cache: whether to look the answer up, and to store it, on disk.
+        compiled: whether solvers that need Numba may be used.
+
+    Raises:
+        ModelError: no state has positive weight (Z = 0).
+        IntractableError: too wide for the memory, or too many states.
+        UnsupportedError: the named method does not fit this kind of model.
+        UnknownNameError: there is no such method.
+    """
+    _check_method(method)
+    if cache and (found := store.load(model, method, marginals=marginals)) is not None:
+        return found
+    begin = time.perf_counter()
+    problem = Problem(model)
+    solvers = _candidates(problem, method, compiled=compiled, sampling=False)
+    solver, (log_z, vectors) = _first(
+        problem, solvers, max_bytes, lambda solver: solver.solve(marginals=marginals), marginals=marginals
+    )
+    decoded = problem.coding.decode_marginals(vectors) if vectors is not None else ()
+    answer = ExactAnswer(log_z, decoded, solver.name, solver.width, time.perf_counter() - begin)
+    if cache:
+        store.save(model, method, answer)
+    return answer
+
+
+def sample(
+    model: Model,
+    count: int,
+    seed: int | np.random.Generator = 0,
+    *,
+    method: str = "auto",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    compiled: bool = True,
+) -> IntArray:
+    """Exact independent draws, (count, N) int64; the same seed gives the same draws.
+
+    Raises:
+        ModelError: Z = 0, or a negative count.
+        IntractableError, UnsupportedError, UnknownNameError: as for `solve`; the closed forms give no samples.
+    """
+    _check_method(method)
+    if count < 0:
+        raise ModelError(f"{model.name}: {count} samples were asked for; the count must not be negative")
+    problem = Problem(model)
+    solvers = _candidates(problem, method, compiled=compiled, sampling=True)
+    rng = np.random.default_rng(seed)
+    _, states = _first(problem, solvers, max_bytes, lambda solver: solver.sample(count, rng), marginals=True)
+    return problem.coding.decode_states(states)
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        close = difflib.get_close_matches(method, METHODS, n=3) or METHODS
+        raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
+
+
+def _solver(name: str) -> type[Solver]:
+    module, _, attribute = _SOLVERS[name].partition(":")
+    found: type[Solver] = getattr(importlib.import_module(f"spinbench.reference.{module}"), attribute)
+    return found
+
+
+def _candidates(problem: Problem, method: str, *, compiled: bool, sampling: bool) -> Iterator[Solver]:
+    """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for."""
+    if method != "auto":
+        kind = _solver(method)
+        if sampling and not kind.can_sample:
+            raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
+        if method in _COMPILED and not compiled:
+            raise UnsupportedError(f"the exact method {method!r} needs Numba, and compiled=False rules it out")
+        try:
+            yield kind.build(problem)
+        except NotApplicableError as refusal:
+            raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
+        return
+    enough = 5e-4 * len(problem.coding.cardinalities)  # seconds that a search would take about
+    costly: list[Solver] = []
+    for stage in _STAGES:
+        found: list[Solver] = []
+        for name in stage:
+            kind = _solver(name)
+            if (compiled or name not in _COMPILED) and (kind.can_sample or not sampling):
+                with contextlib.suppress(NotApplicableError):
+                    found.append(kind.build(problem))
+        yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
+        costly += [s for s in found if s.seconds > enough]
+    yield from sorted(costly, key=lambda s: s.seconds)
+
+
+def _first(
+    problem: Problem,
+    solvers: Iterator[Solver],
+    max_bytes: int,
+    action: Callable[[Solver], T],
+    *,
+    marginals: bool,
+) -> tuple[Solver, T]:
+    """The first solver that gives a result, and the result."""
+    refusals: list[tuple[float, str]] = []
+    for solver in solvers:
+        needed = solver.memory(marginals=marginals)
+        if needed > max_bytes:
+            more = "" if solver.complete else " or more"
+            width = "" if solver.width is None else f"meets width {solver.width}{more} and "
+            taken = f"would take {_human(needed)}{more} of memory"
+            refusals.append((needed, f"{solver.name} {width}{taken}, {_human(max_bytes)} is allowed (max_bytes)"))
+            continue
+        try:
+            return solver, action(solver)
+        except ZeroWeightError:
+            raise ModelError(
+                f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
+            ) from None
+        except PrecisionError as why:
+            refusals.append((math.inf, str(why)))
+    raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
+
+
+def _human(count: int) -> str:
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} EiB"

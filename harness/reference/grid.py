@@ -1,0 +1,279 @@
+"""Frontier elimination (the transfer matrix, one site at a time) on open-boundary grids.
+
+The frontier holds the 2^C joint states of C spins: of the row that is being added up to the present column, of the
+row above beyond it. One site costs two multiplications and an addition for each state. After every row the frontier
+F_r is kept; on the way back B_r joins it, and F_r B_r is the joint distribution of the whole row r.
+
+The sums are plain ones of positive numbers, so nothing cancels; what could go wrong is underflow, which strong
+couplings bring. After every row the largest entry is made 1, and the smallest is looked at: an entry can only have lost
+something below 2.2e-308, so while all stay above 1e-280 nothing of weight is lost. If one falls lower, all is done
+again in log space: about eight times slower, and right for any couplings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Pairwise, Problem
+from spinbench.reference.solver import Solver, binary_marginals, draw
+
+_FLOOR = 1e-280
+_BLOCK_BITS = 14  # 2^14 doubles stay in a core's own caches
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A model on an R x C grid with C <= R.
+
+    Attributes:
+        site: (R, C) int64, the variable at each site.
+        fields: (R, C) h of the ±1 form.
+        left: (R, C) J to the left neighbour, zero in column 0.
+        up: (R, C) J to the neighbour above, zero in row 0.
+    """
+
+    site: IntArray
+    fields: FloatArray
+    left: FloatArray
+    up: FloatArray
+
+
+def grid_layout(pairwise: Pairwise) -> Layout | None:
+    """The grid that a model's edges form: numbered row by row, edges missing or not, or in any order if complete."""
+    site = _row_major(pairwise)
+    if site is None:
+        site = _complete_grid(pairwise)
+    if site is None:
+        return None
+    if site.shape[1] > site.shape[0]:
+        site = site.T
+    rows, columns = site.shape
+    place = np.empty((pairwise.size, 2), dtype=np.int64)
+    place[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
+    couplings = np.zeros((2, rows, columns))
+    ends = place[pairwise.edges]  # (E, 2, [row, column])
+    at = ends.max(axis=1)
+    vertical = ends[:, 0, 0] != ends[:, 1, 0]
+    couplings[vertical.astype(np.int64), at[:, 0], at[:, 1]] = pairwise.couplings / 4
+    return Layout(site, pairwise.fields[site], couplings[0], couplings[1])
+
+
+def _row_major(pairwise: Pairwise) -> IntArray | None:
+    n, edges = pairwise.size, pairwise.edges
+    steps = edges[:, 1] - edges[:, 0]
+    long = steps[steps > 1]
+    if long.size == 0 or long.size == steps.size or (long != long[0]).any():
+        return None
+    columns = int(long[0])
+    if n % columns or (edges[steps == 1, 1] % columns == 0).any():
+        return None
+    return np.arange(n, dtype=np.int64).reshape(-1, columns)
+
+
+def _complete_grid(pairwise: Pairwise) -> IntArray | None:
+    """Sites from the distances to two corners on one side."""
+    n, count = pairwise.size, len(pairwise.edges)
+    half = 2 * n - count  # R + C, while R C = n
+    root = half * half - 4 * n
+    if n < 4 or half <= 0 or root < 0 or math.isqrt(root) ** 2 != root:
+        return None
+    columns = (half - math.isqrt(root)) // 2
+    rows = half - columns
+    if columns < 2 or rows * columns != n or pairwise.degrees.max() > 4:
+        return None
+    corners = np.flatnonzero(pairwise.degrees == 2)
+    if len(corners) != 4 or pairwise.degrees.min() < 2:
+        return None
+    neighbours = pairwise.neighbours()
+    near = _distances(neighbours, int(corners[0]))
+    beside = [int(v) for v in corners[1:] if near[v] == columns - 1]
+    if not beside:
+        return None
+    far = _distances(neighbours, beside[0])
+    column, odd = np.divmod(near - far + columns - 1, 2)
+    row = near - column
+    site = np.full((rows, columns), -1, dtype=np.int64)
+    if odd.any() or min(row.min(), column.min()) < 0 or row.max() >= rows or column.max() >= columns:
+        return None
+    site[row, column] = np.arange(n)
+    i, j = pairwise.edges.T
+    adjacent = np.abs(row[i] - row[j]) + np.abs(column[i] - column[j]) == 1
+    return site if adjacent.all() and (site >= 0).all() else None
+
+
+def _distances(neighbours: list[list[int]], start: int) -> IntArray:
+    distance = np.full(len(neighbours), 10 * len(neighbours), dtype=np.int64)
+    distance[start] = 0
+    queue = deque([start])
+    while queue:
+        v = queue.popleft()
+        for u in neighbours[v]:
+            if distance[u] > distance[v] + 1:
+                distance[u] = distance[v] + 1
+                queue.append(u)
+    return distance
+
+
+class _UnderflowError(ArithmeticError):
+    """Plain sums do not do for this model."""
+
+
+class Grid(Solver):
+    """Binary pairwise models on an R x C grid with open boundary, any fields and couplings."""
+
+    name = "grid"
+
+    width: int
+
+    def __init__(self, layout: Layout, constant: float) -> None:
+        self.layout = layout
+        self.constant = constant
+        self.rows, self.width = layout.site.shape
+        total = np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)
+        strong = 2 * float(total.sum(axis=1).max()) > 650  # a bound on the spread of log F
+        per_state = 8e-9 if strong else 1.5e-9
+        self.seconds = 1e-3 + 2e-5 * self.rows + 2 * layout.site.size * 2.0**self.width * per_state
+
+    @classmethod
+    def build(cls, problem: Problem) -> Grid:
+        """Applies to grids numbered row by row, or complete ones in any numbering."""
+        pairwise = problem.pairwise
+        layout = grid_layout(pairwise)
+        if layout is None:
+            raise NotApplicableError("an open-boundary grid, and this model is none")
+        return cls(layout, pairwise.spin_constant)
+
+    def memory(self, *, marginals: bool) -> int:
+        """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
+        kept = self.rows + self.width + 1 if marginals else 1
+        return 8 * (kept + 3) * (1 << self.width)
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """Forward over all rows, then backward for marginals."""
+        try:
+            sweep = _Sweep(self.layout, keep=marginals, log_space=False)
+            ones = sweep.backward() if marginals else None
+        except _UnderflowError:
+            sweep = _Sweep(self.layout, keep=marginals, log_space=True)
+            ones = sweep.backward() if marginals else None
+        return sweep.log_z + self.constant, None if ones is None else binary_marginals(ones)
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draws the last row from its distribution, then each row given the one below."""
+        try:
+            sweep = _Sweep(self.layout, keep=True, log_space=False)
+        except _UnderflowError:
+            sweep = _Sweep(self.layout, keep=True, log_space=True)
+        return sweep.draw(count, rng)
+
+
+class _Sweep:
+    """The forward pass, made at once, and what can follow it (once: the frontiers are used up)."""
+
+    def __init__(self, layout: Layout, *, keep: bool, log_space: bool) -> None:
+        from spinbench.backends.numba.exact_grid import columns, columns_log
+
+        self._columns: Callable[..., None] = columns_log if log_space else columns
+        self.layout = layout
+        self.log_space = log_space
+        self.rows, self.columns = layout.site.shape
+        self.coefficients, scale = self._coefficients()
+        front = self._free()  # a row of free spins above the first
+        logs = [scale, -self.columns * math.log(2)]
+        self.fronts = [front.copy()] if keep else []
+        for row in self.coefficients:
+            self._cross(front, row, backward=False)
+            logs.append(self._rescale(front))
+            if keep:
+                self.fronts.append(front.copy())
+        total = float(np.exp(front).sum() if log_space else front.sum())
+        self.log_z = math.fsum([*logs, math.log(total)])
+
+    def _coefficients(self) -> tuple[FloatArray, float]:
+        """(R, C, 2, 2, 2) [row, column, left, new, old], 1 the largest of a site, and the log of what was taken out."""
+        spin, any_spin = np.array([-1.0, 1.0]), np.ones(2)
+        outer = np.multiply.outer
+        logs = outer(self.layout.left, outer(spin, outer(spin, any_spin)))
+        logs += outer(self.layout.up, outer(any_spin, outer(spin, spin)))
+        logs += outer(self.layout.fields, outer(any_spin, outer(spin, any_spin)))
+        peak = logs.max(axis=(2, 3, 4), keepdims=True)
+        logs -= peak
+        return (logs if self.log_space else np.exp(logs)), math.fsum(peak.ravel())
+
+    def _cross(self, front: FloatArray, coefficients: FloatArray, *, backward: bool) -> None:
+        """Takes the frontier over a row, in place: low columns block by block in the cache, high ones over all."""
+        inner = min(self.columns, _BLOCK_BITS)
+        if backward and inner < self.columns:
+            self._columns(front, 0, front.size, self.columns - 1, inner - 1, -1, coefficients)
+        low = (inner - 1, -1, -1) if backward else (0, inner, 1)
+        for start in range(0, front.size, 2**inner):
+            self._columns(front, start, start + 2**inner, *low, coefficients)
+        if not backward and inner < self.columns:
+            self._columns(front, 0, front.size, inner, self.columns, 1, coefficients)
+
+    def _free(self) -> FloatArray:
+        return np.full(2**self.columns, 0.0 if self.log_space else 1.0)
+
+    def _rescale(self, front: FloatArray) -> float:
+        """Makes the largest entry 1; returns the log of the divisor."""
+        peak = float(front.max())
+        if self.log_space:
+            front -= peak
+            return peak
+        if front.min() < _FLOOR:
+            raise _UnderflowError
+        front /= peak
+        return math.log(peak)
+
+    def backward(self) -> FloatArray:
+        """(N,) p(s = 1)."""
+        turned = np.ascontiguousarray(np.swapaxes(self.coefficients, 3, 4))
+        ones = np.empty(self.layout.site.size)
+        back = self._free()
+        for r in range(self.rows - 1, -1, -1):
+            joint = self.fronts.pop()
+            if self.log_space:
+                joint += back
+                joint -= joint.max()
+                np.exp(joint, out=joint)
+            else:
+                joint *= back
+            ones[self.layout.site[r]] = _bit_marginals(joint)
+            if r:
+                self._cross(back, turned[r], backward=True)
+                self._rescale(back)
+        return ones
+
+    def draw(self, count: int, rng: np.random.Generator) -> IntArray:
+        """(count, N) states."""
+        from spinbench.backends.numba.exact_grid import draw_above
+
+        last = self.fronts.pop()
+        bits = draw(last if self.log_space else np.log(last), count, rng)
+        states = np.empty((count, self.layout.site.size), dtype=np.int64)
+        shifts = np.arange(self.columns)
+        within = np.empty((self.columns, 2**self.columns))
+        for r in range(self.rows - 1, -1, -1):
+            states[:, self.layout.site[r]] = bits[:, None] >> shifts & 1
+            within[0] = self.fronts.pop()
+            if r:
+                for c in range(self.columns - 1):
+                    within[c + 1] = within[c]
+                    self._columns(within[c + 1], 0, 2**self.columns, c, c + 1, 1, self.coefficients[r])
+                draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
+        return states
+
+
+def _bit_marginals(weights: FloatArray) -> FloatArray:
+    """P(bit c = 1) for each bit of the index of `weights` (2^C,), not normalised."""
+    ones = np.empty(weights.size.bit_length() - 1)
+    for c in range(ones.size - 1, -1, -1):
+        low, high = weights.reshape(2, -1)
+        ones[c] = high.sum()
+        weights = low + high
+    return np.asarray(ones / weights[0])

@@ -1,0 +1,78 @@
+"""The contract of the exact solvers: an estimate of the cost first, then log Z, marginals and samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from spinbench.reference.problem import FloatArray, IntArray, Problem
+
+
+class ZeroWeightError(Exception):
+    """No state has positive weight."""
+
+
+class PrecisionError(Exception):
+    """Float64 does not hold what the solver needs; the message completes "no exact answer: …"."""
+
+
+class Solver(ABC):
+    """One way to an exact answer for one problem. Making one is cheap and takes no large memory.
+
+    Attributes:
+        name: as in `solve(method=…)`.
+        can_sample: whether `sample` is there.
+        width: the induced width, or the number of variables that are summed jointly; None for a closed form.
+        complete: False where width and memory are lower limits, the search for better ones being given up.
+        seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
+    """
+
+    name: ClassVar[str]
+    can_sample: ClassVar[bool] = True
+    width: int | None
+    complete: bool = True
+    seconds: float
+
+    @classmethod
+    @abstractmethod
+    def build(cls, problem: Problem) -> Solver:
+        """The solver for this problem.
+
+        Raises:
+            NotApplicableError: the problem is of another kind.
+        """
+
+    @abstractmethod
+    def memory(self, *, marginals: bool) -> int:
+        """Peak bytes of `solve`; `sample` takes no more than with marginals, its result apart."""
+
+    @abstractmethod
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """log Z and the marginal (K,) of each variable of the problem.
+
+        Raises:
+            ZeroWeightError: Z = 0; `sample` too.
+        """
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Independent draws, (count, n)."""
+        raise NotImplementedError(f"{self.name} gives no samples")
+
+
+def binary_marginals(ones: FloatArray) -> list[FloatArray]:
+    """The vectors (1 - p, p) from p(s_i = 1), shape (n,)."""
+    return list(np.stack([1.0 - ones, ones], axis=1))
+
+
+def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Indices drawn in proportion to exp(log_weights), a flat array; shape (count,)."""
+    peak = log_weights.max()
+    if peak == -np.inf:
+        raise ZeroWeightError
+    cumulative = np.cumsum(np.exp(log_weights - peak))
+    at = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+    last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0))[-1])
+    return np.asarray(np.minimum(at, last), dtype=np.int64)

@@ -1,0 +1,194 @@
+"""Entry points to plugins. Discovery reads metadata only; a plugin that fails on import hurts nobody else."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, cast
+
+from spinbench.api import Backend, Engine, Kernel, Method, Precision, Tables, Tier
+from spinbench.engine import ProgramEngine
+from spinbench.errors import (
+    BrokenPluginError,
+    SpinbenchError,
+    UnavailableError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from spinbench.models import Model
+
+if __name__ != "spinbench.registry":
+    raise ImportError(f"imported as {__name__}; import spinbench.registry, not the checkout's folder")
+
+Kind = Literal["backends", "methods", "kernels"]
+
+
+@dataclass(frozen=True)
+class Support:
+    """How a (method, backend) pair runs.
+
+    Attributes:
+        tier: "native" (own kernel), "generic" (the method's program on the backend's arrays), "unsupported",
+            "unavailable" (a dependency is missing) or "broken" (a plugin failed on import).
+        reason: for the last three, one sentence.
+    """
+
+    tier: Tier
+    reason: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether the pair can be run here."""
+        return self.tier in ("native", "generic")
+
+
+@cache
+def entry_points(kind: Kind) -> dict[str, tuple[importlib.metadata.EntryPoint, ...]]:
+    """Plugins of a kind by name; more than one where distributions claim the same name."""
+    found: dict[str, dict[str, importlib.metadata.EntryPoint]] = {}
+    for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(found[name].values()) for name in sorted(found)}
+
+
+def names(kind: Kind) -> list[str]:
+    """Registered names, sorted."""
+    return list(entry_points(kind))
+
+
+def load(kind: Kind, name: str) -> Any:
+    """The class behind a name.
+
+    Raises:
+        UnknownNameError: no such plugin; the closest names are offered.
+        BrokenPluginError: the plugin raised on import, or two distributions claim the name.
+    """
+    points = entry_points(kind)
+    if name not in points:
+        raise unknown_name(kind[:-1], name, points)
+    point, *others = points[name]
+    if others:
+        owners = " and ".join(sorted(_origin(owner) for owner in points[name]))
+        raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
+    try:
+        return point.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may raise anything, SystemExit included
+        text = " ".join(str(error).split())
+        raise BrokenPluginError(
+            f"{kind[:-1]} {name!r} ({point.value}, from {_origin(point)}) failed on import: "
+            f"{type(error).__name__}: {text}"
+        ) from error
+
+
+def method_class(name: str) -> type[Method]:
+    """The `Method` subclass of this name; errors as in `load`."""
+    return cast("type[Method]", load("methods", name))
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The `Backend` subclass of this name; errors as in `load`."""
+    return cast("type[Backend]", load("backends", name))
+
+
+def missing_modules(backend: type[Backend]) -> list[str]:
+    """What the backend requires and is not installed here; found without importing it."""
+    return [module for module in backend.requires if importlib.util.find_spec(module) is None]
+
+
+def make_method(name: str, settings: dict[str, Any]) -> Method:
+    """A method with settings; a wrong setting's name or value is one sentence."""
+    cls = method_class(name)
+    allowed = list(cls.__dataclass_fields__)  # type: ignore[attr-defined]
+    for key in settings:
+        if key not in allowed:
+            raise unknown_name(f"setting of method {name}", key, allowed)
+    try:
+        return cls(**settings)
+    except TypeError as error:
+        raise SpinbenchError(f"method {name}: {error}") from error
+
+
+def support(method: str, backend: str) -> Support:
+    """How `method` runs on `backend`, without importing a framework."""
+    try:
+        m, b = method_class(method), backend_class(backend)
+    except BrokenPluginError as error:
+        return Support("broken", str(error))
+    missing = missing_modules(b)
+    native = f"{method}.{backend}" in entry_points("kernels")
+    if not native and not m.needs:
+        return Support("unsupported", _where_else(method, f"{method} has no kernel for {backend}"))
+    if not native and (lacking := m.needs - b.provides):
+        why = f"{backend} does not provide {', '.join(sorted(lacking))} and there is no kernel {method}.{backend}"
+        return Support("unsupported", _where_else(method, why))
+    if missing:
+        hint = f": {b.install}" if b.install else ""
+        return Support("unavailable", f"backend {backend} needs {', '.join(missing)}, not installed here{hint}")
+    return Support("native" if native else "generic")
+
+
+def check(method: str, backend: str, precision: Precision) -> Support:
+    """How the pair runs, before anything is planned for it.
+
+    Raises:
+        UnsupportedError, UnavailableError, BrokenPluginError: as `support` says.
+    """
+    how = support(method, backend)
+    if how.tier == "unsupported":
+        raise UnsupportedError(how.reason)
+    if how.tier == "unavailable":
+        raise UnavailableError(how.reason)
+    if how.tier == "broken":
+        raise BrokenPluginError(how.reason)
+    if {"float32": "f32", "float64": "f64"}[precision] not in backend_class(backend).provides:
+        raise UnsupportedError(f"backend {backend} does not offer precision={precision}")
+    return how
+
+
+def bind(
+    method: Method, backend: str, model: Model, tables: Tables, *, precision: Precision, device: str = "cpu"
+) -> Engine:
+    """The engine that runs a planned method on a backend.
+
+    Raises:
+        UnsupportedError, UnavailableError, BrokenPluginError: as `check`.
+    """
+    how = check(method.name, backend, precision)
+    cls = backend_class(backend)
+    instance = cls(precision=precision, device=device)
+    if how.tier == "native":
+        kernel = cast("type[Kernel]", load("kernels", f"{method.name}.{backend}"))
+        return kernel(method, instance, model, tables)
+    return ProgramEngine(method.program(instance), instance, tables, method.reductions)
+
+
+def unknown_name(what: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
+    """The error for a name that does not exist, with the closest ones that do."""
+    allowed = list(allowed)
+    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
+    return UnknownNameError(f"no {what} is named {name!r}; {hint}")
+
+
+def _where_else(method: str, why: str) -> str:
+    needs = method_class(method).needs
+    kernels = entry_points("kernels")
+    runs = []
+    for name in names("backends"):
+        try:
+            generic = bool(needs) and needs <= backend_class(name).provides
+        except BrokenPluginError:
+            continue
+        if generic or f"{method}.{name}" in kernels:
+            runs.append(name)
+    return f"{why}; {method} runs on {', '.join(runs) or 'no installed backend'}"
+
+
+def _origin(point: importlib.metadata.EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"

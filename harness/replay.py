@@ -1,0 +1,257 @@
+"""`spinbench show` and `spinbench rerun`: a record for people, and its measurement once more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from spinbench.display import cell_name
+from spinbench.leaderboard import flattened, short
+from spinbench.records import CELL, Record, RecordError, read_record
+
+PLACES = ("multirun", ".asv/journal")
+"""Folders, in the working folder and in the checkout, in which a record is looked for by its key or id."""
+
+_SURROUNDINGS = ("python", "versions", "cpu", "platform")
+_FIGURES = ("samples", "burn_in", "log_z", "log_z_se", "log_z_estimates", "ess_min", "ess_median", "r_hat_max")
+
+
+def find(name: str, roots: Iterable[Path]) -> Path:
+    """The file of a record.
+
+    Args:
+        name: its path, or the beginning of its key or id.
+        roots: folders that may hold `PLACES`.
+
+    Raises:
+        RecordError: none or several fit.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    fitting: dict[str, Path] = {}
+    if name.isalnum():
+        for root in dict.fromkeys(root.resolve() for root in roots):
+            for place in PLACES:
+                for path in sorted((root / place).rglob("record-*.json")):
+                    try:
+                        record = read_record(path)
+                    except RecordError:  # of another schema, or half of a file: not what is looked for
+                        continue
+                    if any(str(record[key]).startswith(name) for key in ("key", "id")):
+                        fitting.setdefault(record["id"], path)
+    if not fitting:
+        raise RecordError(
+            f"{name} is neither the file of a record nor the beginning of a key or id of one in {' or '.join(PLACES)}"
+        )
+    if len(fitting) > 1:
+        shown = ", ".join(str(path) for path in list(fitting.values())[:4])
+        raise RecordError(f"{name} fits {len(fitting)} records ({shown}{', …' * (len(fitting) > 4)}); give a path")
+    return next(iter(fitting.values()))
+
+
+def describe(record: Record) -> list[RenderableType]:
+    """All that a record holds, for a terminal."""
+    started = datetime.fromtimestamp(record["started_at"], UTC)
+    style = {"ok": "green", "failed": "red"}.get(record["status"], "yellow")
+    head = Text.assemble(
+        (cell_name(record["axes"], {"seed": record["config"]["seed"]}), "bold"), ": ", (record["status"], style)
+    )
+    parts: list[RenderableType] = [head]
+    if record["error"]:
+        parts.append(Text(record["error"], style=style))
+    if record["traceback"]:
+        parts.append(Text(record["traceback"], style="dim"))
+    general = {
+        "key": record["key"],
+        "id": record["id"],
+        "started": f"{started:%Y-%m-%d %H:%M:%S} UTC",
+        "duration": f"{record['duration']:.3g} s",
+        "family": record["family"],
+        "protocol": record["protocol"],
+        **{f"git.{key}": value for key, value in record["git"].items()},
+    }
+    parts.append(_pairs("record", general))
+    parts.append(_pairs("configuration", flattened(record["config"])))
+    if record["metrics"]:
+        parts.append(_metrics(record["metrics"]))
+    if record["result"]:
+        result = {key: value for key, value in record["result"].items() if key != "trajectory"}
+        parts.append(_pairs("result", flattened(result)))
+        parts.append(_trajectory(record["result"]["trajectory"]))
+    if record["reference"]:
+        parts.append(_pairs("exact answer", flattened(record["reference"])))
+    parts.append(_pairs("environment", flattened(record["environment"])))
+    return parts
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number then and now."""
+
+    name: str
+    then: Any
+    now: Any
+
+    @property
+    def same(self) -> bool:
+        """Bit for bit."""
+        return bool(self.then == self.now)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A record and the one that measuring it again gave.
+
+    Attributes:
+        then, now: the records.
+        comparable: whether the figures do not depend on how fast the machine was.
+        figures: that should be equal.
+        changes: what is not as it was: "commit: 1234 then, 5678 now".
+    """
+
+    then: Record
+    now: Record
+    comparable: bool
+    figures: tuple[Figure, ...]
+    changes: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """1 where figures that should be equal are not, or the outcome is another."""
+        if self.then["status"] != self.now["status"]:
+            return 1
+        return int(self.comparable and not all(figure.same for figure in self.figures))
+
+    def verdict(self) -> str:
+        """One sentence."""
+        before, after = self.then["status"], self.now["status"]
+        if before != after:
+            return f"not reproduced: the record says {before}, now the cell {_outcome(self.now)}"
+        if after != "ok":
+            return f"the cell {_outcome(self.now)}, as the record says"
+        differing = [figure.name for figure in self.figures if not figure.same]
+        if not self.comparable:
+            return (
+                "cannot be compared bit for bit: the budget is in seconds, so the number of samples depends on the "
+                f"machine's speed at the time{self._apart()}"
+            )
+        if not differing:
+            return f"reproduced: all {len(self.figures)} figures are equal bit for bit"
+        return f"not reproduced: {len(differing)} of {len(self.figures)} figures differ ({', '.join(differing)})"
+
+    def _apart(self) -> str:
+        """How far apart the estimates of log Z are, in standard errors of their difference."""
+        found = {figure.name: (figure.then, figure.now) for figure in self.figures}
+        values, errors = found.get("log_z", (None, None)), found.get("log_z_se", (None, None))
+        if None in (*values, *errors) or not math.hypot(*errors) > 0:
+            return ""
+        return (
+            f"; the estimates of log Z are {abs(values[1] - values[0]) / math.hypot(*errors):.1f} standard errors apart"
+        )
+
+
+def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
+    """Measure the cell of a record again, in a process of its own, with the code as it is now.
+
+    Args:
+        record: to be compared with.
+        time_limit: seconds beyond the budget; None: the default of a sweep.
+    """
+    from spinbench.measure import measure_cell
+
+    config = {**{name: record["config"][name] for name in CELL}, "family": record["family"], "time_limit": time_limit}
+    return compare(record, measure_cell(config))
+
+
+def compare(then: Record, now: Record) -> Replay:
+    """Two records of one cell."""
+    seconds = then["config"]["budget"].get("seconds") is not None
+    exact = (then["result"] or {}).get("log_z_kind") == "exact"
+    names = dict.fromkeys([*_figures(then), *_figures(now)])
+    old, new = _figures(then), _figures(now)
+    figures = tuple(Figure(name, old.get(name), new.get(name)) for name in names)
+    return Replay(then, now, exact or not seconds, figures, tuple(_changes(then, now)))
+
+
+def table(replay: Replay) -> Table:
+    """The figures then and now."""
+    found = _new_table("figures", "figure", "record", "now", "")
+    for figure in replay.figures:
+        word = Text("equal", style="green") if figure.same else Text("differs", style="yellow")
+        found.add_row(Text(figure.name), Text(_plain(figure.then)), Text(_plain(figure.now)), word)
+    return found
+
+
+def _figures(record: Record) -> dict[str, Any]:
+    """What a seed determines: no seconds, and nothing that comes from them."""
+    if record["status"] != "ok":
+        return {}
+    result, metrics = record["result"], record["metrics"]
+    found = flattened({name: result[name] for name in _FIGURES})
+    for name in ("marginal_rmse", "log_z_error"):
+        found |= {f"{name}.{key}": value for key, value in metrics.get(name, {}).items() if key != "failed"}
+    return found
+
+
+def _changes(then: Record, now: Record) -> Iterable[str]:
+    pairs: list[tuple[str, Any, Any]] = [
+        (name, then["git"].get(key), now["git"].get(key))
+        for name, key in (("commit", "commit"), ("uncommitted changes", "diff"))
+    ]
+    old, new = ({name: one["environment"].get(name) for name in _SURROUNDINGS} for one in (then, now))
+    flat_old, flat_new = flattened(old), flattened(new)
+    pairs += [(name, flat_old.get(name), flat_new.get(name)) for name in dict.fromkeys([*flat_old, *flat_new])]
+    for name, before, after in pairs:
+        if before != after:
+            yield f"{name}: {before or 'none'} then, {after or 'none'} now"
+
+
+def _outcome(record: Record) -> str:
+    return "runs" if record["status"] == "ok" else f"{record['status']} ({record['error']})"
+
+
+def _pairs(title: str, content: Mapping[str, Any]) -> Table:
+    found = _new_table(title, "name", "value")
+    for name, value in content.items():
+        found.add_row(Text(name, style="dim"), Text(_plain(value)))
+    return found
+
+
+def _metrics(metrics: Mapping[str, Mapping[str, Any]]) -> Table:
+    found = _new_table("metrics", "name", "value", "standard error")
+    for name, metric in metrics.items():
+        value = _plain(metric["value"]) if "value" in metric else f"none: {metric.get('failed', 'no reason given')}"
+        found.add_row(Text(name, style="dim"), Text(value), Text(_plain(metric.get("standard_error", ""))))
+    return found
+
+
+def _trajectory(points: Iterable[Mapping[str, Any]]) -> Table:
+    found = _new_table("accuracy over time", "seconds", "samples", "marginal RMSE", "log Z", "|log Z error|")
+    for point in points:
+        numbers = (point["marginal_rmse"], point["log_z"], point["log_z_error"])
+        found.add_row(f"{point['seconds']:.3g}", str(point["samples"]), *map(short, numbers))
+    return found
+
+
+def _new_table(title: str, *headings: str) -> Table:
+    found = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False)
+    for heading in headings:
+        found.add_column(heading, overflow="fold")
+    return found
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,119 @@
+"""What a sweep ends with: the leaderboard or the experiment's own report, the picture, the word on asv's history."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from spinbench import environment, figures, leaderboard
+from spinbench.display import console, shown
+from spinbench.errors import SpinbenchError
+from spinbench.records import COMMAND_FILE, Record
+from spinbench.registry import unknown_name
+
+PICTURE = "accuracy.png"
+
+REPORTS = {
+    "table1": "spinbench.crf.table:report",
+    "grid_mse": "spinbench.grid_errors:report",
+    "gauge_error": "spinbench.gauge_figures:report_errors",
+    "gauge_gain": "spinbench.gauge_figures:report_gains",
+}
+"""Reports of experiments that compare methods over many models, by the name that a configuration gives (`report`).
+
+Each is a function of (records, folder): it returns what is to be printed, and may write files into the folder.
+"""
+
+Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
+
+
+def find(name: str) -> Report:
+    """The report of this name.
+
+    Raises:
+        UnknownNameError: there is none; the closest names are offered.
+    """
+    if name not in REPORTS:
+        raise unknown_name("report", name, REPORTS)
+    module, _, function = REPORTS[name].partition(":")
+    found: Report = getattr(importlib.import_module(module), function)
+    return found
+
+
+def chosen(folder: Path) -> str | None:
+    """The name of the report that the sweep in this folder asked for."""
+    try:
+        name = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8")).get("report")
+    except (OSError, ValueError, AttributeError):  # a folder of records alone
+        return None
+    return None if name is None else str(name)
+
+
+def show(records: Sequence[Record], folder: Path, name: str | None = None) -> None:
+    """Print a report and the cells without a result with their reasons.
+
+    Args:
+        records: of the sweep.
+        folder: for pictures.
+        name: of the experiment's report; None: the leaderboard, with the picture of accuracy over time.
+    """
+    output = console()
+    if name is not None:
+        for part in find(name)(records, folder):
+            output.print()
+            output.print(part, soft_wrap=isinstance(part, str | Text))
+        _print_problems(records)
+        return
+    board = leaderboard.rows(records)
+    for table in leaderboard.tables(board):
+        output.print()
+        output.print(table)
+    if any("cached" in row.status or "warm" in row.status for row in board):
+        output.print("warm, cached: compiled before, by the same process or read from disk", style="dim")
+    _print_problems(records)
+    path = folder / PICTURE
+    try:
+        drawn = figures.accuracy_over_time(records, path)
+    except SpinbenchError as error:
+        output.print(Text(str(error), style="red"), soft_wrap=True)
+    else:
+        text = (
+            f"picture of accuracy against wall-clock: {shown(path)}"
+            if drawn
+            else "no picture: no cell has known errors"
+        )
+        output.print(text, soft_wrap=True)
+
+
+def _print_problems(records: Sequence[Record]) -> None:
+    output = console()
+    for line in leaderboard.problems(records):
+        output.print(Text(line, style="red" if line.startswith("failed") else "yellow"), soft_wrap=True)
+    missing = {r["reference"]["reason"] for r in records if "reason" in (r["reference"] or {})}
+    for reason in sorted(missing):
+        output.print(Text(f"no exact answer to compare with: {reason}", style="yellow"), soft_wrap=True)
+
+
+def history(folders: Sequence[Path]) -> list[str]:
+    """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
+    checkout = environment.root()
+    if checkout is None:
+        where = Path(__file__).resolve().parent
+        return [
+            f"not in asv's history: spinbench runs from {where}, which is no git checkout, so no commit belongs to the "
+            "results; the records are kept"
+        ]
+    try:
+        from spinbench.history import record
+
+        return record(checkout, folders).sentences()
+    except SpinbenchError as error:
+        return [f"not in asv's history: {error}; the records are kept"]
+    except Exception as error:  # asv's own; the sweep's results must not depend on it
+        text = " ".join(str(error).split())
+        return [f"not in asv's history: asv failed with {type(error).__name__}: {text}; the records are kept"]

@@ -1,0 +1,82 @@
+"""Error against wall-clock over the seeds of a row, and the Pareto front of (seconds, error)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.records import Record
+
+FloatArray = npt.NDArray[np.float64]
+Quantity = Literal["marginal_rmse", "log_z_error"]
+Points = list[tuple[float, float]]
+
+TITLES: dict[Quantity, str] = {"marginal_rmse": "RMSE of the marginals", "log_z_error": "|error of log Z|"}
+_TIMES = 40
+"""Points of a curve that stands for several seeds."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An error over the seconds of burn-in and sampling.
+
+    Attributes:
+        seconds: (T,) increasing, positive.
+        middle: (T,) median over the seeds; low, high: (T,) the least and the greatest.
+        seeds: how many.
+    """
+
+    seconds: FloatArray
+    middle: FloatArray
+    low: FloatArray
+    high: FloatArray
+    seeds: int
+
+
+def is_exact(record: Record) -> bool:
+    """Whether the record's error is of rounding and not of sampling."""
+    return bool(record["result"]["log_z_kind"] == "exact")
+
+
+def points(record: Record, quantity: Quantity = "marginal_rmse") -> Points:
+    """(seconds, error) of the checkpoints of an approximate method that logarithmic axes can show."""
+    if record["status"] != "ok" or is_exact(record):
+        return []
+    pairs = ((point["seconds"], point.get(quantity)) for point in record["result"]["trajectory"])
+    return [(seconds, error) for seconds, error in pairs if error and seconds > 0]
+
+
+def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse") -> Curve | None:
+    """The curve of records that differ in their seed; None where none has a trajectory with errors.
+
+    Checkpoints of different seeds are at different times. Each seed is interpolated on logarithmic axes within its
+    own range, and the curve goes over those times at which at least half of the seeds have a value.
+    """
+    series = [found for record in records if (found := points(record, quantity))]
+    if not series:
+        return None
+    if len(series) == 1:
+        seconds, errors = np.array(series[0]).T
+        return Curve(seconds, errors, errors, errors, 1)
+    times = np.geomspace(min(one[0][0] for one in series), max(one[-1][0] for one in series), _TIMES)
+    logs = [np.log(np.array(one)).T for one in series]
+    errors = np.array([np.interp(np.log(times), x, y, left=np.nan, right=np.nan) for x, y in logs])
+    covered = np.isfinite(errors).sum(axis=0) * 2 >= len(series)
+    errors = np.exp(errors[:, covered])
+    middle, low, high = (function(errors, axis=0) for function in (np.nanmedian, np.nanmin, np.nanmax))
+    return Curve(times[covered], middle, low, high, len(series))
+
+
+def front(candidates: Sequence[tuple[float, float]]) -> list[int]:
+    """Indices of the points than which none is both earlier and more accurate, in order of time."""
+    found: list[int] = []
+    least = np.inf
+    for i in sorted(range(len(candidates)), key=candidates.__getitem__):
+        if candidates[i][1] < least:
+            found.append(i)
+            least = candidates[i][1]
+    return found

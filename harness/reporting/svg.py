@@ -1,0 +1,55 @@
+"""A figure as SVG inside an HTML page: it takes the page's colours and fonts, and its curves can be found."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spinbench import figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PREFIX = "row-"
+"""Of the ids of curves; the rest is the number of the row."""
+
+_VARIABLES = {
+    **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(figures.COLOURS)},
+    figures.INK.lower(): "var(--ink)",
+    figures.MUTED.lower(): "var(--muted)",
+    figures.GRID.lower(): "var(--grid)",
+    figures.HIGHLIGHT.lower(): "var(--highlight)",
+}
+
+
+def inline(figure: Figure, name: str, label: str, titles: Mapping[str, str]) -> str:
+    """The figure as an `<svg>` element.
+
+    Args:
+        figure: drawn in the colours of `figures`.
+        name: makes ids unique within a page; letters and digits.
+        label: for readers who do not see the picture.
+        titles: by number of the row, what a curve shows when it is pointed at.
+    """
+    output = io.StringIO()
+    for axes in figure.axes:
+        axes.set_facecolor("none")
+    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
+    text = output.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), text)
+    text = re.sub("#[0-9a-fA-F]{6}", lambda match: _VARIABLES.get(match[0].lower(), match[0]), text)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(xlink:href="#|url\(#)', f"\\1{name}-", text)
+    text = re.sub(
+        f'<g id="{name}-{PREFIX}(\\d+)">',
+        lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
+        text,
+    )
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)

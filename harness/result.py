@@ -1,0 +1,89 @@
+"""The one result type, of `spinbench.run` and `spinbench.exact` alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import LogZKind, Precision, Tier
+from spinbench.drive import Checkpoint
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall-clock of the parts of a run, each synchronised with the device.
+
+    Attributes:
+        plan: the method's work on the model alone (layouts, factorisations).
+        compile: tables to the device, and the first call of every function.
+        burn_in: dropped samples, adaptation included.
+        run: kept samples.
+    """
+
+    plan: float = 0.0
+    compile: float = 0.0
+    burn_in: float = 0.0
+    run: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.plan + self.compile + self.burn_in + self.run
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method found, and at what cost.
+
+    Attributes:
+        marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays.
+        marginals_se: standard errors in the same layout; None for deterministic methods.
+        log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
+            "lower" or "upper" bound, or "exact".
+        ess: (N,) effective sample sizes, summed over chains.
+        r_hat: (N,) split R-hat.
+        seconds: plan, compile, burn-in and run.
+        samples: kept samples of each chain.
+        trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
+        tier: "native" or "generic".
+        status: "ok", or "not converged" where an iteration ended without reaching its tolerance.
+        log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
+        diagnostics: scalars such as the acceptance rate.
+        method, backend, model: names; settings: the method's settings.
+        chains, seed, precision, device, burn_in: as run.
+    """
+
+    marginals: Any
+    marginals_se: Any
+    log_z: float | None
+    log_z_se: float | None
+    log_z_kind: LogZKind
+    ess: np.ndarray | None
+    r_hat: np.ndarray | None
+    seconds: Seconds
+    samples: int
+    tier: Tier
+    status: str
+    method: str
+    backend: str
+    model: str
+    trajectory: tuple[Checkpoint, ...] = ()
+    log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    chains: int = 1
+    seed: int = 0
+    precision: Precision = "float64"
+    device: str = "cpu"
+    burn_in: int = 0
+
+    def __repr__(self) -> str:
+        log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"
+        spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
+        return (
+            f"Result({self.method} on {self.backend}, model {self.model!r}: log Z {self.log_z_kind} {log_z}{spread}, "
+            f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status})"
+        )

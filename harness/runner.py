@@ -1,0 +1,216 @@
+"""`spinbench.run`, `exact` and `compare`: from a model to a Result."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from spinbench import registry
+from spinbench.api import Estimate, Method, Precision
+from spinbench.budget import Budget
+from spinbench.drive import drive
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.models import Model, to_pairwise
+from spinbench.result import Result, Seconds
+from spinbench.trace import Trace
+
+
+def run(
+    model: Model,
+    method: str | Method = "gibbs",
+    backend: str = "numba",
+    budget: Budget | int | str = 10_000,
+    *,
+    chains: int = 16,
+    seed: int = 0,
+    burn_in: int | None = None,
+    precision: Precision = "float64",
+    device: str = "cpu",
+    start: np.ndarray | None = None,
+    checkpoints: int = 12,
+    **settings: Any,
+) -> Result:
+    """Run one method on one backend.
+
+    Args:
+        model: from `spinbench.load` or a generator.
+        method: a registered name (with its settings as further keywords), or a Method.
+        backend: a registered name.
+        budget: samples of each chain (10_000, "10000 samples") or wall-clock ("2 s", "500 ms").
+        chains: advanced together; given by `start` where there is one.
+        seed: non-negative; same seed, backend and budget in samples: same result.
+        burn_in: samples to drop; by default a fifth of the samples or a tenth of the seconds.
+        precision: "float64" or "float32", of the chains' arithmetic.
+        device: "cpu" or "gpu".
+        start: (N, C) states in {0, 1} of the model's units to start from; by default uniform random bits.
+        checkpoints: at most so many entries of `Result.trajectory`.
+
+    Raises:
+        SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
+    """
+    if chains < 1 or seed < 0:
+        raise SpinbenchError(f"chains={chains} and seed={seed} were given; chains >= 1 and seed >= 0 are needed")
+    if precision not in ("float32", "float64"):
+        raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
+    chosen = registry.make_method(method, settings) if isinstance(method, str) else method
+    registry.check(chosen.name, backend, precision)
+    parsed = Budget.parse(budget, burn_in)
+    if not chosen.stochastic:
+        parsed = dataclasses.replace(parsed, burn_in=0)
+
+    since = time.perf_counter()
+    given = to_pairwise(model) if chosen.takes == "pairwise" else model
+    states = _random_start(given, chains, seed) if start is None else _checked_start(start, given)
+    tables = chosen.plan(given)
+    planned = time.perf_counter()
+    engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
+    bound = time.perf_counter()
+    batches = chosen.batches(states.shape[1])
+    with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
+        outcome = drive(
+            engine,
+            Trace(chosen.reductions, capacity=batches),
+            lambda trace: _in_terms_of_origin(given, chosen.estimate(given, tables, trace)),
+            parsed,
+            start=states,
+            seed=seed,
+            anytime=chosen.anytime,
+            finished=chosen.finished,
+            checkpoints=checkpoints,
+            batches=batches,
+        )
+    estimate = outcome.estimate
+    return Result(
+        marginals=estimate.marginals,
+        marginals_se=estimate.marginals_se,
+        log_z=estimate.log_z,
+        log_z_se=estimate.log_z_se,
+        log_z_kind=estimate.log_z_kind,
+        ess=estimate.ess,
+        r_hat=estimate.r_hat,
+        seconds=Seconds(
+            plan=planned - since,
+            compile=bound - planned + outcome.compile_seconds,
+            burn_in=outcome.burn_in_seconds,
+            run=outcome.run_seconds,
+        ),
+        samples=outcome.trace.samples,
+        tier=registry.support(chosen.name, backend).tier,
+        status="ok" if estimate.converged else "not converged",
+        method=chosen.name,
+        backend=backend,
+        model=model.name,
+        trajectory=tuple(outcome.trajectory),
+        log_z_estimates=estimate.log_z_estimates,
+        diagnostics=estimate.diagnostics,
+        settings=dataclasses.asdict(chosen),  # type: ignore[call-overload]
+        chains=states.shape[1] if chosen.anytime else 1,
+        seed=seed,
+        precision=precision,
+        device=device,
+        burn_in=outcome.burn_in,
+    )
+
+
+def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
+    """Exact log Z and marginals, read from the disk cache where they are known.
+
+    Args:
+        model: any model.
+        max_gib: memory that elimination may take, in GiB.
+        cache: whether to use the disk cache (folder SPINBENCH_CACHE_DIR, else the user's cache folder).
+
+    Raises:
+        IntractableError: too wide; the message names the width and the memory it would take.
+        ModelError: Z = 0.
+    """
+    from spinbench.reference import solve
+
+    answer = solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
+    binary = all(k == 2 for k in model.cardinalities)
+    estimate = _in_terms_of_origin(
+        model,
+        Estimate(
+            marginals=answer.probabilities if binary else list(answer.marginals),
+            log_z=answer.log_z,
+            log_z_kind="exact",
+        ),
+    )
+    return Result(
+        marginals=estimate.marginals,
+        marginals_se=None,
+        log_z=answer.log_z,
+        log_z_se=None,
+        log_z_kind="exact",
+        ess=None,
+        r_hat=None,
+        seconds=Seconds(run=answer.seconds),
+        samples=1,
+        tier="native",
+        status="ok",
+        method="exact",
+        backend="numba",
+        model=model.name,
+        settings={"solver": answer.method},
+    )
+
+
+def compare(
+    model: Model,
+    methods: Sequence[str] | None = None,
+    backends: Sequence[str] | None = None,
+    budget: Budget | int | str = "1 s",
+    **options: Any,
+) -> list[Result]:
+    """`run` for every pair of the given (by default all) methods and backends that can run here, one after another.
+
+    Args:
+        model: any model.
+        methods, backends: registered names; None: all.
+        budget: of each pair.
+        options: as for `run`, except settings of methods.
+
+    Raises:
+        UnsupportedError: none of the pairs runs here; the message gives the first reason.
+    """
+    pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or registry.names("backends")]
+    refusals = {pair: registry.support(*pair) for pair in pairs}
+    if not any(how.runs for how in refusals.values()):
+        raise UnsupportedError(f"none of {len(pairs)} pairs runs here: {next(iter(refusals.values())).reason}")
+    return [run(model, m, b, budget, **options) for (m, b), how in refusals.items() if how.runs]
+
+
+def _in_terms_of_origin(model: Model, estimate: Estimate) -> Estimate:
+    """Marginals of the variables that the user gave, from those of the variables that were computed with."""
+    if model.origin is None or estimate.marginals is None:
+        return estimate
+    errors = estimate.marginals_se
+    return dataclasses.replace(
+        estimate,
+        marginals=model.origin.marginals(estimate.marginals),
+        marginals_se=None if errors is None else model.origin.standard_errors(errors),
+    )
+
+
+def _random_start(model: Model, chains: int, seed: int) -> np.ndarray:
+    """Uniform random bits; one random member of each 1-of-K group."""
+    rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
+    start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
+    for group in getattr(model, "groups", ()):
+        start[list(group)] = 0
+        start[np.array(group)[rng.integers(len(group), size=chains)], np.arange(chains)] = 1
+    return start
+
+
+def _checked_start(start: np.ndarray, model: Model) -> np.ndarray:
+    states = np.asarray(start)
+    if states.ndim != 2 or len(states) != model.num_variables or not np.isin(states, (0, 1)).all():
+        raise SpinbenchError(
+            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of 0 and 1 is needed"
+        )
+    return states.astype(np.int8)

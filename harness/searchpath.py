@@ -1,0 +1,139 @@
+"""Where Hydra finds configurations: spinbench.conf, the config groups of plugins, and the registry itself.
+
+A plugin adds yaml files through the entry-point group `spinbench.conf`, whose values are packages that hold the
+config groups. A method or backend without a yaml file gets the defaults of its class all the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import inspect
+import warnings
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import MISSING, OmegaConf
+
+from spinbench import registry
+from spinbench.errors import BrokenPluginError
+
+PACKAGE = "spinbench.conf"
+
+
+def install() -> None:
+    """Register with Hydra; doing it again changes nothing."""
+    for plugin in (RegistrySource, SpinbenchSearchPath):
+        Plugins.instance().register(plugin)
+
+
+class SpinbenchSearchPath(SearchPathPlugin):
+    """Plugins' packages in alphabetical order, then what the registry knows; spinbench.conf itself comes first."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Called by Hydra whenever it is initialised."""
+        points = importlib.metadata.entry_points(group="spinbench.conf")
+        for point in sorted(points, key=lambda point: point.name):
+            if point.value == PACKAGE:
+                continue
+            try:
+                found = importlib.util.find_spec(point.value) is not None
+                why = "no such package"
+            except Exception as error:  # finding a subpackage imports its parents
+                found, why = False, f"{type(error).__name__}: {error}"
+            if found:
+                search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
+            else:
+                warnings.warn(f"config groups of plugin {point.name!r} ({point.value}) left out: {why}", stacklevel=2)
+        search_path.append(provider="registry", path="registry://")
+
+
+class RegistrySource(ConfigSource):
+    """Configurations of registered methods and backends and of catalogued models, made when they are asked for."""
+
+    @staticmethod
+    def scheme() -> str:
+        """Of search path entries."""
+        return "registry"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """The defaults of one name."""
+        if not self.is_config(config_path):
+            raise ConfigLoadError(f"{config_path} is not in the registry")
+        group, _, name = _bare(config_path).partition("/")
+        defaults = {"method": method_defaults, "backend": backend_defaults, "model": model_defaults}[group](name)
+        return ConfigResult(
+            config=OmegaConf.create(defaults),
+            path=f"{self.scheme()}://",
+            provider=self.provider,
+            header={"package": None},
+        )
+
+    def available(self) -> bool:
+        """Always."""
+        return True
+
+    def is_group(self, config_path: str) -> bool:
+        """method, backend, model, and the parts before the slash of models' names."""
+        path = config_path.strip("/")
+        return path == "" or any(name.startswith(f"{path}/") for name in _all_names())
+
+    def is_config(self, config_path: str) -> bool:
+        """GROUP/NAME."""
+        return _bare(config_path) in _all_names()
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """What stands directly below a group."""
+        prefix = f"{config_path.strip('/')}/".lstrip("/")
+        inside = [name[len(prefix) :] for name in _all_names() if name.startswith(prefix)]
+        groups = {name.partition("/")[0] for name in inside if "/" in name}
+        configs = {name for name in inside if "/" not in name}
+        chosen = {None: groups | configs, ObjectType.GROUP: groups, ObjectType.CONFIG: configs}
+        return sorted(chosen[results_filter])
+
+
+def method_defaults(name: str) -> dict[str, Any]:
+    """The name and the default settings of a method; the name alone where its plugin is broken."""
+    try:
+        settings = dataclasses.asdict(registry.method_class(name)())  # type: ignore[call-overload]
+    except BrokenPluginError:
+        settings = {}  # measuring the cell fails with the plugin's error
+    # as YAML has them
+    return {"name": name, **{key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}}
+
+
+def backend_defaults(name: str) -> dict[str, Any]:
+    """The name, device and precision of a backend."""
+    return {"name": name, "device": "cpu", "precision": "float64"}
+
+
+def model_defaults(name: str) -> dict[str, Any]:
+    """The name of a model, and its parameters with their defaults."""
+    from spinbench.models import specs
+
+    if name == "file":
+        return {"name": name, "path": MISSING, "evidence": None, "beta": None}
+    family = specs.FAMILIES.get(name)
+    parameters = inspect.signature(family).parameters if family else {}
+    return {"name": name, **{key: parameter.default for key, parameter in parameters.items()}}
+
+
+def model_names() -> list[str]:
+    """Families of models, the shipped ones, and "file"."""
+    from spinbench.models import catalogue, specs
+
+    return sorted([*specs.FAMILIES, *catalogue.names(), "file"])
+
+
+def _all_names() -> list[str]:
+    names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": model_names()}
+    return [f"{group}/{name}" for group, members in names.items() for name in members]
+
+
+def _bare(config_path: str) -> str:
+    return config_path.strip("/").removesuffix(".yaml")

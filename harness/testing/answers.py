@@ -1,0 +1,167 @@
+"""Checks of what a method on a backend answers: against exact marginals and log Z, and its own standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate, Precision
+from spinbench.models import FactorGraph
+from spinbench.runner import run
+from spinbench.testing import limits
+from spinbench.testing.cases import CASES, enumerate_graph
+from spinbench.testing.check import REFUSALS, refuses, require
+from spinbench.testing.pair import CHAINS, SEED, Pair, Sample, advance
+
+FLOOR = {"float32": 2e-5, "float64": 1e-9}
+"""Errors below it are rounding; relative for log Z."""
+SLACK = 1.25
+"""A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
+GROUPS = 64
+"""Replicas for calibration."""
+FEW = 32
+"""Replicas where only their mean matters."""
+LAGS = 8
+"""Steps after which chains that started exact are looked at."""
+
+
+def accuracy(pair: Pair, case: str, precision: Precision) -> None:
+    """Marginals and log Z agree with the exact ones within their standard errors; bounds are bounds."""
+    sample = pair.sample(case, precision)
+    estimate = pair.estimate(sample)
+    known = sample.bound.law
+    _compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=CASES[case].coupled)
+    if pair.sampler and estimate.marginals is not None:
+        require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
+        # chains are independent, so their mean is at least as good as one exact draw each
+        worst = float(np.max(estimate.marginals_se))
+        allowed = 2 * 0.5 / np.sqrt(CHAINS)
+        require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
+
+
+def stationarity(pair: Pair, case: str) -> None:
+    """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen."""
+    bound = pair.bound(case)
+    start = bound.law.draws(CHAINS, SEED + 1)
+    _, batches = advance(bound.engine, bound.engine.init(SEED + 1, start), [1] * LAGS)
+    sample = Sample(bound, batches)
+    groups = np.stack([np.asarray(estimate.marginals) for estimate in pair.replicas(sample, FEW)])
+    error = groups.mean(axis=0) - bound.law.marginals
+    spread = groups.std(axis=0, ddof=1) / np.sqrt(FEW)
+    limit = limits.student_limit(FEW - 1, len(error))
+    bad = np.abs(error) > limit * spread + FLOOR[pair.precision]
+    require(
+        not bad.any(),
+        f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} are off by "
+        f"{error[bad]} ± {spread[bad]}",
+    )
+    _joint_law(pair, Sample(bound, batches[-1:]))
+
+
+def _joint_law(pair: Pair, sample: Sample) -> None:
+    """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by chi-square."""
+    law = sample.bound.law
+    first = pair.estimate(sample, slice(0, 1)).marginals
+    if first is None or not np.isin(first, (0, 1)).all():
+        return
+    states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(CHAINS)])
+    codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
+    counts = np.bincount(codes, minlength=law.probabilities.size)
+    statistic, degrees = limits.pooled_chi_square(counts, law.probabilities)
+    most = limits.chi_square_limits(degrees, 1)[1]
+    require(
+        statistic <= most,
+        f"after {LAGS} steps from exact draws, the joint law of states has chi-square {statistic:.1f} with "
+        f"{degrees} degrees of freedom; at most {most:.1f} is chance",
+    )
+
+
+def calibration(pair: Pair, case: str) -> None:
+    """Over independent replicas, errors divided by their standard errors have mean square 1."""
+    sample = pair.sample(case)
+    known = sample.bound.law
+    estimates = pair.replicas(sample, GROUPS)
+    errors = np.stack([np.asarray(e.marginals) - known.marginals for e in estimates])
+    z = errors / np.stack([np.asarray(e.marginals_se) for e in estimates])
+    what = [f"marginal {i}" for i in range(known.marginals.size)]
+    if all(e.log_z is not None and e.log_z_se for e in estimates):
+        column = [(e.log_z - known.log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
+        z = np.column_stack([z, column])
+        what.append("log Z")
+    squares = (z**2).mean(axis=0)
+    low, high = (limit / GROUPS for limit in limits.chi_square_limits(GROUPS, len(what)))
+    low, high = low / SLACK**2, high * SLACK**2
+    for name, value in zip(what, squares, strict=True):
+        wrong = "small" if value > 1 else "large"
+        require(
+            low <= value <= high,
+            f"{name}: over {GROUPS} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
+            f"{high:.2f} is chance: standard errors are about {max(value, 1 / value) ** 0.5:.2g} times too {wrong}",
+        )
+
+
+def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
+    """`spinbench.run`, from start to end, on a model that is not binary and pairwise: right, or refused."""
+    model = build()
+    options: dict[str, Any] = {"budget": 128, "chains": 256, "seed": SEED, "precision": pair.precision}
+    try:
+        result = run(model, pair.method, pair.backend, **options)
+    except REFUSALS:
+        refuses(lambda: run(model, pair.method, pair.backend, **options), model.name)
+        return
+    log_z, exact = enumerate_graph(model)
+    binary = all(k == 2 for k in model.cardinalities)
+    sizes = [1] * len(exact) if binary else list(model.cardinalities)
+    if result.marginals is not None:
+        found = [np.size(vector) for vector in result.marginals]
+        require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
+    flat = Estimate(
+        marginals=None if result.marginals is None else np.hstack(result.marginals),
+        marginals_se=None if result.marginals_se is None else np.hstack(result.marginals_se),
+        log_z=result.log_z,
+        log_z_se=result.log_z_se,
+        log_z_kind=result.log_z_kind,
+    )
+    expected = np.array([vector[1] for vector in exact]) if binary else np.concatenate(exact)
+    _compare(flat, log_z, expected, FLOOR[pair.precision], coupled=True)
+
+
+def _compare(
+    estimate: Estimate, log_z: float, marginals: npt.NDArray[np.float64], floor: float, *, coupled: bool
+) -> None:
+    comparisons = marginals.size + 1
+    limit = limits.normal_limit(comparisons)
+    if estimate.marginals is not None:
+        error = np.asarray(estimate.marginals) - marginals
+        require(np.isfinite(error).all(), f"marginals are not finite: {estimate.marginals}")
+        allowed = np.full(error.shape, floor)
+        if estimate.marginals_se is not None:
+            allowed = allowed + limit * np.asarray(estimate.marginals_se)
+        exact = estimate.marginals_se is not None or estimate.log_z_kind == "exact" or not coupled
+        wrong = ~(np.abs(error) <= allowed)
+        require(
+            not (exact and wrong.any()),
+            f"marginals {np.flatnonzero(wrong).tolist()} are off by {error[wrong]}; {allowed[wrong]} is allowed",
+        )
+    if estimate.log_z is None:
+        return
+    require(np.isfinite(estimate.log_z), f"log Z is {estimate.log_z}")
+    floor *= max(1.0, abs(log_z))
+    _check_bound(estimate, log_z, floor)
+    error_z = estimate.log_z - log_z
+    if estimate.log_z_se is not None:
+        most = limit * estimate.log_z_se + floor
+        require(abs(error_z) <= most, f"log Z is off by {error_z:.3g}; {most:.3g} is allowed")
+    elif estimate.log_z_kind == "exact" or (estimate.log_z_kind == "estimate" and not coupled):
+        require(abs(error_z) <= floor, f"log Z is off by {error_z:.3g}; {floor:.3g} is allowed")
+
+
+def _check_bound(estimate: Estimate, log_z: float, floor: float) -> None:
+    above = (estimate.log_z or 0.0) - log_z
+    if estimate.log_z_kind == "lower":
+        require(above <= floor, f"the lower bound on log Z is {above:.3g} too high")
+    if estimate.log_z_kind == "upper":
+        require(above >= -floor, f"the upper bound on log Z is {-above:.3g} too low")

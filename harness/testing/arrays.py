@@ -1,0 +1,287 @@
+"""Checks of a backend's arrays, loops and transfers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinbench import registry
+from spinbench.api import Backend, Precision
+from spinbench.testing.check import refuses, require
+
+CAPABILITIES = frozenset({"arrays", "loop", "grad", "f32", "f64", "gpu"})
+PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
+
+OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "abs": lambda xp, x, y: xp.abs(x),
+    "all": lambda xp, x, y: xp.all(x < y, axis=0),
+    "any": lambda xp, x, y: xp.any(x < y, axis=0),
+    "arange": lambda xp, x, y: x[xp.arange(2)],
+    "argmax": lambda xp, x, y: xp.argmax(x, axis=0),
+    "asarray": lambda xp, x, y: xp.asarray(x),
+    "astype": lambda xp, x, y: xp.astype(x < y, x.dtype),
+    "broadcast_to": lambda xp, x, y: xp.broadcast_to(x[:1], x.shape),
+    "clip": lambda xp, x, y: xp.clip(x, -0.5, 0.5),
+    "concat": lambda xp, x, y: xp.concat([x, y], axis=0),
+    "cos": lambda xp, x, y: xp.cos(x),
+    "cumulative_sum": lambda xp, x, y: xp.cumulative_sum(x, axis=0),
+    "exp": lambda xp, x, y: xp.exp(x),
+    "expand_dims": lambda xp, x, y: xp.expand_dims(x, axis=1),
+    "expm1": lambda xp, x, y: xp.expm1(x),
+    "flip": lambda xp, x, y: xp.flip(x, axis=0),
+    "floor": lambda xp, x, y: xp.floor(x),
+    "full_like": lambda xp, x, y: xp.full_like(x, 0.25),
+    "isfinite": lambda xp, x, y: xp.isfinite(x),
+    "isnan": lambda xp, x, y: xp.isnan(x),
+    "log": lambda xp, x, y: xp.log(y),
+    "log1p": lambda xp, x, y: xp.log1p(y),
+    "logaddexp": lambda xp, x, y: xp.logaddexp(x, y),
+    "logical_and": lambda xp, x, y: xp.logical_and(x < y, x > 0),
+    "logical_not": lambda xp, x, y: xp.logical_not(x < y),
+    "logical_or": lambda xp, x, y: xp.logical_or(x < y, x > 0),
+    "matmul": lambda xp, x, y: xp.matmul(x.T, y),
+    "max": lambda xp, x, y: xp.max(x, axis=0),
+    "maximum": lambda xp, x, y: xp.maximum(x, 0.0),
+    "mean": lambda xp, x, y: xp.mean(x, axis=1),
+    "min": lambda xp, x, y: xp.min(x, axis=0),
+    "minimum": lambda xp, x, y: xp.minimum(x, y),
+    "ones_like": lambda xp, x, y: xp.ones_like(x),
+    "permute_dims": lambda xp, x, y: xp.permute_dims(x, (1, 0)),
+    "prod": lambda xp, x, y: xp.prod(x, axis=0),
+    "reshape": lambda xp, x, y: xp.reshape(x, (-1,)),
+    "roll": lambda xp, x, y: xp.roll(x, 1, axis=0),
+    "sign": lambda xp, x, y: xp.sign(x),
+    "sin": lambda xp, x, y: xp.sin(x),
+    "sqrt": lambda xp, x, y: xp.sqrt(y),
+    "square": lambda xp, x, y: xp.square(x),
+    "stack": lambda xp, x, y: xp.stack([x, y], axis=0),
+    "sum": lambda xp, x, y: xp.sum(x, axis=-1),
+    "take": lambda xp, x, y: xp.take(x, xp.argmax(y, axis=0), axis=0),
+    "tanh": lambda xp, x, y: xp.tanh(x),
+    "where": lambda xp, x, y: xp.where(x < y, x, -xp.inf),
+    "zeros_like": lambda xp, x, y: xp.zeros_like(x),
+}
+"""What generic programs may use, each with a call for which NumPy is the yardstick; x and y are (3, 4), y > 0.
+All are in the Python array API standard, as is the constant `inf`."""
+NAMESPACE = frozenset(OPERATIONS)
+"""Names of the functions that every backend's `xp` has."""
+
+SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "x + y, x - y, x * y, x / y, -x": lambda xp, x, y: -((x + y) * (x - y)) / y,
+    "2.0 * x, x + 1, 1 - x": lambda xp, x, y: 2.0 * x + (x + 1) - (1 - x),
+    "x @ y": lambda xp, x, y: x @ y.T,
+    "x ** 2": lambda xp, x, y: x**2,
+    "integers: n // m, n % m, n * m": lambda xp, x, y: xp.argmax(x, axis=0) * 7 // 2 % 3,
+    "comparisons, ~, & and |": lambda xp, x, y: ((x < y) & ~(x >= 0)) | (x == y) | (x > 2) | (x <= -2) | (x != x),
+    "x[i], x[i, :], x[:, None]": lambda xp, x, y: x[1] + x[2, :] + x[:2, None][0, 0],
+    "x[integers]": lambda xp, x, y: x[xp.argmax(y, axis=0)],
+    "x[integers, integers]": lambda xp, x, y: x[xp.argmax(y, axis=0), xp.arange(4)],
+    "x.shape, x.T": lambda xp, x, y: x.T / x.shape[0],
+}
+
+
+class Pair(NamedTuple):
+    """A tree's inner node, which transfers must keep."""
+
+    first: Any
+    second: Any
+
+
+def precisions(name: str) -> list[Precision]:
+    """Those that a backend says it provides."""
+    provides = registry.backend_class(name).provides
+    return [precision for short, precision in PRECISIONS.items() if short in provides]
+
+
+def make(name: str, precision: Precision) -> Backend:
+    """The backend on the CPU."""
+    return registry.backend_class(name)(precision=precision)
+
+
+def declaration(name: str) -> None:
+    """Class attributes, and that its module imports no framework."""
+    cls = registry.backend_class(name)
+    require(cls.name == name, f"its class attribute name is {cls.name!r}; the entry point is named {name!r}")
+    require(
+        cls.provides <= CAPABILITIES,
+        f"provides={set(cls.provides - CAPABILITIES)} is unknown; {sorted(CAPABILITIES)} are known",
+    )
+    require(precisions(name), "provides neither f32 nor f64; one of them is needed")
+    for module in cls.requires:
+        require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
+    frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]
+    code = (
+        "import sys; from spinbench import registry;"
+        f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
+    )
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=here)
+    require(done.returncode == 0, f"importing it in a fresh process fails: {done.stderr[-300:]}")
+    require(
+        done.stdout.strip() == "[]", f"importing its module imports {done.stdout.strip()}; do so in the constructor"
+    )
+
+
+def construction(name: str) -> None:
+    """Precisions and devices: what is offered works, what is not is refused."""
+    cls = registry.backend_class(name)
+    for precision in precisions(name):
+        instance = cls(precision=precision)
+        require(instance.precision == precision, f"precision={precision} became {instance.precision}")
+        require(instance.device == "cpu", f"the default device is {instance.device}; cpu is expected")
+    known = precisions(name)[0]
+    refuses(lambda: cls(precision=known, device="no-such-device"), "device=no-such-device")
+    if "gpu" not in cls.provides:
+        refuses(lambda: cls(precision=known, device="gpu"), "device=gpu, which is not in provides,")
+
+
+def namespace(name: str, precision: Precision) -> None:
+    """Every member and operator against NumPy."""
+    backend = make(name, precision)
+    missing = [member for member in OPERATIONS if not hasattr(backend.xp, member)]
+    require(not missing, f"xp lacks {', '.join(missing)}")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3, 4)).astype(precision)
+    y = rng.uniform(0.5, 2.0, size=(3, 4)).astype(precision)
+    rtol = 200 * float(np.finfo(precision).eps)
+    for table in (OPERATIONS, SYNTAX):
+        found, failed = _results(backend, table, x, y)
+        require(not failed, "; ".join(failed))
+        for what, call in table.items():
+            expected = call(np, x, y)
+            value = found[what]
+            require(value.shape == expected.shape, f"{what} gives shape {value.shape}; {expected.shape} is expected")
+            if expected.dtype == precision:
+                require(value.dtype == precision, f"{what} of {precision} gives {value.dtype}")
+            close = np.allclose(value, expected, rtol=rtol, atol=rtol)
+            require(close, f"{what} gives {value.ravel()[:3]}…; {expected.ravel()[:3]}… is expected")
+
+
+def _results(
+    backend: Backend, table: dict[str, Callable[[Any, Any, Any], Any]], x: Any, y: Any
+) -> tuple[dict[str, Any], list[str]]:
+    failed: list[str] = []
+
+    def function(x: Any, y: Any) -> dict[str, Any]:
+        values = {}
+        for what, call in table.items():
+            try:
+                values[what] = call(backend.xp, x, y)
+            except Exception as error:  # any framework's own error
+                failed.append(f"{what} raises {type(error).__name__}: {str(error).splitlines()[0]}")
+        return values
+
+    return backend.host(backend.compile(function)(*backend.put((x, y)))), failed
+
+
+def transfer(name: str, precision: Precision) -> None:
+    """put and host: values, dtypes and the tree's structure; sync."""
+    backend = make(name, precision)
+    floats, whole, flags = np.array([[0.5, -1.25]]), np.array([[3, -4]]), np.array([True, False])
+    tree = (floats, Pair(whole, (flags, np.zeros((0, 2)))), np.array(2.5), None)
+    there = backend.sync(backend.put(tree))
+    require(isinstance(there[1], Pair), "put does not keep named tuples")
+    require(there[0].dtype == backend.real, f"put makes floats {there[0].dtype}; {backend.real} is needed")
+    require(there[0].shape == (1, 2), f"put gives shape {there[0].shape} for (1, 2)")
+    back = backend.host(there)
+    require(back[3] is None, f"None comes back as {back[3]!r}")
+    for leaf, expected in zip(_leaves(back), _leaves(tree), strict=True):
+        require(isinstance(leaf, np.ndarray), f"host gives {type(leaf).__name__}; np.ndarray is needed")
+        kind, wanted = leaf.dtype.kind, expected.dtype.kind
+        require(kind == wanted, f"an array of {expected.dtype} comes back as {leaf.dtype}")
+        require(wanted != "f" or leaf.dtype == precision, f"floats come back as {leaf.dtype}; {precision} is needed")
+        require(np.array_equal(leaf, expected), f"{expected.tolist()} comes back as {leaf.tolist()}")
+    named = backend.host({"a": there[0], "b": there[1].first})
+    require(isinstance(named, dict) and set(named) == {"a", "b"}, "host does not keep dictionaries")
+
+
+def arithmetic(name: str, precision: Precision) -> None:
+    """The precision is that which was asked for, neither more nor less, in sums, products and loops."""
+    backend = make(name, precision)
+    info = np.finfo(precision)
+
+    def function(one: Any, tiny: Any, row: Any) -> dict[str, Any]:
+        halves = backend.repeat(40, lambda i, carry: carry * 0.5, one)
+        dot = backend.xp.matmul(row[None, :], row[:, None])
+        return {"above": (one + tiny) - one, "below": (one + tiny * 0.25) - one, "loop": halves, "dot": dot[0, 0]}
+
+    row = np.array([1.0, np.sqrt(float(info.eps)) * 2])
+    arguments = (np.array(1.0), np.array(float(info.eps)), row)
+    found = backend.host(backend.compile(function)(*backend.put(arguments)))
+    for what, value in found.items():
+        require(value.dtype == precision, f"{what} has dtype {value.dtype}; {precision} is needed")
+    require(found["above"] == info.eps, f"(1 + eps) - 1 is {found['above']} with eps = {info.eps} of {precision}")
+    require(found["below"] == 0, f"(1 + eps/4) - 1 is {found['below']}; {precision} rounds it to 0")
+    require(found["loop"] == 2.0**-40, f"40 halvings of 1 give {found['loop']}")
+    # Matrix products of reduced precision (TF32, bfloat16) lose this entry's last bits.
+    short = found["dot"] - 1
+    require(abs(short - 4 * info.eps) <= 2 * info.eps, f"matmul loses digits: 4 eps is computed as {short / info.eps}")
+
+
+def loops(name: str, precision: Precision) -> None:
+    """repeat: order, zero steps, nesting, trees as carries, a count that is known at run time only."""
+    backend = make(name, precision)
+    calls = []
+
+    def function(count: Any, start: Any) -> Any:
+        def body(i: Any, carry: tuple[Any, Pair]) -> tuple[Any, Pair]:
+            calls.append(1)
+            total, pair = carry
+            inner = backend.repeat(2, lambda j, value: value + start[j], start[0] * 0)
+            return total * 0.5 + start[0] * i, Pair(pair.first + inner, pair.second)
+
+        return backend.repeat(count, body, (start[0] * 0, Pair(start[0] * 0, start)))
+
+    compiled = backend.compile(function)
+    start = backend.put(np.array([1.0, 3.0]))
+    for count in (0, 1, 5, 200):
+        total, pair = backend.host(compiled(count, start))
+        expected = 0.0
+        for i in range(count):
+            expected = expected / 2 + i
+        close = np.isclose(total, expected, rtol=1e-6)
+        require(close, f"{count} steps of c = c/2 + i give {total}; {expected} is expected")
+        require(pair.first == 4.0 * count, f"a loop within {count} steps gives {pair.first}; {4 * count} is expected")
+        require(np.array_equal(pair.second, [1, 3]), "an array that is carried unchanged changes")
+        require(pair.first.dtype == precision, f"a loop turns {precision} into {pair.first.dtype}")
+    if "loop" in backend.provides:
+        require(len(calls) < 40, f"provides says loop, but 206 steps call the body {len(calls)} times in Python")
+
+
+def updates(name: str, precision: Precision) -> None:
+    """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
+    backend = make(name, precision)
+
+    def function(array: Any, rows: Any) -> dict[str, Any]:
+        one = backend.update(array, 1, array[0])
+        several = backend.update(array, rows, array[rows] * 0 + 7)
+        part = backend.update(array, slice(0, 2), array[1:3])
+        last = backend.repeat(3, lambda i, carry: backend.update(carry, i, carry[i] + i), array)
+        return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array}
+
+    array = np.arange(6.0).reshape(3, 2)
+    found = backend.host(backend.compile(function)(*backend.put((array, np.array([2, 0])))))
+    expected = {
+        "integer": [[0, 1], [0, 1], [4, 5]],
+        "integers": [[7, 7], [2, 3], [7, 7]],
+        "slice": [[2, 3], [4, 5], [4, 5]],
+        "run time": [[0, 1], [3, 4], [6, 7]],
+        "argument": array.tolist(),
+    }
+    for what, wanted in expected.items():
+        value = found[what]
+        require(np.array_equal(value, wanted), f"update ({what}) gives {value.tolist()}; {wanted} is expected")
+        require(value.dtype == precision, f"update ({what}) turns {precision} into {value.dtype}")
+
+
+def _leaves(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, tuple):
+        for node in tree:
+            yield from _leaves(node)
+    elif tree is not None:
+        yield tree

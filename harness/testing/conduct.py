@@ -1,0 +1,219 @@
+"""Checks of how a method on a backend behaves: seeds, batches, statistics, shapes, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench import registry
+from spinbench.api import LogZKind, Precision
+from spinbench.testing import limits
+from spinbench.testing.cases import CASES, law
+from spinbench.testing.check import refuses, require
+from spinbench.testing.pair import CHAINS, SEED, Batches, Pair, advance, burn_in
+from spinbench.trace import Trace
+
+MOST_STEPS = 2000
+
+
+def plan(pair: Pair) -> None:
+    """plan leaves the model as it was, and gives the same tables again."""
+    accepted = pair.accepted()
+    require(accepted, f"plan refuses every model of the suite: {', '.join(CASES)}")
+    for case in accepted:
+        model = law(case).model
+        before = model.content_hash, model.biases.tobytes(), model.couplings.tobytes()
+        first, second = pair.method.plan(model), pair.method.plan(model)
+        after = model.content_hash, model.biases.tobytes(), model.couplings.tobytes()
+        require(before == after, f"plan changes the model {model.name!r}")
+        for a, b in zip(_leaves(first), _leaves(second), strict=True):
+            same = np.array_equal(a, b, equal_nan=a.dtype.kind == "f") if isinstance(a, np.ndarray) else a == b
+            require(same, f"two plans of {model.name!r} differ")
+            if pair.method.needs:
+                require(
+                    a is None or isinstance(a, np.ndarray | np.generic),
+                    f"plan gives a {type(a).__name__}; NumPy arrays in (named) tuples are needed for backends to put",
+                )
+
+
+def statistics(pair: Pair) -> None:
+    """Engines report what `reductions` names: finite host arrays with the chain axis last."""
+    reductions = pair.method.reductions
+    for reduction in reductions.values():
+        require(reduction in ("sum", "logsumexp", "last"), f"reduction {reduction!r} is unknown")
+    for case in pair.accepted():
+        batches = pair.sample(case).batches
+        chains = {array.shape[-1:] for _, batch in batches for array in batch.values()}
+        wanted = {(CHAINS,)} if pair.sampler else {(CHAINS,), (1,)}  # iterations may have one answer for all
+        require(chains <= wanted, f"statistics end in axes of {sorted(chains)}; {CHAINS} chains come last")
+        for _, batch in batches:
+            require(
+                set(batch) == set(reductions),
+                f"the engine reports {sorted(batch)}; reductions names {sorted(reductions)}",
+            )
+            for name, array in batch.items():
+                require(array.dtype.kind in "fiub", f"statistic {name} has dtype {array.dtype}")
+                bad = np.isnan(array) if reductions[name] == "logsumexp" else ~np.isfinite(array)
+                require(not bad.any(), f"statistic {name} holds {array[bad][:1]} on {case!r}")
+
+
+def estimates(pair: Pair) -> None:
+    """Shapes, dtypes and ranges of an Estimate; estimating twice gives the same and leaves the trace alone."""
+    for case in pair.accepted():
+        sample = pair.sample(case)
+        trace = Trace(pair.method.reductions)
+        for steps, batch in sample.batches:
+            trace.add(batch, steps)
+        before = {name: trace.series(name).tobytes() for name in trace.reductions}
+        one = pair.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
+        two = pair.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
+        after = {name: trace.series(name).tobytes() for name in trace.reductions}
+        require(before == after, "estimate changes the trace")
+        require(one.log_z == two.log_z, f"two estimates of one trace give log Z {one.log_z} and {two.log_z}")
+        n = sample.bound.law.model.num_variables
+        for field in ("marginals", "marginals_se", "ess", "r_hat"):
+            value = getattr(one, field)
+            if value is None:
+                continue
+            require(np.array_equal(value, getattr(two, field), equal_nan=True), f"two estimates differ in {field}")
+            require(np.shape(value) == (n,), f"{field} has shape {np.shape(value)}; {(n,)} is needed")
+            require(np.asarray(value).dtype == np.float64, f"{field} has dtype {np.asarray(value).dtype}")
+        if one.marginals is not None:
+            low, high = float(np.min(one.marginals)), float(np.max(one.marginals))
+            require(low >= 0 and high <= 1, f"marginals lie in [{low}, {high}]; [0, 1] is needed")
+        for field in ("marginals_se", "log_z_se", "ess", "r_hat"):
+            value = getattr(one, field)
+            require(value is None or not (np.asarray(value) < 0).any(), f"{field} is negative")
+        require(one.log_z_kind in get_args(LogZKind), f"log_z_kind is {one.log_z_kind!r}")
+        require(one.log_z is None or isinstance(one.log_z, float), f"log_z is a {type(one.log_z).__name__}")
+        for name, (value, error) in one.log_z_estimates.items():
+            require(not np.isnan(value) and not error < 0, f"estimator {name} gives {value} ± {error} on {case!r}")
+
+
+def determinism(pair: Pair) -> None:
+    """Same seed, same numbers; without standard errors, any seed the same numbers."""
+    bound = pair.bound("dense")
+    start = bound.law.bits(CHAINS, 3)
+    one, two, other = (_short(pair, seed, start) for seed in (SEED, SEED, SEED + 1))
+    for name in pair.method.reductions:
+        require(np.array_equal(one[name], two[name]), f"the same seed gives different {name}")
+    if pair.sampler:
+        same = [name for name in pair.method.reductions if np.array_equal(one[name], other[name])]
+        require(len(same) < len(pair.method.reductions), "two seeds give the same statistics")
+    else:
+        for name in pair.method.reductions:
+            require(
+                np.allclose(one[name], other[name], rtol=1e-9, atol=1e-12),
+                f"no standard errors are reported, yet {name} depends on the seed",
+            )
+
+
+def chains(pair: Pair) -> None:
+    """Chains that start alike go ways of their own, uncorrelated, and so do those of the next seed."""
+    bound = pair.bound("dense")
+    start = np.repeat(bound.law.bits(1, 4), CHAINS, axis=1)
+    one, other = _short(pair, SEED, start), _short(pair, SEED + 1, start)
+    rows = np.concatenate([_rows(array) for array in one.values()])
+    distinct = len(np.unique(rows, axis=1).T)
+    require(distinct > CHAINS // 8, f"of {CHAINS} chains that start alike, {distinct} differ after a few steps")
+    name = next(name for name in one if _rows(one[name]).std(axis=1).min() > 0)
+    a, b = _standardised(one[name]), _standardised(other[name])
+    pairs = {
+        "neighbouring chains": (a[:, :-1], a[:, 1:]),
+        "chains c and c + C/2": (a[:, : CHAINS // 2], a[:, CHAINS // 2 :]),
+        "chains of two seeds": (a, b),
+        "chain c + 1 and chain c of the next seed": (a[:, 1:], b[:, :-1]),
+    }
+    limit = limits.normal_limit(len(a) * len(pairs))
+    for what, (x, y) in pairs.items():
+        z = (x * y).sum(axis=1) / np.sqrt(x.shape[1])
+        worst = float(np.abs(z).max())
+        require(worst <= limit, f"{what} are correlated in {name}: |z| = {worst:.1f}, at most {limit:.1f} is chance")
+
+
+def batching(pair: Pair) -> None:
+    """How a run is cut into calls does not change it."""
+    bound = pair.bound("dense")
+    start = bound.law.bits(CHAINS, 5)
+    engine = bound.engine
+    runs: list[Batches] = []
+    for warm, lengths in (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])):
+        state = engine.init(SEED, start)
+        for steps in warm:
+            state = engine.warm(state, steps)
+        runs.append(advance(engine, engine.adapt(state, True), lengths)[1])
+    for name, reduction in pair.method.reductions.items():
+        whole, *others = (_reduced(batches, name, reduction) for batches in runs)
+        for other in others:
+            close = np.allclose(whole, other, rtol=1e-8, atol=1e-8)
+            require(close, f"8 steps at once and in several batches give different {name} ({reduction})")
+
+
+def ending(pair: Pair) -> None:
+    """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such."""
+    bound = pair.bound("dense")
+    engine, method = bound.engine, pair.method
+    trace = Trace(method.reductions)
+    state = engine.init(SEED, bound.law.bits(CHAINS, 6))
+    while trace.samples < MOST_STEPS and not (trace.samples and method.finished(trace)):
+        state, statistics = engine.advance(state, 10)
+        trace.add(statistics, 10)
+    found = method.estimate(bound.law.model, bound.tables, trace)
+    if not method.finished(trace):
+        require(not found.converged, f"{MOST_STEPS} steps do not finish, yet converged is True")
+        return
+    more = 4 * trace.samples
+    _, statistics = engine.advance(state, more)
+    later = Trace(method.reductions)
+    later.add(statistics, more)
+    after = method.estimate(bound.law.model, bound.tables, later)
+    for field in ("marginals", "log_z"):
+        one, two = getattr(found, field), getattr(after, field)
+        if one is not None:
+            moved = float(np.max(np.abs(np.asarray(one) - np.asarray(two))))
+            require(moved <= 1e-3, f"{field} moves by {moved:.2g} after finished said that nothing would change")
+
+
+def refused_precision(pair: Pair, precision: Precision) -> None:
+    """A precision that the backend does not offer is refused."""
+    model = law(pair.accepted()[0]).model
+    tables = pair.method.plan(model)
+    refuses(
+        lambda: registry.bind(pair.method, pair.backend, model, tables, precision=precision), f"precision={precision}"
+    )
+
+
+def _short(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.NDArray[Any]]:
+    """Statistics of a batch after a few steps."""
+    engine = pair.bound("dense").engine
+    state = engine.init(seed, start)
+    if pair.method.anytime:
+        state = burn_in(engine, state, 8)
+    return advance(engine, state, [8 if pair.method.anytime else 1])[1][0][1]
+
+
+def _reduced(batches: Batches, name: str, reduction: str) -> npt.NDArray[Any]:
+    arrays = np.stack([batch[name] for _, batch in batches])
+    if reduction == "sum":
+        return np.asarray(arrays.sum(axis=0))
+    return np.asarray(np.logaddexp.reduce(arrays, axis=0) if reduction == "logsumexp" else arrays[-1])
+
+
+def _rows(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return np.asarray(array, dtype=np.float64).reshape(-1, array.shape[-1])
+
+
+def _standardised(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    rows = _rows(array)
+    return np.asarray((rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True))
+
+
+def _leaves(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, tuple | list):
+        for node in tree:
+            yield from _leaves(node)
+    else:
+        yield tree

@@ -1,0 +1,66 @@
+"""How far a correct plugin may stray by chance: limits of test statistics at a fixed rate of false alarms.
+
+All checks have fixed seeds, so a correct plugin passes always or never; `ALARM` is the probability of never. A check
+that makes m comparisons gives each the rate ALARM / m (Bonferroni), whatever their dependence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+ALARM = 1e-4
+"""False alarms a check. With 8 comparisons this allows 4.4 standard errors."""
+
+
+def normal_limit(comparisons: int) -> float:
+    """Largest |z| of so many standard normal numbers."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(ALARM / (2 * comparisons)))
+
+
+def student_limit(degrees: int, comparisons: int) -> float:
+    """Largest |t| of so many Student t numbers."""
+    from scipy.special import stdtrit
+
+    return float(-stdtrit(degrees, ALARM / (2 * comparisons)))
+
+
+def chi_square_limits(degrees: int, comparisons: int) -> tuple[float, float]:
+    """Smallest and largest of so many chi-square numbers."""
+    from scipy.special import chdtri
+
+    tail = ALARM / (2 * comparisons)
+    return float(chdtri(degrees, 1 - tail)), float(chdtri(degrees, tail))
+
+
+def kolmogorov_limit(draws: int, comparisons: int) -> float:
+    """Largest of so many Kolmogorov-Smirnov distances between `draws` numbers and their own law (asymptotic)."""
+    from scipy.special import kolmogi
+
+    return float(kolmogi(ALARM / comparisons) / np.sqrt(draws))
+
+
+def kolmogorov_distance(probabilities: npt.ArrayLike) -> float:
+    """Distance of the distribution function's values at the draws from the uniform law."""
+    ordered = np.sort(np.ravel(np.asarray(probabilities, dtype=np.float64)))
+    steps = np.arange(ordered.size + 1) / ordered.size
+    return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+
+
+def pooled_chi_square(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tuple[float, int]:
+    """Pearson's statistic and its degrees of freedom; cells that expect fewer than 10 draws are pooled into one."""
+    seen, p = np.asarray(counts, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    expected = p * seen.sum()
+    rare = expected < 10
+    seen = np.append(seen[~rare], seen[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] < 10:  # too little even together: draws there are counted with the likeliest cell
+        top = int(expected[:-1].argmax())
+        for array in (seen, expected):
+            array[top] += array[-1]
+        seen, expected = seen[:-1], expected[:-1]
+    return float(((seen - expected) ** 2 / expected).sum()), expected.size - 1

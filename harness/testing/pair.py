@@ -1,0 +1,148 @@
+"""One method on one backend, with the engines and runs that its checks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench import registry
+from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
+from spinbench.drive import WINDOWS
+from spinbench.errors import UnsupportedError
+from spinbench.testing.cases import CASES, Law, law
+from spinbench.testing.check import require
+from spinbench.trace import Trace
+
+CHAINS = 2048
+BATCHES = 32
+BATCH = 2
+"""Steps of each batch."""
+BURN_IN = 64
+SEED = 20120
+Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A method planned for a case and bound to the pair's backend.
+
+    Attributes:
+        law: the case's model and its exact law.
+        tables: from `Method.plan`.
+        engine: the program or kernel.
+    """
+
+    law: Law
+    tables: Tables
+    engine: Engine
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What a run reported, cut into batches.
+
+    Attributes:
+        bound: the engine that ran.
+        batches: (steps, statistics) of each batch.
+    """
+
+    bound: Bound
+    batches: Batches
+
+
+@dataclass(eq=False)
+class Pair:
+    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another."""
+
+    method: Method
+    backend: str
+    precision: Precision
+    _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
+    _samples: dict[tuple[str, Precision], Sample] = field(default_factory=dict)
+
+    def accepted(self) -> list[str]:
+        """Names of the cases that `plan` does not refuse."""
+        names = []
+        for case in CASES:
+            try:
+                self.method.plan(law(case).model)
+            except UnsupportedError:
+                continue
+            names.append(case)
+        return names
+
+    @property
+    def sampler(self) -> bool:
+        """Whether it makes chains of random draws."""
+        return self.method.anytime and self.method.stochastic
+
+    def bound(self, case: str, precision: Precision | None = None) -> Bound:
+        """Planned and bound; once for each case and precision, since binding may compile."""
+        key = (case, precision or self.precision)
+        if key not in self._bound:
+            known = law(case)
+            try:
+                tables = self.method.plan(known.model)
+            except UnsupportedError as refusal:
+                raise SkipTest(f"refused: {refusal}") from refusal
+            engine = registry.bind(self.method, self.backend, known.model, tables, precision=key[1])
+            self._bound[key] = Bound(known, tables, engine)
+        return self._bound[key]
+
+    def sample(self, case: str, precision: Precision | None = None) -> Sample:
+        """`BATCHES` batches of `CHAINS` chains, started as the case says."""
+        key = (case, precision or self.precision)
+        if key not in self._samples:
+            bound = self.bound(case, precision)
+            draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
+            state = bound.engine.init(SEED, draw(CHAINS, SEED))
+            if self.sampler and CASES[case].start == "random":
+                state = burn_in(bound.engine, state, BURN_IN)
+            lengths = [BATCH] * BATCHES if self.method.anytime else [1]
+            self._samples[key] = Sample(bound, advance(bound.engine, state, lengths)[1])
+        return self._samples[key]
+
+    def estimate(self, sample: Sample, chains: slice = slice(None)) -> Estimate:
+        """The method's estimate from some of the chains."""
+        trace = Trace(self.method.reductions)
+        for steps, statistics in sample.batches:
+            trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
+        return self.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
+
+    def replicas(self, sample: Sample, groups: int) -> list[Estimate]:
+        """Estimates from so many groups of chains, each with CHAINS / groups of them: independent runs."""
+        size = CHAINS // groups
+        return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]
+
+
+def burn_in(engine: Engine, state: State, steps: int) -> State:
+    """Burn-in as `spinbench.drive` does it."""
+    done = 0
+    for end in WINDOWS:
+        upto = int(steps * end)
+        state = engine.adapt(engine.warm(state, upto - done), end == WINDOWS[-1])
+        done = upto
+    return state
+
+
+def advance(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
+    """Batches of these lengths.
+
+    Raises:
+        CheckError: the engine goes on to write into statistics that it has handed out.
+    """
+    batches: Batches = []
+    copies = []
+    for steps in lengths:
+        state, statistics = engine.advance(state, steps)
+        batches.append((steps, {name: np.asarray(array) for name, array in statistics.items()}))
+        copies.append({name: np.array(array) for name, array in statistics.items()})
+    for (_, batch), copy in zip(batches, copies, strict=True):
+        for name, array in batch.items():
+            same = array.tobytes() == copy[name].tobytes()
+            require(same, f"statistic {name} of one batch is overwritten by the batches that follow")
+    return state, batches

@@ -1,0 +1,141 @@
+"""Checks of a backend's random keys and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Precision
+from spinbench.testing import limits
+from spinbench.testing.arrays import make
+from spinbench.testing.check import require
+
+DRAWS = 40_000
+SEEDS = (0, 1, 2, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**63 - 1)
+PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
+"""Indices with which a key is folded, one after another."""
+SHAPES = ((), (3,), (2, 3), (0, 2))
+KEYS = 2000
+MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
+"""E[x^k], k = 1 … 4."""
+SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 105.0)}
+"""E[x^2k]."""
+
+
+def keys(name: str, precision: Precision) -> None:
+    """Same key, same numbers; other seeds, indices and orders of folding give others."""
+    backend = make(name, precision)
+
+    def function(key: Any) -> Any:
+        return {path: backend.uniform(_at(backend, key, path), (8,)) for path in PATHS}
+
+    compiled = backend.compile(function)
+    first, again = ([backend.host(compiled(backend.key(seed))) for seed in SEEDS] for _ in range(2))
+    seen: dict[bytes, str] = {}
+    for seed, numbers, same in zip(SEEDS, first, again, strict=True):
+        for path in PATHS:
+            what = f"seed {seed}" + (f" folded with {', then '.join(map(str, path))}" if path else "")
+            require(np.array_equal(numbers[path], same[path]), f"{what} gives other numbers the second time")
+            other = seen.setdefault(numbers[path].tobytes(), what)
+            require(other == what, f"{other} and {what} give the same numbers")
+
+
+def folding_in_loops(name: str, precision: Precision) -> None:
+    """A key folded with an index known at run time only gives the numbers of the same index in Python."""
+    backend = make(name, precision)
+
+    def function(key: Any, count: Any, empty: Any) -> Any:
+        def body(i: Any, rows: Any) -> Any:
+            return backend.update(rows, i, backend.uniform(backend.fold(key, i), (5,)))
+
+        direct = [backend.uniform(backend.fold(key, i), (5,)) for i in range(3)]
+        return backend.repeat(count, body, empty), backend.xp.stack(direct, axis=0)
+
+    empty = backend.put(np.zeros((3, 5)))
+    looped, direct = backend.host(backend.compile(function)(backend.key(9), 3, empty))
+    require(np.array_equal(looped, direct), "fold(key, i) in a loop differs from fold(key, 0), fold(key, 1), …")
+
+
+def law(name: str, precision: Precision, which: str) -> None:
+    """Shape, dtype, range, four moments and the Kolmogorov-Smirnov distance."""
+    backend = make(name, precision)
+    draw = getattr(backend, which)
+
+    def function(key: Any, empty: Any) -> Any:
+        return {
+            "shapes": tuple(draw(key, shape) for shape in SHAPES),
+            "draws": draw(backend.fold(key, 1), (DRAWS // 100, 100)),
+            "many": draw(backend.fold(key, 2), (1 << 20,)),
+            "one a key": _one_a_key(backend, which, backend.fold(key, 3), empty),
+        }
+
+    found = backend.host(backend.compile(function)(backend.key(3), backend.put(np.zeros(KEYS))))
+    for shape, values in zip(SHAPES, found["shapes"], strict=True):
+        require(values.shape == shape, f"shape {shape} was asked for, {values.shape} came")
+        require(values.dtype == precision, f"{which} gives {values.dtype}; {precision} is needed")
+    _check_law(which, found["draws"], f"{DRAWS} draws of one key")
+    # consecutive indices must be as good as consecutive draws
+    _check_law(which, found["one a key"], f"one draw of {KEYS} keys")
+    many = found["many"]
+    require(np.isfinite(many).all(), "of 2^20 draws some are not finite")
+    if which == "uniform":
+        require(many.min() >= 0 and many.max() < 1, f"2^20 draws lie in [{many.min()}, {many.max()}], not in [0, 1)")
+        # 2^20 possible values would leave 8 duplicates among 4096 draws
+        distinct = len(np.unique(many[:4096]))
+        require(distinct > 4075, f"4096 draws have {distinct} distinct values; numbers of at least 20 bits are needed")
+
+
+def independence(name: str, precision: Precision) -> None:
+    """No correlation between neighbours, and between the streams of neighbouring keys and seeds."""
+    backend = make(name, precision)
+    paths = ((3,), (4,), (3, 0))
+
+    def function(key: Any, empty: Any) -> Any:
+        streams = {path: backend.normal(_at(backend, key, path), (100, 100)) for path in paths}
+        return streams, _one_a_key(backend, "normal", key, empty)
+
+    compiled, empty = backend.compile(function), backend.put(np.zeros(KEYS))
+    (here, single), (there, _) = (backend.host(compiled(backend.key(seed), empty)) for seed in (5, 6))
+    base, folded, deeper = (here[path].astype(np.float64) for path in paths)
+    pairs = {
+        "neighbours in a row": (base[:, :-1], base[:, 1:]),
+        "neighbours in a column": (base[:-1], base[1:]),
+        "seeds 5 and 6": (base, there[paths[0]]),
+        "fold(key, 3) and fold(key, 4)": (base, folded),
+        "a key and its child": (base, deeper),
+        "first numbers of consecutive keys": (single[:-1], single[1:]),
+    }
+    z = {}
+    for what, (a, b) in pairs.items():
+        z[what] = (a * b).sum() / np.sqrt(a.size)
+        z[f"squares of {what}"] = ((a**2 - 1) * (b**2 - 1)).sum() / (2 * np.sqrt(a.size))
+    limit = limits.normal_limit(len(z))
+    for what, value in z.items():
+        require(abs(value) <= limit, f"{what} are correlated: z = {value:.1f}, at most {limit:.1f} is chance")
+
+
+def _at(backend: Backend, key: Any, path: tuple[int, ...]) -> Any:
+    for index in path:
+        key = backend.fold(key, index)
+    return key
+
+
+def _one_a_key(backend: Backend, which: str, key: Any, empty: Any) -> Any:
+    """(KEYS,): the first number of fold(key, i), i = 0, 1, …"""
+    draw = getattr(backend, which)
+    return backend.repeat(KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold(key, i), ())), empty)
+
+
+def _check_law(which: str, draws: npt.NDArray[Any], what: str) -> None:
+    from scipy.special import ndtr
+
+    x = draws.astype(np.float64)
+    limit = limits.normal_limit(8)
+    for k, (mean, square) in enumerate(zip(MOMENTS[which], SQUARES[which], strict=True), start=1):
+        z = ((x**k).mean() - mean) / np.sqrt((square - mean**2) / x.size)
+        require(abs(z) <= limit, f"{what}: moment {k} is off by {z:.1f} standard errors; at most {limit:.1f} is chance")
+    distance = limits.kolmogorov_distance(x if which == "uniform" else ndtr(x))
+    allowed = limits.kolmogorov_limit(x.size, 2)
+    require(distance <= allowed, f"{what}: Kolmogorov-Smirnov distance {distance:.4f}; at most {allowed:.4f} is chance")

@@ -1,0 +1,59 @@
+"""The suite at the command line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from unittest import SkipTest
+
+from spinbench.errors import SpinbenchError
+from spinbench.testing.check import Check, CheckError
+from spinbench.testing.suite import checks
+
+STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
+
+
+def outcome(check: Check) -> tuple[str, str]:
+    """Runs a check: ("passed" | "skipped" | "failed", reason)."""
+    try:
+        check()
+    except SkipTest as reason:
+        return "skipped", str(reason)
+    except CheckError as error:
+        return "failed", str(error)
+    except Exception as error:  # a plugin may raise anything
+        text = " ".join(str(error).split())
+        return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}"
+    return "passed", ""
+
+
+def main(backend: str | None = None, method: str | None = None) -> int:
+    """Runs `checks(backend, method)` and prints a table of them.
+
+    Returns:
+        The exit status: 0, 1 if a check failed, 2 for a name that does not exist.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    try:
+        selected = checks(backend, method)
+    except SpinbenchError as error:
+        print(f"spinbench: {error}", file=sys.stderr)
+        return 2
+    console = Console()
+    table = Table("subject", "check", "result", "seconds", "reason")
+    table.columns[3].justify = "right"
+    counts = dict.fromkeys(STYLES, 0)
+    with console.status("") as status:
+        for number, check in enumerate(selected, start=1):
+            status.update(Text(f"{number} of {len(selected)}: {check}"))
+            since = time.perf_counter()
+            result, reason = outcome(check)
+            seconds = f"{time.perf_counter() - since:.2f}"
+            counts[result] += 1
+            table.add_row(check.subject, check.name, Text(result, STYLES[result]), seconds, Text(reason))
+    console.print(table)
+    console.print(", ".join(f"{count} {result}" for result, count in counts.items()))
+    return 1 if counts["failed"] else 0

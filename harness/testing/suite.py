@@ -1,0 +1,124 @@
+"""The list of checks of a backend, a method, a pair or everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from spinbench import registry
+from spinbench.api import Method
+from spinbench.errors import BrokenPluginError
+from spinbench.runner import run
+from spinbench.testing import answers, arrays, conduct, randomness
+from spinbench.testing.cases import CASES, potts, triples
+from spinbench.testing.check import Check, refuses, require, skip
+from spinbench.testing.pair import Pair
+
+SHORT = ("dense", "strong couplings")
+"""Cases for what needs not be tried on all."""
+CALIBRATED = ("dense", "sparse")
+
+
+def checks(backend: str | None = None, method: str | None = None) -> list[Check]:
+    """All checks of a backend, of a method, of both as a pair, or of everything.
+
+    A backend's checks are those of its own and those of every method on it; a method's are those on every backend.
+
+    Raises:
+        UnknownNameError: there is no such plugin.
+    """
+    for kind, name in (("backends", backend), ("methods", method)):
+        if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
+            raise registry.unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
+    backends = registry.names("backends") if backend is None else [backend]
+    methods = registry.names("methods") if method is None else [method]
+    found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]
+    return found + [check for m in methods for b in backends for check in method_checks(m, b)]
+
+
+def backend_checks(backend: str) -> list[Check]:
+    """Checks of a backend alone. One that is not installed gives one check, which is skipped with the reason."""
+    try:
+        provides = registry.backend_class(backend).provides
+    except BrokenPluginError as error:
+        return [Check(backend, "import", partial(_fail, error))]
+    if missing := registry.missing_modules(registry.backend_class(backend)):
+        return [Check(backend, "construction", partial(skip, f"{', '.join(missing)} not installed here"))]
+    found: list[tuple[str, Callable[[], None]]] = [
+        ("declaration", partial(arrays.declaration, backend)),
+        ("construction", partial(arrays.construction, backend)),
+    ]
+    if "arrays" not in provides:
+        return [Check(backend, name, body) for name, body in found]
+    for precision in arrays.precisions(backend):
+        for name, body in (
+            ("namespace", arrays.namespace),
+            ("transfer", arrays.transfer),
+            ("arithmetic", arrays.arithmetic),
+            ("loops", arrays.loops),
+            ("updates", arrays.updates),
+            ("keys", randomness.keys),
+            ("folding in loops", randomness.folding_in_loops),
+            ("uniform", partial(randomness.law, which="uniform")),
+            ("normal", partial(randomness.law, which="normal")),
+            ("independence", randomness.independence),
+        ):
+            found.append((f"{name} ({precision})", partial(body, backend, precision)))
+    return [Check(backend, name, body) for name, body in found]
+
+
+def method_checks(method: str, backend: str, **settings: Any) -> list[Check]:
+    """Checks of a method, with these settings, on a backend. A pair that does not run here gives one check: that the
+    refusal has a reason.
+
+    Raises:
+        UnknownNameError, SpinbenchError: an unknown plugin or setting.
+    """
+    subject = f"{method}.{backend}"
+    how = registry.support(method, backend)
+    if how.tier == "broken":
+        return [Check(subject, "import", partial(_fail, BrokenPluginError(how.reason)))]
+    chosen = registry.make_method(method, settings)
+    if how.tier == "unavailable":
+        return [Check(subject, "accuracy", partial(skip, how.reason))]
+    if how.tier == "unsupported":
+        return [Check(subject, "refusal", partial(_refusal, chosen, backend))]
+    pair = Pair(chosen, backend, arrays.precisions(backend)[-1])
+    found: list[tuple[str, Callable[[], None]]] = [("plan", partial(conduct.plan, pair))]
+    found += [(f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)) for case in CASES]
+    found += [
+        ("accuracy, three states", partial(answers.graph, pair, potts)),
+        ("accuracy, order three", partial(answers.graph, pair, triples)),
+        ("statistics", partial(conduct.statistics, pair)),
+        ("estimates", partial(conduct.estimates, pair)),
+        ("determinism", partial(conduct.determinism, pair)),
+    ]
+    if chosen.anytime:
+        found.append(("independence of batching", partial(conduct.batching, pair)))
+        if not chosen.stochastic:
+            found.append(("end of iterations", partial(conduct.ending, pair)))
+    if pair.sampler:
+        found += [(f"stationarity, {case}", partial(answers.stationarity, pair, case)) for case in SHORT]
+        found += [(f"calibration, {case}", partial(answers.calibration, pair, case)) for case in CALIBRATED]
+        found.append(("independence of chains", partial(conduct.chains, pair)))
+    for precision in arrays.PRECISIONS.values():
+        if precision not in arrays.precisions(backend):
+            found.append((f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)))
+        elif precision != pair.precision:
+            found += [
+                (f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)) for case in SHORT
+            ]
+    return [Check(subject, name, body) for name, body in found]
+
+
+def _fail(error: Exception) -> None:
+    raise error
+
+
+def _refusal(method: Method, backend: str) -> None:
+    """An unsupported pair is refused with the reason that `registry.support` gives, before any work."""
+    reason = registry.support(method.name, backend).reason
+    require(reason.strip() and "\n" not in reason, f"the reason is {reason!r}; one sentence is needed")
+    said = refuses(lambda: run(potts(), method, backend, budget=1), f"method={method.name}, backend={backend}")
+    require(said == reason, f"run says {said!r}, support says {reason!r}")

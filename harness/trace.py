@@ -1,0 +1,110 @@
+"""What a run has reported so far: batches of statistics on the host, merged in pairs when they become many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Reduction
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_BATCHES = 512
+MAX_BYTES = 512 * 2**20
+
+
+class Trace:
+    """Batches of equal length (to one step) with their reduced statistics, oldest first.
+
+    When `capacity` batches are full, neighbours are merged and the trace covers the same steps with half as many
+    batches; the memory of a run is bounded, whatever its length.
+
+    Attributes:
+        reductions: of each statistic.
+        counts: steps of each batch.
+        samples: steps so far; each is one sample of every chain.
+    """
+
+    def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0) -> None:
+        """At most max(capacity, MAX_BATCHES) batches, fewer where they would take more than MAX_BYTES."""
+        self.reductions = dict(reductions)
+        self._most = max(capacity + capacity % 2, MAX_BATCHES)
+        self.counts: list[int] = []
+        self.samples = 0
+        self._batches: list[dict[str, FloatArray]] = []
+        self._capacity = MAX_BATCHES
+
+    @property
+    def full(self) -> bool:
+        """Whether the next batch makes a merge necessary."""
+        return len(self._batches) >= self._capacity
+
+    def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
+        """Append the statistics of `count` further steps."""
+        stored = {name: np.asarray(batch[name], dtype=np.float64) for name in self.reductions}
+        if not self._batches:
+            size = sum(array.nbytes for array in stored.values())
+            self._capacity = int(np.clip(MAX_BYTES // max(size, 1), 16, self._most)) // 2 * 2
+        self._batches.append(stored)
+        self.counts.append(count)
+        self.samples += count
+
+    def merge(self) -> None:
+        """Join batches 0 and 1, 2 and 3, …; an odd last batch stays."""
+        pairs = range(0, len(self._batches) - 1, 2)
+        tail = self._batches[len(pairs) * 2 :]
+        self._batches = [self._join(self._batches[i], self._batches[i + 1]) for i in pairs] + tail
+        tail_counts = self.counts[len(pairs) * 2 :]
+        self.counts = [self.counts[i] + self.counts[i + 1] for i in pairs] + tail_counts
+
+    def total(self, name: str) -> FloatArray:
+        """The reduction over all steps: the sum, the log of the sum of exponentials, or the last value."""
+        parts = [batch[name] for batch in self._batches]
+        match self.reductions[name]:
+            case "sum":
+                return np.asarray(np.sum(parts, axis=0))
+            case "logsumexp":
+                return np.asarray(np.logaddexp.reduce(parts, axis=0))
+            case _:
+                return parts[-1]
+
+    def mean(self, name: str) -> FloatArray:
+        """The mean over steps of a summed statistic (log of the mean for "logsumexp"); the chain axis remains."""
+        if self.reductions[name] == "logsumexp":
+            return np.asarray(self.total(name) - np.log(self.samples))
+        return np.asarray(self.total(name) / self.samples)
+
+    def series(self, name: str, most: int | None = None) -> FloatArray:
+        """(B, …, C): means over each of the B batches (logs of means for "logsumexp"; draws for "last").
+
+        Args:
+            name: of a statistic.
+            most: of a sum: neighbouring batches are pooled until B < 2 most; an odd rest at the end is left out.
+        """
+        stacked = np.stack([batch[name] for batch in self._batches])
+        counts = np.array(self.counts, dtype=np.float64).reshape(-1, *([1] * (stacked.ndim - 1)))
+        match self.reductions[name]:
+            case "sum" if most is not None and (pooled := len(stacked) // most) > 1:
+                kept = len(stacked) // pooled * pooled
+                starts = np.arange(0, kept, pooled)
+                return np.add.reduceat(stacked[:kept], starts) / np.add.reduceat(counts[:kept], starts)
+            case "sum":
+                return stacked / counts
+            case "logsumexp":
+                return stacked - np.log(counts)
+            case _:
+                return stacked
+
+    def _join(self, first: dict[str, FloatArray], second: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        joined = {}
+        for name, reduction in self.reductions.items():
+            match reduction:
+                case "sum":
+                    joined[name] = first[name] + second[name]
+                case "logsumexp":
+                    joined[name] = np.logaddexp(first[name], second[name])
+                case _:
+                    joined[name] = second[name]
+        return joined

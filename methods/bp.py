@@ -1,0 +1,201 @@
+"""Belief propagation (sum-product) on factor graphs; exact on trees.
+
+Pearl, "Probabilistic Reasoning in Intelligent Systems" (1988); Kschischang, Frey and Loeliger, "Factor graphs and the
+sum-product algorithm" (2001). See `spinbench.methods.messages` for the equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.lowering import lower
+from spinbench.message_layouts import Graph, Incidence, incidence, marginals
+from spinbench.methods.messages import MessagePassing, bethe
+from spinbench.models import Model
+from spinbench.trace import Trace
+
+Schedule = Literal["auto", "parallel", "sequential", "residual"]
+
+START = 1.0
+"""Size of the messages, as log ratios, from which restarts begin."""
+ROUNDING = 20
+"""Changes of so many units in the last place count as none."""
+
+
+class Tables(NamedTuple):
+    """The lowered model and which messages reach which row."""
+
+    graph: Graph
+    incidence: Incidence
+
+
+class State(NamedTuple):
+    """What chains carry; r = min(restarts, chains).
+
+    Attributes:
+        messages: (M, r) log ratios.
+        residual: (r,) largest change of a message in the last iteration, before damping, relative above 1.
+        iterations: (r,) until convergence.
+        converged: (r,) 1 where the residual fell to the tolerance; such chains stay as they are.
+    """
+
+    messages: Array
+    residual: Array
+    iterations: Array
+    converged: Array
+
+
+@dataclass(frozen=True)
+class BeliefPropagation(Method):
+    """Settings.
+
+    The first chain starts from uniform messages (for pairwise models, uniform in the ±1 form, so that it does not
+    matter which state is called 0). With more restarts the other chains start from messages that point to their start
+    states, and of those that converge the one with the largest Bethe log Z (the lowest free energy) is reported. A
+    converged answer may still be wrong: log Z is an estimate, neither bound, and exact on trees.
+
+    Zeros that leave a variable no state are found when planning, by arc consistency; on graphs with loops Z can be
+    zero without that, and then nothing is noticed.
+
+    Attributes:
+        schedule: "parallel" (flooding: all messages from the old ones), "sequential" (a sweep over the variables in
+            their order and back, each message from the newest ones), "residual" (always the message that would
+            change most; Elidan, McGraw and Koller, UAI 2006; an iteration is as many updates as there are messages);
+            "auto" is sequential in compiled code and parallel on arrays, where it is the only one.
+        damping: d in [0, 1): a message becomes the old one to the power d times the new one to the power 1 - d.
+        tolerance: the iteration ends when no message changes by more: the difference of log ratios, relative where
+            they are above 1. In float32 changes below 2.4e-6 count as none.
+        restarts: chains that are computed, at most all.
+    """
+
+    schedule: Schedule = "auto"
+    damping: float = 0.0
+    tolerance: float = 1e-9
+    restarts: int = 1
+
+    name: ClassVar[str] = "bp"
+    summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    stochastic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.schedule not in get_args(Schedule):
+            raise SpinbenchError(
+                f"bp: schedule={self.schedule!r} was given; {', '.join(get_args(Schedule))} are allowed"
+            )
+        if not 0 <= self.damping < 1:
+            raise SpinbenchError(f"bp: damping={self.damping} was given; a number from 0 to below 1 is needed")
+        if not self.tolerance > 0:
+            raise SpinbenchError(f"bp: tolerance={self.tolerance} was given; a positive number is needed")
+        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) or self.restarts < 1:
+            raise SpinbenchError(f"bp: restarts={self.restarts!r} was given; an integer of at least 1 is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """messages (M, r), residual, iterations and converged (r,): as in `State`."""
+        return dict.fromkeys(State._fields, "last")
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of messages.
+
+        Raises:
+            ModelError: the hard zeros leave a variable no state.
+        """
+        graph = lower(model)
+        return Tables(graph, incidence(graph))
+
+    def program(self, backend: Backend) -> Program:
+        """Flooding over `backend`'s arrays."""
+        if self.schedule not in ("auto", "parallel"):
+            raise UnsupportedError(
+                f"bp: schedule={self.schedule} runs on backend numba only; {backend.name} offers schedule=parallel"
+            )
+        return _FloodingProgram(self, backend).program()
+
+    def finished(self, trace: Trace) -> bool:
+        """Whether all chains that are computed have converged."""
+        return bool(trace.total("converged").min() > 0)
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Beliefs and Bethe's log Z of the chosen restart."""
+        beliefs, log_z = bethe(tables.graph, tables.incidence, trace.total("messages"))
+        residual, converged = trace.total("residual"), trace.total("converged") > 0
+        chosen = choose(log_z, residual, converged)
+        return Estimate(
+            marginals=marginals(tables.graph, model, beliefs[:, chosen]),
+            log_z=float(log_z[chosen]),
+            log_z_kind="estimate",
+            diagnostics={
+                "residual": float(residual[chosen]),
+                "iterations": float(trace.total("iterations")[chosen]),
+                "converged_restarts": float(converged.sum()),
+            },
+            converged=bool(converged[chosen]),
+        )
+
+
+def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> int:
+    """The restart to report: the first of those with the largest log Z among the converged ones (to a relative 1e-9,
+    so that rounding does not choose), or the one with the smallest residual if none is."""
+    if not converged.any():
+        return int(residual.argmin())
+    best = log_z[converged].max()
+    return int(np.flatnonzero(converged & (log_z >= best - 1e-9 * max(1.0, abs(best))))[0])
+
+
+def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp: Any) -> Array:
+    """(M, r) neutral messages in the first chain, in the others ones that point to their starts (N, C)."""
+    bits = xp.take(start[:, :restarts], graph.source, axis=0)
+    flipped = graph.flipped[:, None]
+    signs = (2.0 * bits - 1) * (1 - 2 * flipped)
+    index = xp.arange(signs.shape[1])[None, :]
+    rows = xp.where(index == 0, xp.zeros_like(signs), START * signs)
+    messages = xp.take(rows, target, axis=0)
+    neutral = xp.reshape(graph.pairs.neutral, (-1, 1))
+    edges = neutral.shape[0]
+    return xp.concat([messages[:edges] + neutral, messages[edges:]], axis=0)
+
+
+class _FloodingProgram:
+    def __init__(self, method: BeliefPropagation, backend: Backend) -> None:
+        self._method = method
+        self._backend = backend
+        self._xp = backend.xp
+        self._passing = MessagePassing(backend.xp)
+        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=lambda t, state: state._asdict())
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        messages = start_messages(t.graph, t.incidence.target, start, self._method.restarts, self._xp)
+        zeros = self._xp.zeros_like(start[0, : self._method.restarts])
+        return State(messages, zeros, zeros, zeros)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One iteration, unless all chains have converged."""
+        active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
+        stepped: State = self._backend.repeat(active, lambda _, s: self._iteration(t, s), state)
+        return stepped
+
+    def _iteration(self, t: Tables, state: State) -> State:
+        xp, d = self._xp, self._method.damping
+        totals = self._passing.totals(t.graph, t.incidence, state.messages)
+        new = self._passing.updated(t.graph, totals, state.messages)
+        change = xp.abs(new - state.messages) / xp.maximum(xp.abs(new), 1.0)
+        residual = xp.max(xp.concat([change, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
+        ended = state.converged > 0
+        fresh = new if d == 0 else d * state.messages + (1 - d) * new
+        return State(
+            messages=xp.where(ended, state.messages, fresh),
+            residual=xp.where(ended, state.residual, residual),
+            iterations=state.iterations + xp.where(ended, xp.zeros_like(residual), xp.ones_like(residual)),
+            converged=xp.where(ended | (residual <= self._tolerance), xp.ones_like(residual), state.converged),
+        )

@@ -1,0 +1,186 @@
+"""Hamiltonian Monte Carlo on the Gaussian relaxation p(x) of a binary model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.diagonal import checked_diagonal
+from spinbench.errors import SpinbenchError
+from spinbench.methods import relaxed
+from spinbench.models import Model, PairwiseModel
+from spinbench.relaxation import EdgeFactor, Relaxation, Sites, relax
+from spinbench.trace import Trace
+
+FloatArray = npt.NDArray[np.float64]
+DHMCForm = Literal["identity", "harmonium", "preconditioned", "sparse"]
+
+GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
+"""Dual averaging (Hoffman and Gelman, "The No-U-Turn Sampler", JMLR 2014, section 3.2)."""
+MAX_ANGLE = 1.5
+"""Largest step of the rotating forms, in radians."""
+
+
+class DHMCTables(NamedTuple):
+    """What `DHMC.plan` prepares; which members are None depends on the form.
+
+    Attributes:
+        d: (N,) float64, the diagonal D.
+        bias: (N,) float64, b = a - d/2.
+        root: (N, N) float64 R with Q = RRᵀ: lower triangular, but B = VΛ^½ for the harmonium; None for sparse.
+        precision: (N, N) float64, Q⁻¹; identity only.
+        gram: (N, N) float64, Q; preconditioned only.
+        edges: sparse only, for products with Q and draws of N(0, Q).
+        sites: how 1-of-K groups are drawn; None for models without groups.
+        first_step: () float64, the step size to start from, or the fixed one.
+    """
+
+    d: FloatArray
+    bias: FloatArray
+    root: FloatArray | None
+    precision: FloatArray | None
+    gram: FloatArray | None
+    edges: EdgeFactor | None
+    sites: Sites | None
+    first_step: FloatArray
+
+
+@dataclass(frozen=True)
+class DHMC(Method):
+    """Discrete Hamiltonian Monte Carlo (Zhang et al. 2012, section 3.2). The defaults are the paper's choices.
+
+    Per sample: a new momentum, `leapfrog_steps` steps, one Metropolis test; marginals are means of σ(α_i + b_i).
+
+    The paper's statements that do not hold: with A = I a gradient costs O(N²), since Q⁻¹ is dense, and not O(N)
+    (section 3.2); only form="sparse" has that cost. Proposition 1 gives log-concavity for λ_max(W + D) <= 4, strict
+    below 4. An unbiased estimate of 1/Z tends to overestimate log Z, not to underestimate it (section 3.4).
+
+    Attributes:
+        form: "identity": A = I and unit mass, the paper's; "harmonium": A = Λ^(-½)Vᵀ and unit mass;
+            "preconditioned": A = I with mass Q⁻¹, whose Gaussian part is solved exactly, as rotations in the planes of
+            position and velocity, after the tilt N(x; 0, Q) ∝ N(x; Qm, Q) exp(-m·x) that recentres it;
+            "sparse": the same with products and noise factored over the edges, which needs d_i > Σ_j |W_ij|.
+        leapfrog_steps: per sample.
+        step_size: None: adapted in burn-in by dual averaging to `target_acceptance`, one step size for all chains,
+            from their mean acceptance, frozen afterwards. In radians for the rotating forms, at most 1.5.
+        target_acceptance: mean acceptance probability aimed at.
+        jitter: each trajectory's step is the step size times a uniform factor in 1 ± jitter. None: 0.2 for the
+            rotating forms, whose fixed total angle can be a period, else 0.
+        diagonal: "minshift", "dd", "sdp" (`spinbench.diagonal`), or N numbers.
+        slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given. With
+            unit mass and A = I it sets λ_min(Q), hence the step: 0.1 to 0.5 do well.
+        log_z: the estimator that becomes the answer (`spinbench.estimators`); the mirrored and bridge estimators
+            are reported together, zero_state alone, since it looks at every step. The paper fits and evaluates its
+            Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
+        draws: of all chains together, evenly spaced, that the mirrored and bridge estimators get, as far as there are
+            so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
+            a chain with a budget in samples.
+    """
+
+    form: DHMCForm = "identity"
+    leapfrog_steps: int = 5
+    step_size: float | None = None
+    target_acceptance: float = 0.9
+    jitter: float | None = None
+    diagonal: str | Sequence[float] = "minshift"
+    slack: float = 0.1
+    log_z: relaxed.LogZ = "mirrored_in_sample"
+    draws: int | None = None
+
+    name: ClassVar[str] = "dhmc"
+    summary: ClassVar[str] = "Hamiltonian Monte Carlo on the Gaussian relaxation p(x)"
+
+    def __post_init__(self) -> None:
+        relaxed.check_choice("form", self.form, DHMCForm)
+        relaxed.check_choice("log_z", self.log_z, relaxed.LogZ)
+        relaxed.check_draws(self.draws)
+        diagonal = checked_diagonal(self.diagonal, self.slack)
+        object.__setattr__(self, "diagonal", diagonal)
+        if self.leapfrog_steps < 1:
+            raise SpinbenchError(f"leapfrog_steps={self.leapfrog_steps} was given; at least 1 is needed")
+        if self.step_size is not None and not 0 < self.step_size < np.inf:
+            raise SpinbenchError(f"step_size={self.step_size} was given; a positive number or None is needed")
+        if self.step_size is not None and self.rotates and self.step_size > MAX_ANGLE:
+            raise SpinbenchError(
+                f"step_size={self.step_size} was given; form={self.form} allows at most {MAX_ANGLE} radians"
+            )
+        if not 0 < self.target_acceptance < 1:
+            raise SpinbenchError(
+                f"target_acceptance={self.target_acceptance} was given; a number between 0 and 1 is needed"
+            )
+        if self.jitter is not None and not 0 <= self.jitter < 1:
+            raise SpinbenchError(f"jitter={self.jitter} was given; 0 <= jitter < 1 or None is needed")
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the Gaussian part is solved exactly."""
+        return self.form in ("preconditioned", "sparse")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the step size is found in burn-in."""
+        return self.step_size is None
+
+    @property
+    def relative_jitter(self) -> float:
+        """`jitter`, or the form's own."""
+        return self.jitter if self.jitter is not None else 0.2 if self.rotates else 0.0
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """The statistics of the state after each step.
+
+        p: (N, C) σ(u). accept: (C,) acceptance probability of the last proposal. step_size: (C,) before jitter. Then
+        those of `relaxed.log_z_reductions`.
+        """
+        return {"p": "sum", "accept": "sum", "step_size": "last", **relaxed.log_z_reductions(self.log_z)}
+
+    def batches(self, chains: int) -> int:
+        """As many as `draws` asks for."""
+        return relaxed.batches(self.draws, self.log_z, chains)
+
+    def plan(self, model: Model) -> DHMCTables:
+        """D, the factors of Q, and the first step size: √λ_min(Q)/2 for A = I, ½ otherwise.
+
+        Raises:
+            ModelError: W + D is not positive definite.
+            UnsupportedError: N is too large for the form, or D does not suit it.
+        """
+        assert isinstance(model, PairwiseModel)
+        relaxed.check_model(model, self.log_z)
+        relaxation = relax(model, self.diagonal, self.slack)
+        root = None
+        if self.form != "sparse":
+            root = relaxation.harmonium if self.form == "harmonium" else relaxation.cholesky
+        first = self.step_size
+        if first is None:
+            first = 0.5 * relaxation.smallest**0.5 if self.form == "identity" else 0.5
+        return DHMCTables(
+            d=relaxation.d,
+            bias=relaxation.bias,
+            root=root,
+            precision=relaxation.precision if self.form == "identity" else None,
+            gram=relaxation.gram if self.form == "preconditioned" else None,
+            edges=relaxation.edge_factor if self.form == "sparse" else None,
+            sites=relaxation.sites,
+            first_step=np.array(first),
+        )
+
+    def program(self, backend: Backend) -> Program:
+        """Trajectories of all chains at once (`spinbench.methods.dhmc_program`)."""
+        from spinbench.methods import dhmc_program  # which imports this module
+
+        return dhmc_program.build(self, backend)
+
+    def estimate(self, model: Model, tables: DHMCTables, trace: Trace) -> Estimate:
+        assert isinstance(model, PairwiseModel)
+        diagnostics = {
+            "acceptance": float(trace.mean("accept").mean()),
+            "step_size": float(trace.total("step_size").mean()),
+        }
+        return relaxed.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, diagnostics=diagnostics)

@@ -1,0 +1,81 @@
+"""Exact log Z and marginals as a method like any other, so that sweeps show what exactness costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from spinbench.api import Backend, Estimate, Kernel, Method, Reduction, Tables
+from spinbench.errors import SpinbenchError
+from spinbench.models import Model
+from spinbench.trace import Trace
+
+
+@dataclass(frozen=True)
+class Exact(Method):
+    """Enumeration, bucket tree, frontier elimination or a closed form (`spinbench.reference`).
+
+    Attributes:
+        solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.
+        max_gib: memory that it may take, in GiB.
+    """
+
+    name = "exact"
+    summary = "exact log Z and marginals by elimination or a closed form"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    anytime: ClassVar[bool] = False
+
+    solver: str = "auto"
+    max_gib: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.max_gib > 0:
+            raise SpinbenchError(f"method exact: max_gib={self.max_gib} was given; a positive number is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """ "marginals": those of all variables, one after another, with a chain axis of one."""
+        return {"log_z": "last", "marginals": "last"}
+
+    def plan(self, model: Model) -> Tables:
+        """Nothing: the solver's own planning is part of what is timed."""
+        return ()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        flat = trace.total("marginals")[:, 0]
+        vectors = np.split(flat, np.cumsum(model.cardinalities)[:-1])
+        binary = all(k == 2 for k in model.cardinalities)
+        return Estimate(
+            marginals=flat[1::2] if binary else vectors,
+            log_z=float(trace.total("log_z")[0]),
+            log_z_kind="exact",
+        )
+
+
+class ExactKernel(Kernel):
+    """One `advance` is the whole computation, never read from the cache. Compiled solvers only where the backend
+    compiles loops."""
+
+    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
+        self._method = method
+        self._model = model
+        self._compiled = "loop" in backend.provides
+
+    def init(self, seed: int, start: np.ndarray) -> None:
+        return None
+
+    def advance(self, state: None, steps: int) -> tuple[None, dict[str, Any]]:
+        from spinbench.reference import solve
+
+        answer = solve(
+            self._model,
+            method=self._method.solver,
+            max_bytes=int(self._method.max_gib * 2**30),
+            cache=False,
+            compiled=self._compiled,
+        )
+        return None, {"log_z": np.array([answer.log_z]), "marginals": np.concatenate(answer.marginals)[:, None]}

@@ -1,0 +1,99 @@
+"""G-MF on one Forney model: joint Newton ascent in angles and logits, from several starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from spinbench.methods.gauge.bounds import mean_field_bound, verify
+from spinbench.methods.gauge.newton import Newton
+from spinbench.methods.gauge.objectives import MeanFieldObjective
+from spinbench.models.forney import ForneyModel
+
+FloatArray = npt.NDArray[np.float64]
+
+FLOOR = 1e-6
+"""Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise."""
+FROM_FIELD = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
+"""(weight of Σ log cos(φ - ψ), floor) of each maximisation, from a mean field solution."""
+FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-5, FLOOR))
+"""The same, from an early stage of G-BP."""
+LIMIT, LAST_LIMIT = 25, 60
+"""Newton steps of one maximisation, and of the last one."""
+SNAP = 10.0
+"""At the end, logits beyond it are also tried at infinity."""
+NEAREST = 0.02
+"""Starting values of q keep this distance from 0 and 1."""
+
+
+class Joint(NamedTuple):
+    """Where an ascent stands after a Newton step.
+
+    Attributes:
+        theta: (2E,) angles.
+        q: (E,) q_e(1).
+        residual: of the current maximisation.
+        ended: whether this maximisation ended.
+        converged: whether it ended at a maximum.
+        last: whether it belongs to the last weight.
+    """
+
+    theta: FloatArray
+    q: FloatArray
+    residual: float
+    ended: bool
+    converged: bool
+    last: bool
+
+
+def tolerance(floor: float) -> float:
+    """Largest component of the gradient at which a maximisation ends."""
+    return max(1e-7, 1e-3 * floor)
+
+
+def limit(k: int, schedule: Sequence[tuple[float, float]]) -> int:
+    """Newton steps of entry k."""
+    return LAST_LIMIT if k + 1 == len(schedule) else LIMIT
+
+
+def ascent(
+    model: ForneyModel,
+    theta: FloatArray,
+    q: FloatArray,
+    schedule: Sequence[tuple[float, float]] = FROM_FIELD,
+) -> Iterator[Joint]:
+    """One `Joint` a Newton step, from angles that keep all tables positive; nothing where they do not."""
+    edges = model.num_edges
+    z = np.concatenate([theta, scipy.special.logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
+    for k, (weight, floor) in enumerate(schedule):
+        objective = MeanFieldObjective(model, weight, floor)
+        newton = Newton(objective, z, tolerance=tolerance(floor), limit=limit(k, schedule))
+        if newton.end:
+            return
+        while not newton.end:
+            newton.step()
+            z = newton.z
+            ended = bool(newton.end)
+            yield Joint(
+                z[: 2 * edges],
+                scipy.special.expit(z[2 * edges :]),
+                newton.residual,
+                ended,
+                newton.converged,
+                k + 1 == len(schedule),
+            )
+
+
+def rounded(model: ForneyModel, theta: FloatArray, q: FloatArray) -> FloatArray:
+    """q, or q with nearly certain edges made certain, whichever gives the better bound."""
+    verified = verify(model, theta)
+    if verified is None:
+        return q
+    tables = verified.tables
+    near = scipy.special.expit(-SNAP)
+    snapped = np.where(q < near, 0.0, np.where(q > 1.0 - near, 1.0, q))
+    return snapped if mean_field_bound(model, tables, snapped) >= mean_field_bound(model, tables, q) else q

@@ -1,0 +1,162 @@
+"""Coordinate ascent of mean field on a Forney model, all edges of one colour at a time.
+
+log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = Π q_e; the maximum in one q_e has
+
+    logit q_e(1) = Σ over both ends of E[log f | x_e = 1] - E[log f | x_e = 0].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.colouring import colouring
+from spinbench.methods.gauge.objectives import product_weights
+from spinbench.models.forney import ForneyModel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+FLOOR = -1e5
+"""For the logarithm of 0: exp(FLOOR) is far below rounding, in Z too."""
+
+
+TOLERANCE = 1e-9
+"""Largest change of a probability in the last sweep."""
+
+
+class Slot(NamedTuple):
+    """The nodes of one degree whose slot k has an edge of one colour.
+
+    Attributes:
+        others: (m, d - 1) the nodes' other edges.
+        gains: (m, 2**(d-1)) log f(x_k = 1) - log f(x_k = 0).
+    """
+
+    others: IntArray
+    gains: FloatArray
+
+
+class Colour(NamedTuple):
+    """Edges that share no node.
+
+    Attributes:
+        edges: (c,).
+        slots: all of their ends.
+        ends: (2, c) where the two ends of each edge stand in the rows of `slots`, one after the other.
+    """
+
+    edges: IntArray
+    slots: tuple[Slot, ...]
+    ends: IntArray
+
+
+class Node(NamedTuple):
+    """The nodes of one degree: edges (n, d) and log tables (n, 2**d), floored."""
+
+    edges: IntArray
+    log_tables: FloatArray
+
+
+class FieldTables(NamedTuple):
+    """What the iteration needs.
+
+    Attributes:
+        colours: partition the edges.
+        nodes: by degree.
+        constant: () log_constant of the model.
+    """
+
+    colours: tuple[Colour, ...]
+    nodes: tuple[Node, ...]
+    constant: FloatArray
+
+
+def field_tables(model: ForneyModel) -> FieldTables:
+    """The tables of `sweep` and `value`."""
+    log_tables = [np.maximum(group.log_tables, FLOOR) for group in model.groups]
+    colour_of = _edge_colours(model)
+    colours = []
+    for c in range(int(colour_of.max(initial=-1)) + 1):
+        slots, owners = [], []
+        for group, logs in zip(model.groups, log_tables, strict=True):
+            for k in range(group.degree):
+                rows = np.flatnonzero(colour_of[group.edges[:, k]] == c)
+                if not len(rows):
+                    continue
+                split = logs[rows].reshape(len(rows), 2**k, 2, -1)
+                gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1)
+                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), gains))
+                owners.append(group.edges[rows, k])
+        ends = np.argsort(np.concatenate(owners), kind="stable").reshape(-1, 2).T
+        colours.append(Colour(np.flatnonzero(colour_of == c), tuple(slots), ends))
+    nodes = tuple(Node(g.edges, logs) for g, logs in zip(model.groups, log_tables, strict=True))
+    return FieldTables(tuple(colours), nodes, np.array(model.log_constant))
+
+
+def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
+    """q (E, R) after one update of every edge.
+
+    Args:
+        tables: of the model.
+        q: q_e(1), R runs side by side.
+        xp: array namespace.
+        update: (array, index, rows) -> a copy with array[index] = rows; NumPy's by default.
+    """
+    put = update or _updated
+    for colour in tables.colours:
+        pulls = []
+        for slot in colour.slots:
+            weights = product_weights(xp.permute_dims(q[slot.others], (0, 2, 1)), xp)  # (m, R, 2**(d-1))
+            pulls.append(xp.sum(weights * slot.gains[:, None, :], axis=-1))
+        pull = xp.concat(pulls)
+        field = pull[colour.ends[0]] + pull[colour.ends[1]]
+        q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
+    return q
+
+
+def value(tables: FieldTables, q: Any, xp: Any = np) -> Any:
+    """(R,) the bound at q (E, R)."""
+    smallest = np.finfo(q.dtype).tiny
+    p = xp.clip(q, smallest, 1.0)
+    r = xp.clip(1.0 - q, smallest, 1.0)
+    total = tables.constant - xp.sum(p * xp.log(p) + r * xp.log(r), axis=0)
+    for node in tables.nodes:
+        weights = product_weights(xp.permute_dims(q[node.edges], (0, 2, 1)), xp)
+        total = total + xp.sum(weights * node.log_tables[:, None, :], axis=(0, 2))
+    return total
+
+
+def ascend(
+    tables: FieldTables, q: FloatArray, tolerance: float = TOLERANCE, limit: int = 1000
+) -> Iterator[tuple[FloatArray, float]]:
+    """(q, largest change) after each sweep, until it is below the tolerance."""
+    for _ in range(limit):
+        fresh = sweep(tables, q)
+        change = float(np.abs(fresh - q).max(initial=0.0))
+        q = fresh
+        yield q, change
+        if change < tolerance:
+            return
+
+
+def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
+    q = q.copy()
+    q[index] = rows
+    return q
+
+
+def _edge_colours(model: ForneyModel) -> IntArray:
+    """(E,) colours of edges, those at a node all different."""
+    pairs = [
+        np.stack([group.edges[:, k], group.edges[:, m]], axis=1)
+        for group in model.groups
+        for k in range(group.degree)
+        for m in range(k + 1, group.degree)
+    ]
+    if not pairs:
+        return np.zeros(model.num_edges, dtype=np.int64)
+    return colouring(model.num_edges, np.unique(np.sort(np.concatenate(pairs), axis=1), axis=0))

@@ -1,0 +1,148 @@
+"""What all gauged methods share: settings, labels, contraction and the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from spinbench.api import Estimate, Method, Reduction
+from spinbench.errors import SpinbenchError
+from spinbench.methods.gauge.ipopt import check_available
+from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
+from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
+from spinbench.methods.gauge.search import Headline, Report, Solver, first_report, search_point_mass
+from spinbench.methods.gauge.sequential import search_sequential
+from spinbench.models import Model
+from spinbench.models.forney import ForneyModel
+from spinbench.trace import Trace
+
+DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+
+
+@dataclass(frozen=True)
+class Gauged(Method):
+    """Settings common to all.
+
+    Attributes:
+        labels: which states of the edges are called 0. "mode": those of a state of high probability, found by
+            annealing; "zero": the model's own; "best": both, one after the other; "greedy": "best", and then edge by
+            edge where it raises the bound. Each choice confines the ascent to gauges that it can reach.
+        merge: nodes are contracted, exactly, while no table has more than so many edges; nodes of one or two edges
+            always are, unless it is 0. It never lowers the optimum, and costs time: 2^merge entries a table.
+        deltas: decreasing weights of the barrier, one maximisation each.
+        seed: of annealing, restarts and orders; runs with the same settings are alike.
+    """
+
+    labels: Labels = "mode"
+    merge: int = 2
+    deltas: Sequence[float] = DELTAS
+    seed: int = 0
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    stochastic: ClassVar[bool] = False
+    names: ClassVar[tuple[str, ...]]
+    """Bounds that a run reports, by name."""
+
+    def __post_init__(self) -> None:
+        if self.labels not in get_args(Labels):
+            raise SpinbenchError(
+                f"{self.name}: labels={self.labels!r} was given; {', '.join(get_args(Labels))} are allowed"
+            )
+        check_merge(self.name, self.merge)
+        deltas = tuple(float(delta) for delta in self.deltas)
+        if not deltas or not all(a > b > 0 for a, b in zip(deltas, (*deltas[1:], deltas[-1] / 2), strict=True)):
+            raise SpinbenchError(
+                f"{self.name}: deltas={list(deltas)} was given; decreasing positive numbers are needed"
+            )
+        object.__setattr__(self, "deltas", deltas)
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """See `spinbench.methods.gauge.kernel.REDUCTIONS`; the order of `bounds` is `names`."""
+        return REDUCTIONS
+
+    def plan(self, model: Model) -> GaugePlan:
+        """The contracted Forney model in each of the labellings.
+
+        Raises:
+            UnsupportedError: a node's degree is too large for a table, or a variable has more than two states.
+            ModelError: Z = 0.
+        """
+        return GaugePlan(prepare(model, self.labels, self.merge, self.seed))
+
+    def report(self, plan: GaugePlan) -> Report:
+        """Before the first step."""
+        return first_report(plan.models, self.names)
+
+    def search(self, plan: GaugePlan, report: Report) -> Iterator[None]:
+        """One Newton step at a time; the report is kept up to date."""
+        raise NotImplementedError
+
+    def finished(self, trace: Trace) -> bool:
+        """Whether all labels and restarts are done."""
+        return bool(trace.total("finished")[0])
+
+    def estimate(self, model: Model, tables: GaugePlan, trace: Trace) -> Estimate:
+        """The best verified bound so far; not converged while the search goes on."""
+        found = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
+        return Estimate(
+            marginals=trace.total("marginals")[:, 0] if self.gives_marginals else None,
+            log_z=float(trace.total("bound")[0]),
+            log_z_kind="lower",
+            diagnostics={
+                **{f"bound_{name}": value for name, value in found.items()},
+                "residual": float(trace.total("residual")[0]),
+                "unverified": float(trace.total("unverified")[0]),
+            },
+            converged=bool(trace.total("finished")[0]) and bool(trace.total("converged")[0]),
+        )
+
+    @property
+    def gives_marginals(self) -> bool:
+        """Whether derivatives of the bound stand for marginals."""
+        return True
+
+
+@dataclass(frozen=True)
+class PointMass(Gauged):
+    """Settings of G-BP and its corrections; they differ in the bound that is the answer.
+
+    Attributes:
+        greedy_passes: over all edges, for labels="greedy".
+        solver: of G-BP. "newton": barrier continuation; "ipopt": the constrained problem, as a cross-check, one step a
+            labelling (extra `ipopt`, backend numpy). G-BP-sequential bounds its terms by Newton's method in any case.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("g_bp", "single", "multiple")
+    headline: ClassVar[Headline] = "g_bp"
+
+    greedy_passes: int = 1
+    solver: Solver = "newton"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.solver not in get_args(Solver):
+            raise SpinbenchError(f"{self.name}: solver={self.solver!r} was given; newton and ipopt are allowed")
+        if self.greedy_passes < 1:
+            raise SpinbenchError(f"{self.name}: greedy_passes={self.greedy_passes} was given; at least 1 is needed")
+        if self.solver == "ipopt":
+            check_available()
+
+    def search(self, plan: GaugePlan, report: Report) -> Iterator[None]:
+        greedy = self.greedy_passes if self.labels == "greedy" else 0
+        best = yield from search_point_mass(
+            plan.models, report, self.headline, self.deltas, greedy=greedy, seed=self.seed, solver=self.solver
+        )
+        if self.headline == "sequential" and best is not None:
+            yield from search_sequential(best, report, self.deltas, self._simplify)
+
+    def _simplify(self, model: ForneyModel) -> ForneyModel:
+        from spinbench.contraction import contract
+
+        return contract(model, max(self.merge, 2), self.seed)
+
+    @property
+    def gives_marginals(self) -> bool:
+        return self.headline == "g_bp"

@@ -1,0 +1,138 @@
+"""Newton's method with a line search for the barrier objectives of `spinbench.methods.gauge.objectives`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from spinbench.methods.gauge.objectives import Objective, Point
+
+FloatArray = npt.NDArray[np.float64]
+End = Literal["", "gradient", "flat", "stalled", "limit"]
+
+SUFFICIENT = 1e-4
+"""Share of the slope that a step must gain (Armijo)."""
+KEPT = 0.01
+"""No table entry may fall below this share of itself in one step (fraction to the boundary)."""
+HALVINGS = 40
+FLAT, FLAT_STEPS = 1e-13, 3
+"""So many steps that each gain less than this, relative to the value, end an ascent."""
+
+
+class Newton:
+    """Ascent of one objective from a point inside its domain.
+
+    The Hessian is shifted by λ times the size of its diagonal until minus it is positive definite; λ is kept from step
+    to step.
+
+    Attributes:
+        z: where it stands.
+        point: the objective there.
+        residual: largest component of the gradient before the last step, over the coordinates that may move.
+        end: why it has ended; "" while it has not. "gradient" and "flat" are convergence.
+        steps: taken so far.
+    """
+
+    def __init__(self, objective: Objective, z: FloatArray, *, tolerance: float, limit: int) -> None:
+        self.objective = objective
+        self.z = z
+        self.point = objective.evaluate(z)
+        self.residual = np.inf
+        self.end: End = "" if np.isfinite(self.point.value) else "stalled"
+        self.steps = 0
+        self._tolerance = tolerance
+        self._limit = limit
+        self._shift = 1e-3
+        self._flat = 0
+
+    @property
+    def converged(self) -> bool:
+        """Whether it ended at a maximum."""
+        return self.end in ("gradient", "flat")
+
+    def step(self) -> None:
+        """One Newton step, or the end."""
+        gradient, hessian = self.objective.derivatives(self.z, self.point.tables)
+        free = np.flatnonzero(self.objective.free(self.z, gradient))
+        slope = gradient[free]
+        if not (np.isfinite(slope).all() and np.isfinite(_entries(hessian)).all()):
+            self.end = "stalled"
+            return
+        self.residual = float(np.abs(slope).max(initial=0.0))
+        if self.residual < self._tolerance:
+            self.end = "gradient"
+            return
+        if self.steps >= self._limit:
+            self.end = "limit"
+            return
+        self.steps += 1
+        negative = -hessian if len(free) == len(gradient) else -hessian[free][:, free]
+        direction, self._shift = ascent_direction(negative, slope, self._shift)
+        direction = direction / max(1.0, float(np.max(np.abs(direction) / self.objective.steps[free])))
+        move = np.zeros_like(self.z)
+        move[free] = direction
+        length, found = self._search(move, float(slope @ direction))
+        if found is None:
+            self._shift *= 100.0
+            if self._shift > 1e8:
+                self.end = "stalled"
+            return
+        gain = found.value - self.point.value
+        self.z, self.point = self.z + length * move, found
+        if length == 1.0:
+            self._shift = max(0.2 * self._shift, 1e-12)
+        elif length < 0.2:
+            self._shift = min(4.0 * self._shift, 1e6)
+        self._flat = self._flat + 1 if gain < FLAT * (1.0 + abs(found.value)) else 0
+        if self._flat >= FLAT_STEPS:
+            self.end = "flat"
+
+    def _search(self, move: FloatArray, slope: float) -> tuple[float, Point | None]:
+        floors = [KEPT * table for table in self.point.tables]
+        length = 1.0
+        for _ in range(HALVINGS):
+            found = self.objective.evaluate(self.z + length * move, floors)
+            if found.value >= self.point.value + SUFFICIENT * length * slope:
+                return length, found
+            length *= 0.5
+        return length, None
+
+
+def ascent_direction(negative: Any, slope: FloatArray, shift: float) -> tuple[FloatArray, float]:
+    """(A + λD)⁻¹ slope with D = |diag A| and the smallest λ >= shift of a rising sequence that is positive definite."""
+    diagonal = np.maximum(np.abs(negative.diagonal()), 1e-8)
+    solve = _solve_dense if isinstance(negative, np.ndarray) else _solve_sparse
+    while True:
+        direction = solve(negative, shift * diagonal, slope)
+        if direction is not None:
+            return direction, shift
+        shift = max(4.0 * shift, 1e-6)
+
+
+def _entries(hessian: Any) -> Any:
+    return hessian if isinstance(hessian, np.ndarray) else hessian.data
+
+
+def _solve_dense(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
+    try:
+        factor = scipy.linalg.cho_factor(matrix + np.diag(extra), check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(scipy.linalg.cho_solve(factor, slope, check_finite=False))
+
+
+def _solve_sparse(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
+    """By LU without pivoting, which is LDLᵀ for symmetric matrices: the pivots tell whether it is positive definite."""
+    shifted = (matrix + scipy.sparse.diags_array(extra)).tocsc()
+    try:
+        factor = scipy.sparse.linalg.splu(
+            shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+    except RuntimeError:  # a pivot is exactly zero
+        return None
+    if (factor.U.diagonal() <= 0).any() or not np.array_equal(factor.perm_r, factor.perm_c):
+        return None
+    return np.asarray(factor.solve(slope))

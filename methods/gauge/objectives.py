@@ -1,0 +1,246 @@
+"""The smooth objectives that G-BP and G-MF maximise, with sparse exact Hessians.
+
+Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017: equation (6) is G-MF, (8) is G-BP. Positivity of
+the gauged tables is kept by the objectives themselves: the weight of every log f_{a,G}(x) is positive.
+
+Angles are flat, theta (2E,), indexed 2·edge + side as in `spinbench.gauges`; tables are (n, 2**d), one array a degree
+group.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from spinbench import gauges
+from spinbench.models.forney import DegreeGroup, ForneyModel
+
+FloatArray = npt.NDArray[np.float64]
+Tables = list[FloatArray]
+
+LEAST_COSINE = 1e-4
+"""Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse."""
+ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
+"""Largest changes of a coordinate in one step."""
+DENSE = 120
+"""Up to so many coordinates dense Hessians are faster."""
+FAR_LOGIT = 16.0
+"""Logits beyond, and pushed outwards, stay where they are."""
+
+
+class Point(NamedTuple):
+    """An evaluated point.
+
+    Attributes:
+        value: of the objective; -inf where it is not defined.
+        tables: gauged tables, one (n, 2**d) array a degree group.
+    """
+
+    value: float
+    tables: Tables
+
+
+def bits_of(degree: int) -> FloatArray:
+    """(degree, 2**degree) x_k of each table entry."""
+    entries = np.arange(2**degree)
+    return np.asarray(entries >> np.arange(degree - 1, -1, -1)[:, None] & 1, dtype=np.float64)
+
+
+def product_weights(p: Any, xp: Any = np) -> Any:
+    """(..., 2**d) products Π_k p_k(x_k) from p (..., d), the p_k(x_k = 1)."""
+    bits = xp.asarray(bits_of(p.shape[-1]))
+    ones = p[..., :, None]
+    return xp.prod(bits * ones + (1.0 - bits) * (1.0 - ones), axis=-2)
+
+
+def barrier_weights(degree: int, delta: float) -> FloatArray:
+    """(2**d,) δ 2^-d, and 1 more at x = 0: with equal totals at both ends of an edge the objective is bounded."""
+    weights = np.full(2**degree, delta / 2**degree)
+    weights[0] += 1.0
+    return weights
+
+
+class Objective:
+    """What Newton's method asks for; all of it but the weights of log f is common to G-BP and G-MF.
+
+    Attributes:
+        model: of positive tables.
+        size: number of coordinates.
+        steps: (size,) largest changes in one step.
+        conditioning: weight of Σ_e log cos(φ_e - ψ_e), which keeps gauges away from singular ones.
+    """
+
+    def __init__(self, model: ForneyModel, size: int, conditioning: float, tables: Tables | None = None) -> None:
+        self.model = model
+        self.size = size
+        self.steps = np.full(size, ANGLE_STEP)
+        self.conditioning = conditioning
+        self._source = [group.tables for group in model.groups] if tables is None else tables
+
+    def evaluate(self, z: FloatArray, floors: Tables | None = None) -> Point:
+        """Value and tables; -inf where an entry does not exceed its floor (by default 0)."""
+        theta = z[: 2 * self.model.num_edges]
+        cosines = np.cos(theta[0::2] - theta[1::2])
+        if not (cosines > LEAST_COSINE).all():
+            return Point(-np.inf, [])
+        tables = [
+            gauges.transform(f, theta[g.own], theta[g.other])
+            for g, f in zip(self.model.groups, self._source, strict=True)
+        ]
+        for k, table in enumerate(tables):
+            if not (table > (0.0 if floors is None else floors[k])).all():
+                return Point(-np.inf, tables)
+        return Point(self._value(z, tables) + self.conditioning * float(np.log(cosines).sum()), tables)
+
+    def derivatives(self, z: FloatArray, tables: Tables) -> tuple[FloatArray, Any]:
+        """Gradient (size,) and Hessian, dense up to `DENSE` coordinates, else a sparse array."""
+        gradient = np.zeros(self.size)
+        rows, columns, values = [], [], []
+        for group, table in zip(self.model.groups, tables, strict=True):
+            index, local, hessian = self._local(z, group, table)
+            np.add.at(gradient, index.ravel(), local.ravel())
+            width = index.shape[1]
+            rows.append(np.repeat(index, width, axis=1).ravel())
+            columns.append(np.tile(index, (1, width)).ravel())
+            values.append(hessian.ravel())
+        first = np.arange(0, 2 * self.model.num_edges, 2)
+        difference = z[first] - z[first + 1]
+        slope = self.conditioning * np.tan(difference)
+        gradient[first] -= slope
+        gradient[first + 1] += slope
+        bend = self.conditioning / np.cos(difference) ** 2
+        rows += [first, first + 1, first, first + 1]
+        columns += [first, first + 1, first + 1, first]
+        values += [-bend, -bend, bend, bend]
+        self._add_entropy(z, gradient, rows, columns, values)
+        row, column, entries = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
+        if self.size <= DENSE:
+            flat = np.bincount(row * self.size + column, entries, self.size**2)
+            return gradient, flat.reshape(self.size, self.size)
+        return gradient, scipy.sparse.coo_array((entries, (row, column)), shape=(self.size, self.size)).tocsc()
+
+    def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
+        """(size,) which coordinates may move."""
+        return np.ones(self.size, dtype=bool)
+
+    def _value(self, z: FloatArray, tables: Tables) -> float:
+        raise NotImplementedError
+
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        """Coordinates (n, v) of the nodes, and the gradient (n, v) and Hessian (n, v, v) of their own terms."""
+        raise NotImplementedError
+
+    def _add_entropy(self, z: FloatArray, gradient: FloatArray, rows: Any, columns: Any, values: Any) -> None:
+        """Adds to the gradient and to the Hessian's entries; G-BP has no entropy."""
+
+
+class PointMassObjective(Objective):
+    """Σ_a [log f_{a,G}(0) + δ 2^-d Σ_x log f_{a,G}(x)], whose maximum tends to that of G-BP as δ → 0.
+
+    With `zero_weight` 0 it is the analytic centre's objective, for the search of an interior point.
+    """
+
+    def __init__(
+        self,
+        model: ForneyModel,
+        delta: float,
+        conditioning: float,
+        *,
+        zero_weight: float = 1.0,
+        tables: Tables | None = None,
+    ) -> None:
+        super().__init__(model, 2 * model.num_edges, conditioning * delta, tables)
+        self.weights = [barrier_weights(g.degree, delta) for g in model.groups]
+        for weights in self.weights:
+            weights[0] += zero_weight - 1.0
+
+    def _value(self, z: FloatArray, tables: Tables) -> float:
+        return float(sum((np.log(t) @ w).sum() for t, w in zip(tables, self.weights, strict=True)))
+
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        weights = next(w for w in self.weights if len(w) == table.shape[1])
+        found = gauges.derivatives(table, np.broadcast_to(weights, table.shape), z[group.own], z[group.other])
+        return np.concatenate([group.own, group.other], axis=1), found.gradient, found.hessian
+
+
+class MeanFieldObjective(Objective):
+    """Σ_a Σ_x (q_a(x) + ε 2^-d) log f_{a,G}(x) + Σ_e H(q_e) in angles and logits, z = (theta, logits) of 3E.
+
+    The floor ε keeps entries positive that q does not look at.
+    """
+
+    def __init__(self, model: ForneyModel, conditioning: float, floor: float) -> None:
+        edges = model.num_edges
+        super().__init__(model, 3 * edges, conditioning)
+        self.steps[2 * edges :] = LOGIT_STEP
+        self.floor = floor
+
+    def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
+        first = 2 * self.model.num_edges
+        free = np.ones(self.size, dtype=bool)
+        free[first:] = (np.abs(z[first:]) <= FAR_LOGIT) | (gradient[first:] * z[first:] < 0)
+        return free
+
+    def _value(self, z: FloatArray, tables: Tables) -> float:
+        logits = z[2 * self.model.num_edges :]
+        q = scipy.special.expit(logits)
+        value = float(entropies(logits).sum())
+        for group, table in zip(self.model.groups, tables, strict=True):
+            weights = product_weights(q[group.edges]) + self.floor / table.shape[1]
+            value += float((weights * np.log(table)).sum())
+        return value
+
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        first = 2 * self.model.num_edges
+        q = scipy.special.expit(z[first + group.edges])
+        gradient, hessian = joint_derivatives(table, q, self.floor, z[group.own], z[group.other])
+        return np.concatenate([group.own, group.other, first + group.edges], axis=1), gradient, hessian
+
+    def _add_entropy(self, z: FloatArray, gradient: FloatArray, rows: Any, columns: Any, values: Any) -> None:
+        index = np.arange(2 * self.model.num_edges, self.size)
+        logits = z[index]
+        q = scipy.special.expit(logits)
+        spread = q * (1.0 - q)
+        gradient[index] -= logits * spread
+        rows.append(index)
+        columns.append(index)
+        values.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
+
+
+def joint_derivatives(table: Any, q: Any, floor: float, own: Any, other: Any, xp: Any = np) -> tuple[Any, Any]:
+    """Derivatives of Σ_x (Π_k q_k(x_k) + floor 2^-d) log f(x) in the 2d angles and the d logits of q.
+
+    Args:
+        table: (..., 2**d) gauged, positive.
+        q: (..., d) q_k(x_k = 1).
+        floor: ε.
+        own, other: (..., d) angles.
+        xp: array namespace.
+
+    Returns:
+        gradient (..., 3d) and Hessian (..., 3d, 3d), own angles first, logits last.
+    """
+    degree = q.shape[-1]
+    weights = product_weights(q, xp)
+    angles = gauges.derivatives(table, weights + floor / 2**degree, own, other, xp)
+    relative = gauges.first_derivatives(table, own, other, xp) / table[..., None, :]
+    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k)
+    scores = xp.asarray(bits_of(degree)) - q[..., :, None]
+    energy = (weights * xp.log(table))[..., None, :]
+    crossed = (scores * weights[..., None, :]) @ xp.swapaxes(relative, -1, -2)
+    spread = q * (1.0 - q) * energy.sum(axis=-1)
+    logits = (scores * energy) @ xp.swapaxes(scores, -1, -2) - spread[..., None] * xp.asarray(np.eye(degree))
+    top = xp.concatenate([angles.hessian, xp.swapaxes(crossed, -1, -2)], axis=-1)
+    bottom = xp.concatenate([crossed, logits], axis=-1)
+    gradient = xp.concatenate([angles.gradient, (scores * energy).sum(axis=-1)], axis=-1)
+    return gradient, xp.concatenate([top, bottom], axis=-2)
+
+
+def entropies(logits: FloatArray) -> FloatArray:
+    """H(q) of q = σ(logit), elementwise; 0 at ±inf."""
+    size = np.abs(logits)
+    with np.errstate(invalid="ignore"):
+        return np.where(size > 700.0, 0.0, np.log1p(np.exp(-size)) + size * scipy.special.expit(-size))

@@ -1,0 +1,124 @@
+"""G-BP on one Forney model: barrier continuation from the identity gauge."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench import gauges
+from spinbench.methods.gauge.newton import Newton
+from spinbench.methods.gauge.objectives import PointMassObjective
+from spinbench.models.forney import ForneyModel
+
+FloatArray = npt.NDArray[np.float64]
+
+CONDITIONING = 0.1
+"""Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges."""
+LIMIT = 60
+"""Newton steps of one δ."""
+MIX = 1.0
+"""First share of constant tables added in the search of an interior point."""
+SEARCH_STAGES, SEARCH_LIMIT = 30, 25
+
+
+class Stage(NamedTuple):
+    """Where a continuation stands after a Newton step.
+
+    Attributes:
+        theta: (2E,) angles; they keep all gauged tables positive.
+        residual: of the current maximisation.
+        delta: of the current maximisation, infinite while an interior point is looked for.
+        ended: whether this maximisation ended, and converged: its residual is then that of `theta`.
+        converged: whether it ended at a maximum.
+    """
+
+    theta: FloatArray
+    residual: float
+    delta: float
+    ended: bool
+    converged: bool
+
+
+def tolerance(delta: float) -> float:
+    """Largest component of the gradient at which the maximisation for one δ ends."""
+    return max(1e-3 * delta, 1e-9)
+
+
+def interior(model: ForneyModel) -> FloatArray | None:
+    """(2E,) angles that keep all tables positive, the identity where it does; None where none are found."""
+    theta = np.zeros(2 * model.num_edges)
+    if np.isfinite(PointMassObjective(model, 1.0, 0.0).evaluate(theta).value):
+        return theta
+    search = _interior_point(model, theta)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return None if end.value is None else np.asarray(end.value)
+
+
+def continuation(
+    model: ForneyModel, deltas: Sequence[float], start: FloatArray | None = None, limit: int = LIMIT
+) -> Iterator[Stage]:
+    """One `Stage` a Newton step, δ by δ; nothing at all where no interior point is found.
+
+    Args:
+        model: labels as they should be; x = 0 is the state that remains.
+        deltas: decreasing barrier weights.
+        start: (2E,) angles that keep all tables positive; by default the identity, or what a search finds where tables
+            have zeros.
+        limit: Newton steps of one δ.
+    """
+    theta = np.zeros(2 * model.num_edges) if start is None else start
+    if not np.isfinite(PointMassObjective(model, 1.0, 0.0).evaluate(theta).value):
+        inside = yield from _interior_point(model, theta)
+        if inside is None:
+            return
+        theta = inside
+    for delta in deltas:
+        objective = PointMassObjective(model, delta, CONDITIONING)
+        newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit)
+        while not newton.end:
+            newton.step()
+            yield Stage(newton.z, newton.residual, delta, bool(newton.end), newton.converged)
+        theta = newton.z
+
+
+def _interior_point(model: ForneyModel, theta: FloatArray) -> Generator[Stage, None, FloatArray | None]:
+    """Angles that keep all tables positive, from some that do not; returns None where none are found.
+
+    Tables f + s have them for large s. Between moves to the analytic centre, s falls as far as the tables stay
+    positive; gauged tables are linear in s.
+    """
+    plain = [group.tables for group in model.groups]
+    flat = [np.ones_like(table) for table in plain]
+    share = MIX
+    for _ in range(SEARCH_STAGES):
+        mixed = [f + share * g for f, g in zip(plain, flat, strict=True)]
+        objective = PointMassObjective(model, 1.0, CONDITIONING, zero_weight=0.0, tables=mixed)
+        newton = Newton(objective, theta, tolerance=1e-6, limit=SEARCH_LIMIT)
+        while not newton.end:
+            newton.step()
+            yield Stage(theta, newton.residual, np.inf, False, False)
+        theta = newton.z
+        need = 0.0
+        for group in model.groups:
+            own, other = theta[group.own], theta[group.other]
+            given = gauges.transform(group.tables, own, other)
+            added = gauges.transform(np.ones_like(group.tables), own, other)
+            if not ((given > 0) | (added > 0)).all():
+                return None
+            ratio = np.divide(-given, added, out=np.zeros_like(given), where=added > 0)
+            need = max(need, float(ratio.max()))
+            if (given == 0).any():
+                need = max(need, 1e-300)
+        if need <= 0:
+            return theta
+        fresh = need + 0.1 * (share - need)
+        if not fresh < 0.999 * share:
+            return None
+        share = fresh
+    return None

@@ -1,0 +1,71 @@
+"""From any model to relabelled, contracted Forney models."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import SpinbenchError
+from spinbench.models import Model
+from spinbench.models.forney import MAX_DEGREE, ForneyModel
+
+FEW_EDGES = 12
+"""Up to so many, all states are enumerated, in less time than annealing takes."""
+Labels = Literal["mode", "zero", "best", "greedy"]
+
+
+def check_merge(name: str, merge: int) -> None:
+    """Refuses degree limits that are neither 0 nor 2 to `MAX_DEGREE`.
+
+    Raises:
+        SpinbenchError: such a limit.
+    """
+    if isinstance(merge, bool) or merge not in (0, *range(2, MAX_DEGREE + 1)):
+        raise SpinbenchError(f"{name}: merge={merge} was given; 0 (nothing) or 2 to {MAX_DEGREE} is allowed")
+
+
+def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyModel:
+    """The contracted Forney model of `model`; errors as in `prepare`."""
+    from spinbench.contraction import contract
+
+    given = model if isinstance(model, ForneyModel) else ForneyModel.from_model(model, seed)
+    return contract(given, merge, seed) if merge else given
+
+
+def prepare(model: Model | ForneyModel, labels: Labels, merge: int, seed: int) -> tuple[ForneyModel, ...]:
+    """Relabellings of one contracted model whose state of all zeros has positive weight, at least one.
+
+    Args:
+        model: any model of binary variables.
+        labels: "mode", "zero", or both.
+        merge: degree limit of the contraction; 0: none.
+        seed: of the annealing.
+
+    Raises:
+        UnsupportedError: a node's degree is too large, or a variable is not binary.
+        ModelError: Z = 0.
+    """
+    small = forney_form(model, merge, seed)
+    if not small.num_edges:
+        return (small,)
+    zero = np.zeros(small.num_edges, dtype=np.int64)
+    possible = bool(np.isfinite(small.log_weight(zero)))
+    if labels == "zero" and possible:
+        return (small,)
+    mode = _mode(small, seed)
+    relabelled = small.relabel(mode)
+    if labels == "mode" or not possible or not mode.any():
+        return (relabelled,)
+    return (relabelled, small)
+
+
+def _mode(model: ForneyModel, seed: int) -> npt.NDArray[np.int64]:
+    """(E,) 0/1 of a state of high probability, of the highest where all can be looked at."""
+    if model.num_edges <= FEW_EDGES:
+        states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+        return np.asarray(states[int(model.log_weight(states).argmax())])
+    from spinbench.models.forney_modes import find_mode
+
+    return find_mode(model, seed)

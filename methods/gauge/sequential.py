@@ -1,0 +1,85 @@
+"""G-BP-sequential: every term of Z = Π f_{a,G}(0) + Σ_i Z_i, equation (9), bounded by G-BP of its own.
+
+Z_i sums the states in which e_i is the first edge that is 1: edges before it are pinned to 0, e_i to 1, and the sum
+over the rest is the partition function of a smaller model, whose labels are right already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+
+import numpy as np
+
+from spinbench.errors import ModelError
+from spinbench.methods.gauge.bounds import corrections, point_mass_bound
+from spinbench.methods.gauge.search import Candidate, Report, first_report, search_point_mass
+from spinbench.models.forney import ForneyModel
+
+
+def search_sequential(
+    candidate: Candidate,
+    report: Report,
+    deltas: Sequence[float],
+    simplify: Callable[[ForneyModel], ForneyModel],
+) -> Generator[None, None, None]:
+    """Raise `report.bound` by the terms of the sum, edge by edge; before the last edge it is a bound as well.
+
+    A term is at least what G-BP-multiple finds for it, so the result is at least that of G-BP-multiple.
+
+    Args:
+        candidate: the gauge that defines the terms.
+        report: kept up to date.
+        deltas: of the barrier.
+        simplify: an exact contraction of the conditioned models.
+    """
+    gauged = gauged_model(candidate)
+    total = point_mass_bound(candidate.model, candidate.tables) - candidate.slack
+    for edge in range(gauged.num_edges):
+        term = condition_first_one(gauged, edge)
+        if term is not None:
+            value = yield from _term(term, report, deltas, simplify)
+            total = float(np.logaddexp(total, value - candidate.slack))
+            report.offer("sequential", total)
+            report.bound = max(report.bound, total)
+        yield
+
+
+def _term(
+    term: ForneyModel,
+    report: Report,
+    deltas: Sequence[float],
+    simplify: Callable[[ForneyModel], ForneyModel],
+) -> Generator[None, None, float]:
+    at_identity = corrections(term, [group.tables for group in term.groups])[1]
+    small = simplify(term)
+    if not small.num_edges:
+        return max(at_identity, small.log_constant)
+    own = first_report([small], ("g_bp", "single", "multiple"))
+    yield from search_point_mass([small], own, "multiple", deltas)
+    report.unverified += own.unverified
+    return max(at_identity, own.bound)
+
+
+def gauged_model(candidate: Candidate) -> ForneyModel:
+    """The model of the gauged tables."""
+    with np.errstate(divide="ignore"):
+        logs = [np.log(table) for table in candidate.tables]
+    return candidate.model.with_log_tables(logs, candidate.model.log_constant)
+
+
+def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
+    """The model of the edges after `edge`, those before it at 0 and itself at 1; None where its Z is 0."""
+    kept = np.arange(edge + 1, model.num_edges)
+    tables, incident = [], []
+    for slots, table in zip(model.incident, model.log_tables, strict=True):
+        index = tuple(slice(None) if e > edge else int(e == edge) for e in slots)
+        tables.append(table[index])
+        incident.append([e - edge - 1 for e in slots if e > edge])
+    if any(table.max() == -np.inf for table in tables):
+        return None
+    try:
+        return ForneyModel.from_log_tables(
+            model.edges[kept], tables, incident=incident, log_constant=model.log_constant, name=model.name
+        )
+    except ModelError:  # the zeros leave no state
+        return None

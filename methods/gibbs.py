@@ -1,0 +1,223 @@
+"""Gibbs sampling: single-site heat-bath updates of p(s) = p*(s) / Z, with log Z from the sweep's own kernel.
+
+A sweep updates every unit (binary variable or 1-of-K group) once, from p(s_i | rest); T(s' <- s) is its transition
+probability and R that of the sweep in reverse order.
+
+Marginals: the mean of s_i, or (Rao-Blackwellised) of p(s_i = 1 | rest) as of the last update of i.
+
+log Z, for a fixed state s* of high probability:
+
+    chib     p(s*) = Σ_s p(s) T(s* <- s), so log Z = log p*(s*) - log mean_t T(s* <- s_t).
+             Chib, "Marginal likelihood from the Gibbs output", JASA 1995. Of 1 / Z it is unbiased in stationarity.
+    chib_ms  Ẑ = p*(s*) S / Σ_t T(s* <- s_t) over s_1 … s_S, of which s_r with r uniform was drawn from R(. <- s*),
+             the later ones from it by T and the earlier ones by R. E Ẑ = Z exactly, for every S and s*.
+             Murray and Salakhutdinov, "Evaluating probabilities under high-dimensional latent variable models",
+             NIPS 2008, algorithm 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from spinbench import metrics
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.layouts import (
+    MAX_BLOCKS,
+    FloatArray,
+    Layout,
+    Rows,
+    Units,
+    compressed_rows,
+    layout,
+    scan_tables,
+    sweep_tables,
+    units_of,
+)
+from spinbench.methods.gibbs_program import GibbsProgram
+from spinbench.methods.heat_bath import Tables
+from spinbench.models import Model, PairwiseModel
+from spinbench.modes import find_mode
+from spinbench.trace import Trace
+
+Scanning = Literal["chromatic", "raster", "random"]
+Sample = Literal["sweep", "update"]
+Marginals = Literal["rao_blackwell", "empirical"]
+LogZ = Literal["chib", "chib_ms", "none"]
+
+MAX_RANDOM_UNITS = 2**22
+"""A unit is chosen by one float32 number of 24 bits."""
+
+
+@dataclass(frozen=True)
+class Gibbs(Method):
+    """Settings.
+
+    Attributes:
+        scan: "chromatic" (colour by colour), "raster" (variable 0, 1, …) or "random" (each update at a unit drawn
+            anew, as many updates a sweep as units). T and R are sweeps by colour where the scan is random.
+        sample: what counts as a sample: a "sweep" or one "update". The DHMC paper (Zhang et al., NIPS 2012)
+            compares with one update a sample, and with empirical marginals.
+        marginals: which estimate is reported.
+        log_z: which estimate of log Z is reported; "chib" and "none" are the faster ones, "chib_ms" runs a sweep
+            of a second chain beside every sweep, and the plain estimate too.
+        ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
+    """
+
+    scan: Scanning = "chromatic"
+    sample: Sample = "sweep"
+    marginals: Marginals = "rao_blackwell"
+    log_z: LogZ = "chib"
+    ladder: int = 50
+
+    name: ClassVar[str] = "gibbs"
+    summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator"
+
+    def __post_init__(self) -> None:
+        for setting, allowed in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):
+            if (given := getattr(self, setting)) not in get_args(allowed):
+                raise SpinbenchError(
+                    f"gibbs: {setting}={given!r} was given; {', '.join(get_args(allowed))} are allowed"
+                )
+        if isinstance(self.ladder, bool) or not isinstance(self.ladder, int) or self.ladder < 1:
+            raise SpinbenchError(f"gibbs: ladder={self.ladder!r} was given; an integer of at least 1 is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """p or s: (N, C), rows in the tables' order. log_t, ladder (log S / Σ T of ended ones), ladders: (C,)."""
+        names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+        if self.log_z != "none":
+            names["log_t"] = "logsumexp"
+        if self.log_z == "chib_ms":
+            names |= {"ladder": "logsumexp", "ladders": "sum"}
+        return names
+
+    def plan(self, model: Model) -> Tables:
+        """Colours or raster levels, tables of neighbours, and s*.
+
+        Raises:
+            UnsupportedError: more than 2^22 units and a random scan.
+        """
+        assert isinstance(model, PairwiseModel)
+        units = units_of(model)
+        count = len(units.sizes)
+        if self.scan == "random" and count > MAX_RANDOM_UNITS:
+            raise UnsupportedError(
+                f"gibbs: {model.name} has {count} variables; scan=random takes at most {MAX_RANDOM_UNITS}, "
+                "scan=chromatic any number"
+            )
+        plan = layout(model, units, "raster" if self.scan == "raster" else "chromatic")
+        rows = compressed_rows(model, units, plan.order)
+        few = len(plan.labels) <= MAX_BLOCKS
+        sweep = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+        single = None
+        if self.sample == "update" or self.scan == "random":
+            sequence = np.arange(count) if self.scan == "raster" else plan.units
+            single = scan_tables(model, units, plan, rows, sequence)
+        mode = np.zeros(model.num_variables)
+        weight = fixed = 0.0
+        if self.log_z != "none":
+            mode = find_mode(model, plan.order, sweep)
+            state = np.empty_like(mode)
+            state[plan.order] = mode
+            weight = float(model.log_weight(state))
+            if few:
+                tail = len(plan.kinds) - len(sweep.last)  # type: ignore[union-attr]
+                fixed = _log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
+        return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
+
+    def program(self, backend: Backend) -> Program:
+        """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs_program`."""
+        return GibbsProgram(
+            backend,
+            random=self.scan == "random",
+            single=self.sample == "update",
+            averaged=self.marginals == "rao_blackwell",
+            chib=self.log_z != "none",
+            ladder=self.ladder if self.log_z == "chib_ms" else 0,
+        ).program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals with standard errors, R-hat and effective sample sizes; log Z by what ran."""
+        name = "p" if self.marginals == "rao_blackwell" else "s"
+        series = trace.series(name)
+        means = trace.mean(name).mean(axis=-1)
+        errors = metrics.standard_error(series)
+        estimates: dict[str, tuple[float, float]] = {}
+        diagnostics: dict[str, float] = {}
+        if self.log_z != "none":
+            level, error = metrics.log_mean(trace.series("log_t"))
+            estimates["chib"] = float(tables.mode_log_weight) - level, error
+        if self.log_z == "chib_ms":
+            diagnostics["ladders"] = float(trace.total("ladders").sum())
+            if diagnostics["ladders"]:
+                level, error = ladder_mean(trace)
+                estimates["chib_ms"] = float(tables.mode_log_weight) + level, error
+        log_z, log_z_se = estimates.get(self.log_z, (None, None))
+        return Estimate(
+            marginals=_by_variable(tables, means),
+            marginals_se=_by_variable(tables, errors),
+            log_z=log_z,
+            log_z_se=log_z_se,
+            ess=_by_variable(tables, metrics.effective_sample_size(means, errors)),
+            r_hat=_by_variable(tables, metrics.split_r_hat(series)),
+            log_z_estimates=estimates,
+            diagnostics=diagnostics,
+        )
+
+
+def ladder_mean(trace: Trace) -> tuple[float, float]:
+    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
+
+    Ladders are independent; chains within one share the place of the first state, so that their mean is one
+    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
+    Σ m_b (1 - m_b / M), its expectation in units of σ².
+
+    Returns:
+        (log mean, standard error; NaN where all M ladders ended in one batch).
+    """
+    counts = np.array(trace.counts, dtype=np.float64)
+    ladders = trace.series("ladders").mean(axis=-1) * counts
+    logs = trace.series("ladder") + np.log(counts)[:, None]
+    top = logs.max()
+    sums = np.exp(logs - top).mean(axis=-1)
+    total = ladders.sum()
+    mean = sums.sum() / total
+    expected = (ladders * (1 - ladders / total)).sum()
+    if expected <= 0:
+        return float(top + np.log(mean)), float("nan")
+    variance = ((sums - ladders * mean) ** 2).sum() / expected
+    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
+
+
+def _by_variable(tables: Tables, values: FloatArray) -> FloatArray:
+    result = np.empty_like(values)
+    result[tables.order] = values
+    return result
+
+
+def _log_conditional(
+    model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int
+) -> float:
+    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
+    from scipy import sparse
+
+    n = model.num_variables
+    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
+    fields = np.empty(n)
+    fields[plan.order] = model.biases[plan.order] + W @ state
+    values = np.empty(n)
+    values[plan.order] = state
+    position = np.empty(n, dtype=np.int64)
+    position[plan.order] = np.arange(n)
+    counted = position[units.members[:, 0]] >= low
+    members, sizes = units.members[counted], units.sizes[counted]
+    absent = np.arange(members.shape[1]) >= sizes[:, None]
+    x = np.where(absent, -np.inf, fields[members])
+    off = np.where(units.grouped[counted], -np.inf, 0.0)
+    there = np.where(absent, 0.0, values[members]) > 0
+    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())

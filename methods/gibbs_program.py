@@ -1,0 +1,193 @@
+"""The generic program of Gibbs sampling, with Murray and Salakhutdinov's ladder; see `spinbench.methods.gibbs`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.layouts import Scan
+from spinbench.methods.heat_bath import HeatBath, Tables
+
+
+class Ladder(NamedTuple):
+    """A run of S states through s*, of which one at a random place was drawn from R(. <- s*).
+
+    Attributes:
+        s: (N, C) the state reached.
+        middle: (N, C) the first state, from which the run goes on backwards.
+        place: () number of states before the first one, uniform in 0 … S - 1.
+        done: () states of this ladder so far, int.
+        log_sum: (C,) log of the sum of T(s* <- s) over them.
+        log_weight: (C,) log of S / Σ T where the last step ended a ladder, else -inf.
+        ended: (C,) 1 where it did, else 0.
+    """
+
+    s: Array
+    middle: Array
+    place: Array
+    done: Array
+    log_sum: Array
+    log_weight: Array
+    ended: Array
+
+
+class State(NamedTuple):
+    """What chains carry; parts that the settings do not need are ().
+
+    Attributes:
+        s: (N, C).
+        p: (N, C) p(s_i = 1 | rest) as of the last update of i.
+        log_t: (C,) log T(s* <- s) for s at the begin of the last sweep.
+        position: () number of the next single update within its sweep, int.
+        ladder: a `Ladder`.
+    """
+
+    s: Array
+    p: Array
+    log_t: Array
+    position: Array
+    ladder: Any
+
+
+class GibbsProgram:
+    """Init, step and observe over a backend's arrays.
+
+    Args:
+        backend: the backend.
+        random: random scan.
+        single: a step is one update, not a sweep.
+        averaged: keep p (Rao-Blackwellised marginals).
+        chib: keep log T.
+        ladder: S of Murray and Salakhutdinov's ladders; 0 without.
+    """
+
+    def __init__(
+        self, backend: Backend, *, random: bool, single: bool, averaged: bool, chib: bool, ladder: int
+    ) -> None:
+        self._backend = backend
+        self._bath = HeatBath(backend)
+        self._xp = backend.xp
+        self._random, self._single, self._averaged = random, single, averaged
+        self._chib, self._length = chib, ladder
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """The chains' states are `start` itself."""
+        xp = self._xp
+        s = xp.take(start, t.order, axis=0)
+        zeros = xp.zeros_like(s[0])
+        count = xp.zeros_like(t.order[0])
+        p: Array = ()
+        if self._averaged:
+            p = self._bath.conditionals(t.sweep, s) if self._random or self._single else xp.zeros_like(s)
+        ladder: Any = ()
+        if self._length:
+            ladder = Ladder(xp.zeros_like(s), xp.zeros_like(s), count, count, zeros, zeros - xp.inf, zeros)
+        return State(s, p, zeros if self._chib else (), count if self._single else (), ladder)
+
+    def warm(self, key: Key, t: Tables, state: State) -> State:
+        """A step without ladders; a sweep without log T too."""
+        return self._step(key, t, state, chib=self._chib and self._single, ladder=False)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One sample."""
+        return self._step(key, t, state, chib=self._chib, ladder=self._length > 0)
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `Gibbs.reductions`."""
+        seen = {"p": state.p} if self._averaged else {"s": state.s}
+        if self._chib:
+            seen["log_t"] = state.log_t
+        if isinstance(state.ladder, Ladder):
+            seen |= {"ladder": state.ladder.log_weight, "ladders": state.ladder.ended}
+        return seen
+
+    # Steps
+
+    def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:
+        backend, xp = self._backend, self._xp
+        main, side = backend.fold(key, 0), backend.fold(key, 1)
+        if not self._single:
+            if ladder:
+                state = state._replace(ladder=self._climb(side, t, state.ladder))
+            if self._random:
+                log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
+                s, p = self._random_updates(main, t, state.s, state.p)
+                return state._replace(s=s, p=p, log_t=log_t)
+            s, p, log_t = self._sweep_and_log_t(main, t, state, chib=chib)
+            return state._replace(s=s, p=p, log_t=log_t)
+        begins = xp.where(state.position == 0, 1, 0)
+        if ladder:
+            rest = state.ladder._replace(
+                log_weight=xp.zeros_like(state.ladder.log_weight) - xp.inf,
+                ended=xp.zeros_like(state.ladder.ended),
+            )
+            climbed = backend.repeat(begins, lambda _, run: self._climb(side, t, run), rest)
+            state = state._replace(ladder=climbed)
+        if chib:
+            log_t = backend.repeat(begins, lambda _, __: self._bath.log_transition(t, state.s), state.log_t)
+            state = state._replace(log_t=log_t)
+        scan: Any = t.single
+        u = backend.uniform(main, (2, state.s.shape[1]))
+        if self._random:
+            s, p = self._bath.update_anywhere(scan, state.s, state.p, u[0], u[1])
+        else:
+            s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:])
+        position = (state.position + 1) % scan.rows.shape[0]
+        return state._replace(s=s, p=p, position=position)
+
+    def _climb(self, key: Key, t: Tables, ladder: Ladder) -> Ladder:
+        """One more state of the ladder, after the last of which a new ladder begins.
+
+        The place is shared by all chains, so that they go the same way; estimates of one ladder are averaged over
+        chains before their spread is looked at.
+        """
+        backend, xp, length = self._backend, self._xp, self._length
+        fresh = ladder.done == 0
+        drawn = xp.floor(backend.uniform(backend.fold(key, 0), (1,))[0] * length)
+        place = xp.where(fresh, xp.asarray(drawn, dtype=ladder.place.dtype), ladder.place)
+        turn = ladder.done == length - place
+        forward = xp.where(fresh, 0, xp.where(ladder.done < length - place, 1, 0))
+        mode = xp.zeros_like(ladder.s) + t.mode[:, None]
+        s = xp.where(fresh, mode, xp.where(turn, ladder.middle, ladder.s))
+        sweep = backend.fold(key, 1)
+        s = backend.repeat(forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=False), s)
+        s = backend.repeat(1 - forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=True), s)
+        log_t = self._bath.log_transition(t, s)
+        log_sum = xp.where(fresh, log_t, xp.logaddexp(ladder.log_sum, log_t))
+        ends = ladder.done == length - 1
+        return Ladder(
+            s=s,
+            middle=xp.where(fresh, s, ladder.middle),
+            place=place,
+            done=(ladder.done + 1) % length,
+            log_sum=log_sum,
+            log_weight=xp.where(ends, math.log(length) - log_sum, -xp.inf),
+            ended=xp.where(ends, xp.ones_like(log_sum), xp.zeros_like(log_sum)),
+        )
+
+    def _sweep_and_log_t(self, key: Key, t: Tables, state: State, *, chib: bool) -> tuple[Array, Array, Array]:
+        u = self._backend.uniform(key, state.s.shape)
+        if isinstance(t.sweep, Scan):
+            log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
+            s, p = self._bath.sweep_chunks(t.sweep, state.s, state.p, u, backward=False)
+            return s, p, log_t
+        fields = self._bath.first_fields(t.sweep, state.s)
+        log_t = self._bath.log_transition_of_blocks(t, t.sweep, state.s, fields) if chib else state.log_t
+        s, p = self._bath.sweep_blocks(t.sweep, state.s, u, fields)
+        return s, self._xp.concat(p, axis=0) if self._averaged else (), log_t
+
+    def _random_updates(self, key: Key, t: Tables, s: Array, p: Array) -> tuple[Array, Array]:
+        scan: Any = t.single
+        units = scan.rows.shape[0]
+        u = self._backend.uniform(key, (2, units, s.shape[1]))
+
+        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            return self._bath.update_anywhere(scan, *carry, u[0, i], u[1, i])
+
+        updated: tuple[Array, Array] = self._backend.repeat(units, body, (s, p))
+        return updated

@@ -1,0 +1,146 @@
+"""Sum-product over a backend's arrays, in the log domain: flooding updates, beliefs and Bethe's log Z.
+
+Messages are log ratios, see `spinbench.message_layouts`; the chain axis is last everywhere. A factor's message to its
+variable i is, with cavities c_j = θ_j + Σ_{g ≠ f} m_{g→j},
+
+    m_{f→i}(x_i) = log Σ_{x_f without x_i} f(x_f) exp Σ_{j ≠ i} c_j(x_j) - the same at x_i = 0,
+
+for a pair exp(w x_i x_j): softplus(c_j + w) - softplus(c_j). Reweighted messages (Wainwright, Jaakkola and Willsky,
+"A new class of upper bounds on the log partition function", 2005) count ρ_f times in the sums and once in the cavity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Array
+from spinbench.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
+
+
+class MessagePassing:
+    """Functions over the arrays of a namespace `xp`; on the host, NumPy."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+
+    def totals(self, graph: Graph, incidence: Incidence, messages: Array) -> Array:
+        """(R, C) θ + Σ messages, by rows; messages (M, C), already weighted."""
+        xp = self._xp
+        padded = xp.concat([messages, xp.zeros_like(messages[:1]) if messages.shape[0] else messages], axis=0)
+        sums = [xp.sum(xp.take(padded, bucket, axis=0), axis=1) for bucket in incidence.buckets]
+        if not sums:
+            return xp.broadcast_to(graph.theta[:, None], (graph.theta.shape[0], messages.shape[1]))
+        rows = xp.concat([*sums, xp.zeros_like(sums[0][:1])], axis=0)
+        return graph.theta[:, None] + xp.take(rows, incidence.place, axis=0)
+
+    def updated(self, graph: Graph, totals: Array, messages: Array) -> Array:
+        """(M, C) all messages anew from the old ones."""
+        xp = self._xp
+        edges = graph.pairs.weights.shape[0]
+        parts = []
+        if edges:
+            cavity = self.pair_cavities(graph, totals, messages)
+            weights = graph.pairs.weights[:, None]
+            for other in (cavity[1], cavity[0]):
+                zero = xp.zeros_like(other)
+                parts.append(xp.logaddexp(zero, other + weights) - xp.logaddexp(zero, other))
+        start = 2 * edges
+        for group in graph.groups:
+            cavities, start = self.cavities(group, totals, messages, start)
+            for slot in range(len(cavities)):
+                log = self._summed(group, cavities, slot)
+                ratios = log[:, 1:] - log[:, :1]
+                parts.append(xp.reshape(ratios, (-1, ratios.shape[-1])))
+        return xp.concat(parts, axis=0) if parts else messages
+
+    def pair_cavities(self, graph: Graph, totals: Array, messages: Array) -> tuple[Array, Array]:
+        """(E, C) of the first and of the second ends."""
+        edges = graph.pairs.weights.shape[0]
+        first, second = (self._xp.take(totals, graph.pairs.rows[end], axis=0) for end in (0, 1))
+        return first - messages[:edges], second - messages[edges : 2 * edges]
+
+    def cavities(self, group: Group, totals: Array, messages: Array, start: int) -> tuple[list[Array], int]:
+        """(n, K_s, C) of each slot, 0 at state 0, and where the next group's messages begin; these begin at `start`."""
+        xp = self._xp
+        count, *sizes = group.log_tables.shape
+        found = []
+        for slot, size in enumerate(sizes):
+            end = start + count * (size - 1)
+            own = xp.reshape(messages[start:end], (count, size - 1, messages.shape[1]))
+            rows = group.rows[slot][:, None] + xp.arange(size - 1)[None, :]
+            cavity = xp.take(totals, rows, axis=0) - own
+            found.append(xp.concat([xp.zeros_like(cavity[:, :1]), cavity], axis=1))
+            start = end
+        return found, start
+
+    def joint(self, group: Group, cavities: list[Array], without: int = -1) -> Array:
+        """(n, K_1, …, K_d, C) log f plus the cavities of all slots but one."""
+        count, *sizes = group.log_tables.shape
+        log = group.log_tables[..., None]
+        for slot, cavity in enumerate(cavities):
+            if slot != without:
+                shape = (count, *(k if s == slot else 1 for s, k in enumerate(sizes)), cavity.shape[-1])
+                log = log + self._xp.reshape(cavity, shape)
+        return log
+
+    def _summed(self, group: Group, cavities: list[Array], slot: int) -> Array:
+        """(n, K_s, C) log Σ over all other slots."""
+        axes = tuple(s + 1 for s in range(len(cavities)) if s != slot)
+        return log_sum_exp(self._xp, self.joint(group, cavities, slot), axes)
+
+
+def log_sum_exp(xp: Any, values: Array, axes: tuple[int, ...]) -> Array:
+    """log Σ exp over axes, each slice of which has a finite entry."""
+    peak = xp.max(values, axis=axes, keepdims=True)
+    total = xp.log(xp.sum(xp.exp(values - peak), axis=axes, keepdims=True)) + peak
+    kept = tuple(k for axis, k in enumerate(total.shape) if axis not in axes)
+    return xp.reshape(total, kept)
+
+
+def state_log_weights(graph: Graph, totals: FloatArray) -> tuple[FloatArray, IntArray]:
+    """(S, C) log weights of all states from those (R, C) of rows, and the first state (n,) of each variable."""
+    first = graph.first + np.arange(len(graph.first))
+    states = np.zeros((len(totals) + len(first), totals.shape[1]))
+    states[np.arange(len(totals)) + graph.variable + 1] = totals
+    return states, first
+
+
+def normalised(states: FloatArray, first: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities (S, C) of all states and log normalisers (n, C) of variables, from log weights (S, C)."""
+    if not len(first):
+        return states, np.zeros((0, states.shape[1]))
+    counts = np.diff(np.append(first, len(states)))
+    peak = np.maximum.reduceat(states, first, axis=0)
+    weights = np.exp(states - np.repeat(peak, counts, axis=0))
+    totals = np.add.reduceat(weights, first, axis=0)
+    return weights / np.repeat(totals, counts, axis=0), np.log(totals) + peak
+
+
+def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Beliefs (S, C) of all states and Bethe's log Z (C,) of messages (M, C), in float64 on the host.
+
+    log Z = const + Σ_v log Z_v + Σ_f (log Z_f - Σ_{v in f} log Z_v) with Z_v and Z_f the normalisers of the beliefs
+    (Yedidia, Freeman and Weiss, "Constructing free-energy approximations and generalized belief propagation
+    algorithms", 2005, at a fixed point; stationary in the messages).
+    """
+    passing = MessagePassing(np)
+    graph = graph._replace(theta=np.asarray(graph.theta, dtype=np.float64))
+    totals = passing.totals(graph, incidence, messages)
+    probabilities, log_v = normalised(*state_log_weights(graph, totals))
+    log_z = float(graph.constant) + log_v.sum(axis=0)
+    variable = graph.variable
+    if len(graph.pairs.weights):
+        a, b = passing.pair_cavities(graph, totals, messages)
+        w = graph.pairs.weights[:, None]
+        log_f = np.logaddexp(np.logaddexp(0.0, a), b + np.logaddexp(0.0, a + w))
+        i, j = variable[graph.pairs.rows]
+        log_z = log_z + (log_f - log_v[i] - log_v[j]).sum(axis=0)
+    start = 2 * len(graph.pairs.weights)
+    for group in graph.groups:
+        cavities, start = passing.cavities(group, totals, messages, start)
+        joint = passing.joint(group, cavities)
+        log_f = log_sum_exp(np, joint, tuple(range(1, joint.ndim - 1)))
+        log_z = log_z + (log_f - log_v[variable[group.rows]].sum(axis=0)).sum(axis=0)
+    return probabilities, log_z

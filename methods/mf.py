@@ -1,0 +1,261 @@
+"""Naive mean field: the best factorised law q(x) = Π_v q_v(x_v), a lower bound on log Z.
+
+    log Z >= Σ_f E_q log f(x_f) + Σ_v H(q_v)
+
+is raised by q_v(x_v) ∝ exp Σ_{f ∋ v} E_q[log f | x_v], one variable after another (Wainwright and Jordan, "Graphical
+models, exponential families, and variational inference", 2008, section 5.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.ascent_layouts import Ascent, Entries, Neighbours, ascent
+from spinbench.errors import SpinbenchError
+from spinbench.feasible import feasible_states
+from spinbench.lowering import lower
+from spinbench.message_layouts import FloatArray, Graph, IntArray, marginals
+from spinbench.models import Model
+from spinbench.trace import Trace
+
+START = 1.0
+"""Log odds, of the start's state, from which chains begin."""
+STARTS = 8
+"""Allowed states that are searched where factors have zeros; chains begin at them in turn."""
+ROUNDING = 20
+"""Changes of so many units in the last place count as none."""
+
+
+class Tables(NamedTuple):
+    """The lowered model, the order of updates, and allowed states (n, `STARTS`), or (n, 0) without zeros."""
+
+    graph: Graph
+    ascent: Ascent
+    feasible: IntArray
+
+
+class State(NamedTuple):
+    """What chains carry.
+
+    Attributes:
+        q: (n, K, C) probabilities, 0 beyond a variable's own states.
+        residual: (C,) largest change of a probability in the last sweep.
+        iterations: (C,) sweeps until convergence.
+        converged: (C,) 1 where the residual fell to the tolerance; such chains stay as they are.
+    """
+
+    q: Array
+    residual: Array
+    iterations: Array
+    converged: Array
+
+
+@dataclass(frozen=True)
+class MeanField(Method):
+    """Coordinate ascent on the model's variables, from several starts; the best bound is reported, with its q.
+
+    The first chain starts from uniform q, the others lean towards their start states. On arrays, variables of one
+    colour are updated together; compiled sweeps go through the variables in their order. Both never lower the bound.
+
+    With hard zeros q must put no weight on forbidden states, so that each chain starts at a state that is allowed
+    (found by search when planning) and gives weight only to what stays allowed whatever the other variables do.
+
+    Attributes:
+        tolerance: the iteration ends when a sweep changes no probability by more; in float32 changes below 2.4e-6
+            count as none. The bound holds from the first sweep on.
+    """
+
+    tolerance: float = 1e-9
+
+    name: ClassVar[str] = "mf"
+    summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    stochastic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise SpinbenchError(f"mf: tolerance={self.tolerance} was given; a positive number is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """q: (S, C) probabilities of all states of all variables; residual, iterations and converged: (C,)."""
+        return dict.fromkeys(State._fields, "last")
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of updates.
+
+        Raises:
+            ModelError: the hard zeros leave a variable no state.
+            UnsupportedError: no allowed state was found.
+        """
+        graph = lower(model)
+        return Tables(graph, ascent(graph), feasible_states(graph, STARTS, model.name))
+
+    def program(self, backend: Backend) -> Program:
+        """Sweeps over `backend`'s arrays, colour by colour."""
+        return _AscentProgram(self, backend).program()
+
+    def finished(self, trace: Trace) -> bool:
+        """Whether all chains have converged."""
+        return bool(trace.total("converged").min() > 0)
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """The largest of the chains' bounds, each evaluated from its q in float64."""
+        q, bounds = evaluate(tables.graph, trace.total("q"))
+        best = int(bounds.argmax())
+        converged = trace.total("converged") > 0
+        return Estimate(
+            marginals=marginals(tables.graph, model, q[:, best]),
+            log_z=float(bounds[best]),
+            log_z_kind="lower",
+            diagnostics={
+                "residual": float(trace.total("residual")[best]),
+                "iterations": float(trace.total("iterations")[best]),
+                "converged_restarts": float(converged.sum()),
+                "worst_restart": float(bounds.min()),
+            },
+            converged=bool(converged[best]),
+        )
+
+
+def evaluate(graph: Graph, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """q (S, C), normalised in float64, and its bounds (C,); -inf where q has weight on a hard zero."""
+    cards = graph.cardinalities
+    first = np.cumsum(cards) - cards
+    if len(first):
+        q = q / np.repeat(np.add.reduceat(q, first, axis=0), cards, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = float(graph.constant) - np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
+    rows = np.arange(len(graph.theta)) + graph.variable + 1
+    bounds = bounds + graph.theta @ q[rows]
+    if len(graph.pairs.weights):
+        i, j = rows[graph.pairs.rows]
+        bounds = bounds + graph.pairs.weights @ (q[i] * q[j])
+    for group in graph.groups:
+        count, *sizes = group.log_tables.shape
+        joint = np.ones((count, *[1] * len(sizes), q.shape[1]))
+        for slot, size in enumerate(sizes):
+            states = (first[graph.variable[group.rows[slot]]])[:, None] + np.arange(size)
+            shape = (count, *(size if s == slot else 1 for s in range(len(sizes))), q.shape[1])
+            joint = joint * q[states].reshape(shape)
+        log = group.log_tables[..., None]
+        with np.errstate(invalid="ignore"):
+            bounds = bounds + np.where(joint > 0, joint * log, 0.0).sum(axis=tuple(range(joint.ndim - 1)))
+    return q, bounds
+
+
+def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
+    """(n, K, C) q of the first chain uniform, of the others leaning to their starts (N, C); allowed states in turn
+    where factors have zeros."""
+    first = xp.ones_like(start[:1])
+    states = t.ascent.fields.shape[1]
+    if t.feasible.shape[1]:
+        chosen = xp.take(t.feasible, xp.arange(start.shape[1]) % t.feasible.shape[1], axis=1)
+        at = chosen[:, None, :] == xp.arange(states)[None, :, None]
+        return xp.where(at, xp.ones_like(first), xp.zeros_like(first))
+    signs = (2.0 * xp.take(start, t.graph.source, axis=0) - 1) * (1 - 2 * t.graph.flipped[:, None])
+    signs = xp.where(xp.arange(start.shape[1])[None, :] == 0, xp.zeros_like(signs), START * signs)
+    lean = xp.take(xp.concat([signs, xp.zeros_like(first)], axis=0), t.ascent.rows, axis=0)
+    return _softmax(xp.where(t.ascent.fields[:, :, None] > -xp.inf, lean, -xp.inf), xp)
+
+
+def _softmax(fields: Array, xp: Any) -> Array:
+    """(n, K, C) normalised over K."""
+    weights = xp.exp(fields - xp.max(fields, axis=1, keepdims=True))
+    return weights / xp.sum(weights, axis=1, keepdims=True)
+
+
+class _AscentProgram:
+    def __init__(self, method: MeanField, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=self.observe)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        zeros = self._xp.zeros_like(start[0])
+        return State(start_probabilities(t, start, self._xp), zeros, zeros, zeros)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One sweep, unless all chains have converged."""
+        active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
+        stepped: State = self._backend.repeat(active, lambda _, s: self._sweep(t.ascent, s), state)
+        return stepped
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `MeanField.reductions`."""
+        flat = self._xp.reshape(state.q, (-1, state.q.shape[-1]))
+        return {**state._asdict(), "q": self._xp.take(flat, t.ascent.states, axis=0)}
+
+    def _sweep(self, t: Ascent, state: State) -> State:
+        xp = self._xp
+
+        def update(b: Any, q: Array) -> Array:
+            variables = t.chunks[b]
+            fields, forbidden = self._fields(t, variables, q)
+            return self._backend.place(q, variables, _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp))
+
+        ended = state.converged > 0
+        # `update` writes into the copy; without variables there is nothing that it could index
+        q = self._backend.repeat(t.chunks.shape[0], update, state.q * 1.0) if t.chunks.shape[0] else state.q
+        q = xp.where(ended, state.q, q)
+        change = xp.reshape(xp.abs(q - state.q), (-1, q.shape[-1]))
+        residual = xp.max(xp.concat([change, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
+        residual = xp.where(ended, state.residual, residual)
+        return State(
+            q=q,
+            residual=residual,
+            iterations=state.iterations + xp.where(ended, xp.zeros_like(residual), xp.ones_like(residual)),
+            converged=xp.where(residual <= self._tolerance, xp.ones_like(residual), state.converged),
+        )
+
+    def _fields(self, t: Ascent, variables: Array, q: Array) -> tuple[Array, Array]:
+        """(w, K, C) E[log p | x_v] up to a constant, and the expected number of hard zeros."""
+        xp = self._xp
+        width = t.fields.shape[1]
+        fields = xp.take(t.fields, variables, axis=0)[:, :, None] + xp.zeros_like(q[:1])
+        forbidden = xp.zeros_like(fields)
+        if isinstance(t.neighbours, Neighbours):
+            near = self._entries(t.neighbours, variables)
+            ones = xp.take(q[:, 1], xp.take(t.neighbours.others, near, axis=0), axis=0)
+            pull = xp.sum(xp.take(t.neighbours.weights, near, axis=0)[..., None] * ones, axis=1)
+            fields = fields + self._padded(xp.stack([xp.zeros_like(pull), pull], axis=1), width)
+        for entries in t.entries:
+            near = self._entries(entries, variables)
+            fields = fields + self._padded(self._expected(entries, entries.tables, near, q), width)
+            if not isinstance(entries.zeros, tuple):
+                forbidden = forbidden + self._padded(self._expected(entries, entries.zeros, near, q), width)
+        return fields, forbidden
+
+    def _entries(self, of: Neighbours | Entries, variables: Array) -> Array:
+        """(w, D) entries of some variables, the last entry of the table where there are fewer."""
+        xp = self._xp
+        first, degree = xp.take(of.start, variables, axis=0), xp.take(of.degree, variables, axis=0)
+        there = of.window[None, :] < degree[:, None]
+        return xp.where(there, first[:, None] + of.window[None, :], of.others.shape[-1] - 1)
+
+    def _expected(self, entries: Entries, table: Array, near: Array, q: Array) -> Array:
+        """(w, K, C) Σ over entries of the expectation of a table, given the state on its first axis."""
+        xp = self._xp
+        values = xp.take(table, near, axis=0)[..., None]  # (w, D, K, K_1, …, K_d, 1)
+        for axis in range(entries.others.shape[0], 0, -1):
+            size = table.shape[axis + 1]
+            weights = xp.take(q, xp.take(entries.others[axis - 1], near, axis=0), axis=0)[:, :, :size]
+            shape = (*near.shape, *[1] * axis, size, q.shape[-1])
+            values = xp.sum(values * xp.reshape(weights, shape), axis=axis + 2)
+        return xp.sum(values, axis=1)
+
+    def _padded(self, fields: Array, width: int) -> Array:
+        """(w, K, C) to (w, width, C), with zeros."""
+        missing = width - fields.shape[1]
+        if not missing:
+            return fields
+        return self._xp.concat([fields, *[self._xp.zeros_like(fields[:, :1])] * missing], axis=1)

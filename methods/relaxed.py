@@ -1,0 +1,162 @@
+"""What block Gibbs and DHMC share: conditional draws on a backend's arrays, and the way from a trace to an estimate.
+
+All arrays of chains are (N, C). u = α + b are the log-odds of the units given x (`spinbench.relaxation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench import estimators, metrics
+from spinbench.api import Array, Backend, Estimate, Key, Reduction
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.models import PairwiseModel
+from spinbench.relaxation import EdgeFactor, Relaxation, Sites
+from spinbench.trace import MAX_BATCHES, Trace
+
+FloatArray = npt.NDArray[np.float64]
+LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
+
+
+def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
+    """The statistics that the estimators behind a `log_z` setting need.
+
+    zero_state: (C,) -log Π_i (1 + exp(u_i)), combined by log-sum-exp over all steps.
+    alpha: (N, C) α after a batch's last step.
+    """
+    if log_z == "none":
+        return {}
+    return {"zero_state": "logsumexp"} if log_z == "zero_state" else {"alpha": "last"}
+
+
+def check_choice(setting: str, value: object, allowed: object) -> None:
+    """Raises SpinbenchError unless `value` is one of a Literal's values."""
+    if value not in (names := get_args(allowed)):
+        raise SpinbenchError(f"{setting}={value!r} was given; {', '.join(names)} are allowed")
+
+
+def check_draws(draws: object) -> None:
+    """Raises SpinbenchError unless `draws` is None or a positive integer."""
+    if draws is not None and (isinstance(draws, bool) or not isinstance(draws, int) or draws < 1):
+        raise SpinbenchError(f"draws={draws!r} was given; an integer of at least 1 or None is needed")
+
+
+def batches(draws: int | None, log_z: LogZ, chains: int) -> int:
+    """What `Method.batches` gives so that log Z comes from `draws` draws of all chains together."""
+    return 0 if draws is None or log_z in ("none", "zero_state") else -(-draws // chains)
+
+
+def check_model(model: PairwiseModel, log_z: LogZ) -> None:
+    """Raises UnsupportedError for the estimator that groups rule out."""
+    if log_z == "zero_state" and model.groups:
+        raise UnsupportedError(
+            f"{model.name}: log_z=zero_state needs the state s = 0, which its 1-of-K groups forbid; bridge is allowed"
+        )
+
+
+def unit_means(xp: Any, sites: Sites | None, u: Array) -> Array:
+    """(N, C): p(s_i = 1|x)."""
+    if sites is None:
+        # tanh neither overflows nor branches
+        return 0.5 * xp.tanh(0.5 * u) + 0.5
+    return xp.exp(u - _site_normalisers(xp, sites, u)[sites.site])
+
+
+def log_normaliser(xp: Any, sites: Sites | None, u: Array) -> Array:
+    """(C,): log Σ_s exp(s·u)."""
+    if sites is None:
+        return xp.sum(xp.maximum(u, 0.0) + xp.log1p(xp.exp(-xp.abs(u))), axis=0)
+    return xp.sum(_site_normalisers(xp, sites, u), axis=0)
+
+
+def _site_normalisers(xp: Any, sites: Sites, u: Array) -> Array:
+    """(M, C): log of the summed weights of each site's choices."""
+    off = xp.zeros_like(u[:1])
+    padded = xp.concat([u, off, off - np.inf], axis=0)[sites.members]
+    top = xp.max(padded, axis=1)
+    return top + xp.log(xp.sum(xp.exp(padded - top[:, None]), axis=1))
+
+
+def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Array:
+    """(N, C) states drawn from p(s|x), of the backend's real type, for `p` from `unit_means`."""
+    xp = backend.xp
+    if sites is None:
+        return xp.astype(backend.uniform(key, p.shape) < p, backend.real)
+    v = backend.uniform(key, (sites.members.shape[0], p.shape[1]))
+    none = xp.zeros_like(p[:1])
+    reached = xp.cumulative_sum(xp.concat([p, none, none], axis=0)[sites.members], axis=1)
+    chosen = xp.minimum(xp.sum(v[:, None] >= reached, axis=1), sites.last[:, None])
+    return xp.astype(chosen[sites.site] == sites.slot[:, None], backend.real)
+
+
+def edge_product(xp: Any, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
+    """(N, C): Qv, plus a draw of N(0, Q) where `noise`, (E + N, C) standard normal, is given."""
+    first, second = edges.ends[:, 0], edges.ends[:, 1]
+    t = edges.weights[:, None] * (v[first] + edges.signs[:, None] * v[second])
+    own = edges.rest[:, None] * v
+    if noise is not None:
+        on_edges, on_units = _scaled(xp, edges, noise)
+        t, own = t + on_edges, own + on_units
+    return _gather(xp, edges, t, own)
+
+
+def edge_noise(xp: Any, edges: EdgeFactor, noise: Array) -> Array:
+    """(N, C): a draw of N(0, Q) from `noise`, (E + N, C) standard normal."""
+    return _gather(xp, edges, *_scaled(xp, edges, noise))
+
+
+def _scaled(xp: Any, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
+    count = edges.weights.shape[0]
+    on_edges = xp.sqrt(edges.weights)[:, None] * noise[:count]
+    return on_edges, xp.sqrt(edges.rest)[:, None] * noise[count:]
+
+
+def _gather(xp: Any, edges: EdgeFactor, t: Array, own: Array) -> Array:
+    padded = xp.concat([t, xp.zeros_like(own[:1])], axis=0)
+    return own + xp.sum(padded[edges.incident] * edges.incident_signs[:, :, None], axis=1)
+
+
+def estimate(
+    relaxation: Callable[[], Relaxation],
+    trace: Trace,
+    log_z: LogZ,
+    units: str = "p",
+    diagnostics: Mapping[str, float] | None = None,
+) -> Estimate:
+    """Marginals from the statistic `units`, log Z as `log_z` asks, and their Monte Carlo errors.
+
+    Args:
+        relaxation: gives the model's relaxation; called where log Z needs it.
+        trace: with `units`, "sum" of (N, C), and the statistics of `log_z_reductions`.
+        log_z: which estimator is the answer; None is given where it has too few draws, see `estimators.gaussian`.
+        units: name of the statistic.
+        diagnostics: to be passed on.
+    """
+    series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
+    marginals = trace.mean(units).mean(axis=-1)
+    errors = metrics.standard_error(series)
+    found: dict[str, tuple[float, float]] = {}
+    notes = dict(diagnostics or {})
+    if log_z == "zero_state":
+        value, error = estimators.zero_state(trace.series("zero_state"))
+        found["zero_state"] = (value + relaxation().model.log_constant, error)
+    elif log_z != "none":
+        in_sample = log_z == "mirrored_in_sample"
+        gaussian = estimators.gaussian(relaxation(), trace.series("alpha"), in_sample=in_sample)
+        found.update(gaussian.estimates)
+        notes.update(gaussian.diagnostics)
+    answer = found.get(log_z)
+    return Estimate(
+        marginals=marginals,
+        marginals_se=errors,
+        log_z=answer[0] if answer else None,
+        log_z_se=answer[1] if answer else None,
+        ess=metrics.effective_sample_size(marginals, errors),
+        r_hat=metrics.split_r_hat(series),
+        log_z_estimates=found,
+        diagnostics=notes,
+    )

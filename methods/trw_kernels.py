@@ -1,0 +1,220 @@
+"""The rounds of tree-reweighted sum-product, see `spinbench.methods.trw`: messages and edge probabilities in turn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.message_layouts import FloatArray, Graph, Incidence
+from spinbench.methods.messages import MessagePassing, normalised, state_log_weights
+from spinbench.methods.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
+from spinbench.methods.trw import Tables, TreeReweighted
+from spinbench.models import Model
+
+ROUNDING = 20
+"""Changes of so many units in the last place count as none."""
+ROUGH = 1e-3
+"""Tolerance of the messages while the edge probabilities still change."""
+MAX_SWEEPS = 100
+"""Iterations of one round at most, but for the last round."""
+SMALL_GAP = 1e-6
+"""The edge probabilities are optimal where no forest would lower the bound by more, to first order."""
+
+
+@dataclass
+class TRWState:
+    """One run; consumed by `advance`.
+
+    Attributes:
+        messages: (M,) float64 or of the backend.
+        forests, weights: T spanning forests and their weights λ.
+        rho: (E,) edge appearance probabilities.
+        rounds, sweeps: rounds so far, and iterations since the last one.
+        final: whether the edge probabilities stay as they are.
+        iterations: of all rounds.
+        residual: largest change of a message in the last iteration.
+        gap: by how much a better forest could lower the bound, to first order.
+        log_z: the smallest bound so far.
+        converged: whether the messages have, in the end.
+    """
+
+    messages: Any
+    forests: list[Forest]
+    weights: list[float]
+    rho: FloatArray
+    rounds: int = 0
+    sweeps: int = 0
+    final: bool = False
+    iterations: int = 0
+    residual: float = 0.0
+    gap: float = 0.0
+    log_z: float = np.inf
+    converged: bool = False
+    prepared: Any = field(default=None, repr=False)
+
+
+class TRWKernel(Kernel):
+    """The rounds of `TreeReweighted` on the host; subclasses compute the messages."""
+
+    def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
+        self._method = method
+        self._backend = backend
+        self._tables = tables
+        self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+        self._cover: list[Forest] | None = None
+
+    @abstractmethod
+    def _first_messages(self) -> Any:
+        """(M,) zeros."""
+
+    @abstractmethod
+    def _prepare(self, rho: FloatArray) -> Any:
+        """Whatever `_sweep` needs of ρ (E,)."""
+
+    @abstractmethod
+    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+        """One iteration: messages, and their largest change."""
+
+    @abstractmethod
+    def _host(self, messages: Any) -> FloatArray:
+        """(M,) float64."""
+
+    def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
+        return forest_log_z(self._tables.edges, forests, nodes, tables)
+
+    def init(self, seed: int, start: np.ndarray) -> TRWState:
+        if self._cover is None:
+            self._cover = covering_forests(len(self._tables.nodes), self._tables.edges)
+        forests = list(self._cover)
+        weights = [1.0 / len(forests)] * len(forests)
+        state = TRWState(self._first_messages(), forests, weights, np.zeros(0))
+        self._set_weights(state)
+        state.final = len(forests) == 1 or not self._method.rounds  # the graph is a forest itself
+        return state
+
+    def advance(self, state: TRWState, steps: int) -> tuple[TRWState, dict[str, np.ndarray]]:
+        for _ in range(steps):
+            if state.converged:
+                break
+            self._step(state)
+        names = ("log_z", "residual", "iterations", "rounds", "gap", "converged")
+        seen = {name: np.array([float(getattr(state, name))]) for name in names}
+        totals = self._totals(state.rho, self._host(state.messages))
+        beliefs = normalised(*state_log_weights(self._tables.graph, totals))[0]
+        return state, {**seen, "beliefs": beliefs}
+
+    def _step(self, state: TRWState) -> None:
+        """One iteration; the bound where a round ends, and as often as takes no more time than the iterations."""
+        state.messages, state.residual = self._sweep(state.prepared, state.messages)
+        state.iterations += 1
+        state.sweeps += 1
+        state.converged = state.final and state.residual <= self._tolerance
+        ended = not state.final and (state.residual <= max(ROUGH, self._tolerance) or state.sweeps >= MAX_SWEEPS)
+        if state.converged or ended or state.iterations == 1 or state.sweeps % len(state.forests) == 0:
+            messages = self._host(state.messages)
+            state.log_z = min(state.log_z, self._bound(state, messages))
+            if ended:
+                self._next_round(state, messages)
+
+    def _set_weights(self, state: TRWState) -> None:
+        rho = np.zeros(len(self._tables.edges))
+        for weight, forest in zip(state.weights, state.forests, strict=True):
+            rho[forest.edges] += weight
+        state.rho = rho
+        state.prepared = self._prepare(rho)
+
+    def _next_round(self, state: TRWState, messages: FloatArray) -> None:
+        """One step of conditional gradient over the spanning tree polytope."""
+        t = self._tables
+        information = self._information(state.rho, messages)
+        forest = maximum_forest(len(t.nodes), t.edges, information)
+        state.gap = float(information[forest.edges].sum() - state.rho @ information)
+        state.sweeps = 0
+        state.rounds += 1
+        state.final = state.gap <= SMALL_GAP or state.rounds == self._method.rounds
+        if state.gap <= SMALL_GAP:
+            return
+        share = 2.0 / (state.rounds + 4)
+        state.weights = [(1 - share) * weight for weight in state.weights] + [share]
+        state.forests.append(forest)
+        self._set_weights(state)
+
+    def _totals(self, rho: FloatArray, messages: FloatArray) -> FloatArray:
+        """(R, 1) θ + Σ ρ m, by rows."""
+        counted = (messages * self._entry_weights(rho))[:, None]
+        return np.asarray(MessagePassing(np).totals(self._tables.graph, self._tables.incidence, counted))
+
+    def _entry_weights(self, rho: FloatArray) -> FloatArray:
+        """(M,) ρ of the edge of each message entry."""
+        weights = np.zeros(len(self._tables.incidence.target) + 1)
+        weights[self._tables.messages] = rho[None, :, None]
+        return weights[:-1]
+
+    def _reparametrised(self, rho: FloatArray, messages: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """θ̃ of the nodes (n, K) and edges (E, K, K)."""
+        t = self._tables
+        first, second = np.append(messages, 0.0)[t.messages]
+        tables = t.log_tables / rho[:, None, None] - first[:, :, None] - second[:, None, :]
+        nodes = np.where(t.nodes > -np.inf, 0.0, -np.inf)
+        variable = t.graph.variable
+        states = np.arange(len(t.graph.theta)) - t.graph.first[variable] + 1
+        nodes[variable, states] = self._totals(rho, messages)[:, 0]
+        return nodes, tables
+
+    def _bound(self, state: TRWState, messages: FloatArray) -> float:
+        log_z = self._forest_log_z(state.forests, *self._reparametrised(state.rho, messages))
+        return float(self._tables.graph.constant) + float(np.dot(state.weights, log_z))
+
+    def _information(self, rho: FloatArray, messages: FloatArray) -> FloatArray:
+        """(E,) mutual information of the edges' pseudo-marginals ∝ exp(θ̃_i + θ̃_e + θ̃_j)."""
+        nodes, tables = self._reparametrised(rho, messages)
+        i, j = self._tables.edges.T
+        log = tables + nodes[i][:, :, None] + nodes[j][:, None, :]
+        p = np.exp(log - log.max(axis=(1, 2), keepdims=True))
+        p /= p.sum(axis=(1, 2), keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.log(p.sum(axis=2, keepdims=True)) + np.log(p.sum(axis=1, keepdims=True))
+            return np.asarray(np.where(p > 0, p * (np.log(p) - apart), 0.0).sum(axis=(1, 2)))
+
+
+class ArrayTRWKernel(TRWKernel):
+    """Messages by flooding over the arrays of a backend."""
+
+    def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
+        super().__init__(method, backend, model, tables)
+        self._incidence = backend.put(tables.incidence)
+        self._passing = MessagePassing(backend.xp)
+        self._compiled = backend.compile(self._flood)
+
+    def _first_messages(self) -> Any:
+        return self._backend.put(np.zeros((len(self._tables.incidence.target), 1)))
+
+    def _host(self, messages: Any) -> FloatArray:
+        return np.asarray(self._backend.host(messages), dtype=np.float64)[:, 0]
+
+    def _prepare(self, rho: FloatArray) -> Any:
+        graph, edges = self._tables.graph, len(self._tables.graph.pairs.weights)
+        scaled, start = [], edges
+        for group in graph.groups:
+            mine = rho[start : start + len(group.log_tables), None, None]
+            scaled.append(group._replace(log_tables=group.log_tables / mine))
+            start += len(mine)
+        pairs = graph.pairs._replace(weights=graph.pairs.weights / rho[:edges])
+        graph = graph._replace(pairs=pairs, groups=tuple(scaled))
+        return self._backend.put((graph, self._entry_weights(rho)[:, None]))
+
+    def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
+        if not messages.shape[0]:
+            return messages, 0.0
+        messages, residual = self._compiled(*prepared, self._incidence, messages)
+        return messages, float(self._backend.host(residual))
+
+    def _flood(self, graph: Graph, weights: Any, layout: Incidence, messages: Any) -> tuple[Any, Any]:
+        xp, d = self._backend.xp, self._method.damping
+        new = self._passing.updated(graph, self._passing.totals(graph, layout, weights * messages), messages)
+        residual = xp.max(xp.abs(new - messages) / xp.maximum(xp.abs(new), 1.0))
+        return d * messages + (1 - d) * new, residual

@@ -1,0 +1,108 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Tests run side by side: each process takes one thread. Read by the libraries when they are first imported.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from spinbench import registry  # noqa: E402
+
+PluginWriter = Callable[[str, str, dict[str, dict[str, str]]], Path]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file together, so that its fixtures compile once; tests may name another group."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginWriter]:
+    """`install_plugin(distribution, source, {group: {name: attribute}})`: a module with entry points on sys.path.
+
+    The module is named like the distribution; discovery sees it exactly as a package that pip installed.
+    """
+    modules = []
+
+    def install(distribution: str, source: str, points: dict[str, dict[str, str]]) -> Path:
+        (tmp_path / f"{distribution}.py").write_text(source)
+        info = tmp_path / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        sections = (
+            f"[spinbench.{group}]\n" + "".join(f"{name} = {distribution}:{value}\n" for name, value in entries.items())
+            for group, entries in points.items()
+        )
+        (info / "entry_points.txt").write_text("\n".join(sections))
+        modules.append(distribution)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        importlib.invalidate_caches()
+        registry.entry_points.cache_clear()
+        return tmp_path
+
+    yield install
+    for name in modules:
+        sys.modules.pop(name, None)
+    registry.entry_points.cache_clear()
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A package that pip installed into a folder of its own, and a folder to work in."""
+
+    packages: Path
+    work: Path
+
+    def spinbench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command line in a process that sees the package, wide enough for tables; writes no history."""
+        return self.python("-m", "spinbench", *arguments)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Python in a process that sees the package."""
+        changes = {
+            "PYTHONPATH": os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "SPINBENCH_ROOT": str(self.work),
+            "SPINBENCH_CACHE_DIR": str(self.work / "cache"),
+            "COLUMNS": "200",
+        }
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.work,
+            env={**os.environ, **changes},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="session")
+def pip_install(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Installed]:
+    """`pip_install(folder)`: builds the folder's package and installs it, without the network."""
+    pytest.importorskip("pip")
+
+    def install(source: Path) -> Installed:
+        base = tmp_path_factory.mktemp(source.name)
+        # building writes into the source folder
+        copy = shutil.copytree(source, base / "source")
+        options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
+        command = [sys.executable, "-m", "pip", "install", *options, "--target", str(base / "packages"), str(copy)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        (base / "work").mkdir()
+        return Installed(base / "packages", base / "work")
+
+    return install

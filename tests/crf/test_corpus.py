@@ -1,0 +1,104 @@
+"""Announcements: tags, encodings, folders, and the synthetic ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spinbench.crf import synthetic
+from spinbench.crf.corpus import decode, make_corpus, parse, read_folder
+from spinbench.errors import ModelError
+
+
+def labelled(text: str) -> list[str]:
+    message = parse(text)
+    return [token for token, label in zip(message.tokens, message.labels, strict=True) if label]
+
+
+def test_tags_go_and_the_speaker_stays() -> None:
+    message = parse("Who: <speaker>Dr. Ann Lee</speaker>\nat <stime>3:30</stime> in <location>Hall 5</location>.")
+    assert message.tokens == ("Who", ":", "Dr", ".", "Ann", "Lee", "at", "3", ":", "30", "in", "Hall", "5", ".")
+    assert message.labels.tolist() == [False] * 2 + [True] * 4 + [False] * 8
+    assert message.lines.tolist() == [0] * 6 + [1] * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("<paragraph><speaker><sentence>Ann Lee</speaker> talks.</sentence></paragraph>", ["Ann", "Lee"]),
+        ("<sentence>Here is <speaker>Ann</sentence> <sentence>Lee</speaker> too.</sentence>", ["Ann", "Lee"]),
+        ("<SPEAKER>Ann</Speaker> Lee", ["Ann"]),
+        ("<speaker>Ann <speaker>Lee</speaker> Low", ["Ann", "Lee"]),
+        ("<speaker>Ann Lee\nwill talk", ["Ann", "Lee"]),
+        ("<speaker>Ann\nLee</speaker> talks", ["Ann", "Lee"]),
+        ("<speaker>Ann\nLee\n<speaker>Bo</speaker> talks", ["Ann", "Bo"]),
+        ("Ann</speaker> Lee", []),
+        ("<speaker></speaker>Ann", []),
+        ("a <b@c.d> x<y <3 <speakers>Ann</speakers>", []),
+        ("", []),
+    ],
+)
+def test_tags_that_overlap_or_do_not_end(text: str, names: list[str]) -> None:
+    assert labelled(text) == names
+
+
+def test_addresses_in_angle_brackets_are_text() -> None:
+    assert parse("<0.15@x.edu>").tokens == ("<", "0", ".", "15", "@", "x", ".", "edu", ">")
+    assert parse("naïve_Ångström9").tokens == ("naïve", "_", "Ångström9")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Zoë\r\nx\ry".encode(), "Zoë\nx\ny"),
+        ("Zoë".encode("latin-1"), "Zoë"),
+        ("Zoë".encode("utf-8-sig"), "Zoë"),
+        ("Zoë".encode("utf-16"), "Zoë"),
+        (b"PK\x03\x04\x00\x00", None),
+        (b"", ""),
+    ],
+)
+def test_encodings(content: bytes, text: str | None) -> None:
+    assert decode(content) == text
+
+
+def test_folder_is_read_in_order_without_what_is_no_message(tmp_path: Path) -> None:
+    texts = {"a/2.txt": b"Zo\xeb <speaker>Lee</speaker>", "a/10.txt": b"second?", "b": b"third"}
+    for name, content in {**texts, "empty": b" \n", ".hidden": b"x", ".git/x": b"x", "picture": b"\0\1"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    found = read_folder(tmp_path)
+    assert found.texts == ("second?", "Zoë <speaker>Lee</speaker>", "third")
+    assert not found.synthetic
+    assert found == make_corpus(list(found.texts), "elsewhere")
+    assert found != make_corpus(["second?Zoë <speaker>Lee</speaker>", "third"], str(tmp_path))
+
+
+def test_folder_without_tags_or_without_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="nowhere is no folder"):
+        read_folder(tmp_path / "nowhere")
+    (tmp_path / "x").write_text("Who: Ann")
+    with pytest.raises(ModelError, match="holds 1 texts and no <speaker> tag"):
+        read_folder(tmp_path)
+
+
+def test_synthetic_announcements_say_what_they_are_and_have_the_structure() -> None:
+    corpus = synthetic.corpus(60)
+    assert corpus.synthetic
+    assert corpus.texts[:20] == synthetic.corpus(20).texts
+    assert corpus.texts[0] != synthetic.announcement(0, seed=1)
+    assert all("SYNTHETIC" in text[:120] for text in corpus.texts)
+    joined = "\n".join(corpus.texts)
+    for part in ("Who:  ", "Topic:  ", "Host:  ", "<paragraph>", "<stime>", "<location>", "<speaker><sentence>"):
+        assert part in joined
+    messages = [parse(text) for text in corpus.texts]
+    assert all(message.labels.any() for message in messages if len(message.tokens) > 300)
+    repeated = 0
+    for message in messages:
+        names = [token for token, label in zip(message.tokens, message.labels, strict=True) if label]
+        repeated += len(names) - len(set(names))
+    assert repeated > 60
+    sizes = np.array([len(message.tokens) for message in messages])
+    assert ((sizes >= 50) & (sizes <= 628)).mean() > 0.9

@@ -1,0 +1,109 @@
+"""Features of tokens and the graph of a message, against what a reader finds."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from spinbench.crf import synthetic
+from spinbench.crf.corpus import parse
+from spinbench.crf.skipchain import edges_of, min_degree_width
+from spinbench.crf.tokens import features_of, headers, shapes
+
+TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"
+
+
+def names_at(text: str, token: int, *before: str) -> set[str]:
+    """Features of a token of the last of several messages."""
+    found = features_of([parse(part) for part in (*before, text)])
+    row = sum(len(parse(part).tokens) for part in before) + token
+    return {found.names[column] for column in found.columns[found.rows == row]}
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("Ann", ["capital", "Xx"]),
+        ("IBM", ["capital", "capitals"]),
+        ("A", ["capital", "initial"]),
+        ("McGill", ["capital"]),
+        ("42", ["number"]),
+        (".", ["punctuation"]),
+        ("talk", []),
+    ],
+)
+def test_shapes(token: str, expected: list[str]) -> None:
+    assert shapes(token) == expected
+
+
+@pytest.mark.parametrize("before", [(), ("Other words, before.",)])
+def test_features_of_a_token(before: tuple[str, ...]) -> None:
+    """ "Ann" in the first line: Who : Dr . [Ann] Lee / Ann will"""
+    expected = {
+        "-3 word=:", "-3 shape=punctuation", "-2 word=dr", "-2 shape=capital", "-2 shape=Xx", "-2 title", "-1 word=.",
+        "-1 shape=punctuation", "0 word=ann", "0 shape=capital", "0 shape=Xx", "+1 word=lee", "+1 shape=capital",
+        "+1 shape=Xx", "+2 word=ann", "+2 shape=capital", "+2 shape=Xx", "+3 word=will", "bias", "suffix=ann", "line=0",
+        "header=who", "capital in header=who", "Xx before Xx",
+    }  # fmt: skip
+    assert names_at(TEXT, 4, *before) == expected
+
+
+def test_features_at_the_ends() -> None:
+    first, last = names_at(TEXT, 0, "Before it."), names_at(TEXT, 13)
+    assert {"-3 outside", "-2 outside", "-1 outside", "begins line"} <= first
+    assert not {name for name in first if name.startswith(("-1 word", "-2 word", "-3 word"))}
+    assert {"+1 outside", "+2 outside", "+3 outside", "ends line", "line=1", "header="} <= last
+    assert "capital in header=" not in last
+    assert {"ends line", "Xx behind Xx"} <= names_at(TEXT, 5)
+
+
+def test_matrix_is_of_indicators_and_leaves_out_the_unknown() -> None:
+    found = features_of([parse(TEXT), parse(""), parse("Lee")])
+    everything = found.matrix({name: k for k, name in enumerate(found.names)}).toarray()
+    assert everything.shape == (15, len(found.names))
+    assert set(np.unique(everything)) == {0.0, 1.0}
+    assert (everything.sum(axis=0) == found.counts()).all()
+    some = found.matrix({"0 word=lee": 1, "never=seen": 0}).toarray()
+    assert some.T.tolist() == [[0.0] * 15, [float(k in (5, 10, 14)) for k in range(15)]]
+
+
+def test_headers_need_the_colon_on_their_line() -> None:
+    assert headers(parse("Time : 3\nWho\n: x\nnone")) == ["time"] * 3 + [""] * 4
+
+
+def test_edges_of_a_message() -> None:
+    """0 Ann 1 Ann 2 saw / 3 Lee 4 , 5 Ann 6 saw 7 Lee"""
+    edges, kinds = edges_of(parse("Ann Ann saw\nLee, Ann saw Lee"))
+    found = dict(zip(map(tuple, edges.tolist()), kinds.tolist(), strict=True))
+    chain = {(k, k + 1): int(k == 2) for k in range(7)}
+    assert found == chain | {(0, 5): 2, (1, 5): 2, (3, 7): 2}
+    assert len(edges) == len(found)
+    assert [part.shape for part in edges_of(parse("one"))] == [(0, 2), (0,)]
+    assert [part.shape for part in edges_of(parse(""))] == [(0, 2), (0,)]
+
+
+def test_skip_edges_join_all_equal_capitalised_tokens() -> None:
+    message = parse(synthetic.announcement(1))
+    edges, kinds = edges_of(message)
+    same = {
+        (i, j)
+        for i, j in itertools.combinations(range(len(message.tokens)), 2)
+        if message.tokens[i] == message.tokens[j] and message.tokens[i][0].isupper() and j > i + 1
+    }
+    assert {tuple(edge) for edge in edges[kinds == 2].tolist()} == same
+    assert len(same) > 10
+
+
+def test_min_degree_width() -> None:
+    for graph, width in [(nx.path_graph(9), 1), (nx.cycle_graph(9), 2), (nx.complete_graph(7), 6)]:
+        edges = np.array(graph.edges, dtype=np.int64)
+        assert min_degree_width(len(graph), edges, 15) == width
+    assert min_degree_width(7, np.array(nx.complete_graph(7).edges), 5) == 6
+    assert min_degree_width(3, np.zeros((0, 2), dtype=np.int64), 5) == 0
+    for seed in range(5):
+        graph = nx.gnm_random_graph(25, 45, seed=seed)
+        width, _ = nx.approximation.treewidth_min_degree(graph)
+        assert abs(min_degree_width(25, np.array(graph.edges), 25) - width) <= 1  # ties are broken otherwise

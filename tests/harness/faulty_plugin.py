@@ -1,0 +1,223 @@
+"""A correct sampler and a correct kernel that take a fault as a setting, and NumPy backends with one fault each.
+
+Installed as a plugin by test_testing.py, which checks that the conformance suite finds every fault.
+"""
+
+import wave  # noqa: F401  the framework that class Eager must not import here
+from dataclasses import dataclass, replace
+from itertools import count
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+
+from spinbench import metrics
+from spinbench.api import Estimate, Kernel, Method, Program
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.errors import UnsupportedError
+
+
+class ToyTables(NamedTuple):
+    biases: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class Toy(Method):
+    name = "toy"
+    summary = "Gibbs in raster order"
+    fault: str = ""
+
+    @property
+    def reductions(self):
+        return {"s": "sum"}
+
+    def plan(self, model):
+        if model.groups and self.fault != "ignores groups":
+            raise UnsupportedError("two\nlines" if self.fault == "rambles" else "toy knows no groups")
+        if self.fault == "writes to the model" and model.num_variables > 1:
+            model.biases.setflags(write=True)
+            model.biases[0] += 1.0
+            tables = ToyTables(model.biases.copy(), model.dense())
+            return tables
+        return ToyTables(model.biases * (1.15 if self.fault == "wrong target" else 1.0), model.dense())
+
+    def program(self, backend):
+        xp, calls = backend.xp, count()
+
+        def step(key, tables, s):
+            if self.fault == "depends on earlier calls":
+                key = backend.fold(key, next(calls))
+            old = s
+
+            def site(i, s):
+                row = tables.weights[i] @ (old if self.fault == "updates in parallel" else s)
+                width = 1 if self.fault == "shares noise" else s.shape[1]
+                u = backend.uniform(backend.fold(key, i), (width,)) + xp.zeros_like(s[0])
+                on = xp.log(u / (1 - u)) < row + tables.biases[i]
+                return backend.update(s, i, xp.astype(on, backend.real))
+
+            return backend.repeat(tables.biases.shape[0], site, s)
+
+        def observe(tables, s):
+            return {"s": s * float("nan") if self.fault == "reports NaN" else s}
+
+        return Program(init=lambda key, tables, start: start, step=step, observe=observe)
+
+    def estimate(self, model, tables, trace):
+        scale = {"errors too small": 0.5, "errors too large": 2.0}.get(self.fault, 1.0)
+        errors = scale * metrics.standard_error(trace.series("s"))
+        found = Estimate(marginals=trace.mean("s").mean(axis=-1), marginals_se=errors)
+        match self.fault:
+            case "no errors":
+                return replace(found, marginals_se=None)
+            case "wrong shape":
+                return replace(found, ess=np.ones(model.num_variables + 1))
+            case "no lower bound":
+                return replace(found, log_z=1e3, log_z_kind="lower")
+            case "wrong log Z":
+                return replace(found, log_z=0.0, log_z_se=0.01)
+        return found
+
+
+@dataclass(frozen=True)
+class Cut(Toy):
+    name = "cut"
+    summary = "toy with a kernel"
+    needs = frozenset()
+
+
+class CutKernel(Kernel):
+    """Sampling in state space from the exact law: independent draws, quick to write."""
+
+    def __init__(self, method, backend, model, tables):
+        self.fault = method.fault
+        n = model.num_variables
+        self.states = ((np.arange(2**n) >> np.arange(n)[:, None]) & 1).astype(float)
+        weights = model.log_weight(self.states.T)
+        law = np.exp(weights - np.logaddexp.reduce(weights))
+        self.cumulative, self.marginals = np.cumsum(law), self.states @ law
+
+    def init(self, seed, start):
+        self.buffer = np.zeros(start.shape)
+        return (seed, 0, start.shape[1])
+
+    def advance(self, state, steps):
+        seed, index, chains = state
+        total = np.zeros_like(self.buffer)
+        for step in range(index, index + steps):
+            rng = np.random.default_rng((seed, index if self.fault == "depends on batches" else step))
+            if self.fault == "keeps marginals alone":
+                total += rng.random(total.shape) < self.marginals[:, None]
+            else:
+                total += self.states[:, np.searchsorted(self.cumulative[:-1], rng.random(chains))]
+        if self.fault == "reuses its buffer":
+            self.buffer[:] = total
+            total = self.buffer
+        return (seed, index + steps, chains), {"s": total.T if self.fault == "chains first" else total}
+
+
+@dataclass(frozen=True)
+class Halving(Method):
+    """Not a sampler: m goes halfway to the independent means in each step."""
+
+    name = "halving"
+    summary = "right where nothing is coupled"
+    stochastic = False
+    fault: str = ""
+
+    @property
+    def reductions(self):
+        return {"m": "last", "change": "last"}
+
+    def plan(self, model):
+        if model.groups:
+            raise UnsupportedError("halving knows no groups")
+        return ToyTables(model.biases, model.dense())
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def step(key, tables, state):
+            m = 0.5 * state[0] + 0.25 + 0.25 * xp.tanh(0.5 * tables.biases[:, None])
+            if self.fault == "draws":
+                m = m * backend.uniform(key, m.shape)
+            return m, xp.max(xp.abs(m - state[0]), axis=0)
+
+        return Program(
+            init=lambda key, tables, start: (start, start[0]),
+            step=step,
+            observe=lambda tables, state: {"m": state[0], "change": state[1]},
+        )
+
+    def finished(self, trace):
+        if self.fault == "never ends":
+            return False
+        return trace.samples > 9 if self.fault == "ends early" else trace.total("change").max() < 1e-9
+
+    def estimate(self, model, tables, trace):
+        far = 0.3 / trace.samples if self.fault == "ends early" else 0.0
+        return Estimate(marginals=trace.total("m").mean(axis=-1) * (1 - far))
+
+
+class Eager(NumpyBackend):
+    name = "eager"
+    requires = ("wave",)
+
+
+class Misnamed(NumpyBackend):
+    pass
+
+
+class Anywhere(NumpyBackend):
+    name = "anywhere"
+
+    def __init__(self, *, precision="float64", device="cpu"):
+        super().__init__(precision=precision)
+
+
+class Narrow(NumpyBackend):
+    name = "narrow"
+    xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name != "logaddexp"})
+
+
+class Single(NumpyBackend):
+    name = "single"
+
+    def __init__(self, *, precision="float64", device="cpu"):
+        super().__init__(precision=precision, device=device)
+        self.real = np.dtype("float32")
+
+
+class Loopy(NumpyBackend):
+    name = "loopy"
+    provides = NumpyBackend.provides | {"loop"}
+
+
+class Mutating(NumpyBackend):
+    name = "mutating"
+
+    def update(self, array, index, values):
+        array[index] = values
+        return array
+
+
+class Folding(NumpyBackend):
+    name = "folding"
+
+    def fold(self, key, index):
+        return super().fold(key, index // 2)
+
+
+class Coarse(NumpyBackend):
+    name = "coarse"
+
+    def uniform(self, key, shape):
+        return np.floor(super().uniform(key, shape) * 2**12).astype(self.real) / 2**12
+
+
+class Shifted(NumpyBackend):
+    name = "shifted"
+
+    def normal(self, key, shape):
+        return super().normal(key, shape) * self.real.type(1.05)

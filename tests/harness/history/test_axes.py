@@ -1,0 +1,87 @@
+"""conf/axes: what it defines, and that each of its cells is a cell of a sweep with that label."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hydra import compose, initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+
+from spinbench import axes, records
+from spinbench.axes import Axis, Family
+from spinbench.errors import HistoryError, UnknownNameError
+
+FAMILY = axes.family("inference")
+
+
+def test_the_family_is_what_records_hold() -> None:
+    assert [axis.name for axis in FAMILY.axes] == ["model", "method", "backend"]
+    assert tuple(metric.name for metric in FAMILY.metrics) == records.METRICS
+    assert all(metric.scale in ("log", "linear") for metric in FAMILY.metrics)
+    assert all(metric.threshold > 0 and metric.floor > 0 and metric.noise > 0 for metric in FAMILY.metrics)
+    assert FAMILY.benchmark("run_seconds") == "inference.track_run_seconds"
+
+
+def test_every_cell_composes_and_bears_its_own_label() -> None:
+    """A record of a sweep over these values must find its cell."""
+    firsts = [axis.values[0] for axis in FAMILY.axes]
+    cells = {(*firsts[:i], value, *firsts[i + 1 :]) for i, axis in enumerate(FAMILY.axes) for value in axis.values}
+    for cell, config in axes.canonical(FAMILY, sorted(cells)).items():
+        assert FAMILY.cell(records.axes({name: config[name] for name in records.CELL})) == cell
+
+
+def test_the_tour_is_the_series() -> None:
+    with axes.composer() as compose_now:
+        del compose_now
+        params = compose("config", ["experiment=tour"], return_hydra_config=True).hydra.sweeper.params
+    values = [params[axis.group].split(",") for axis in FAMILY.axes]
+    assert set(itertools.product(*values)) == set(FAMILY.cells)
+    assert set(params) == {axis.group for axis in FAMILY.axes}
+
+
+def test_cells_follow_asvs_order() -> None:
+    assert FAMILY.cells[0] == tuple(axis.values[0] for axis in FAMILY.axes)
+    assert FAMILY.cells[1][:2] == FAMILY.cells[0][:2]
+    assert len(FAMILY.cells) == len(set(FAMILY.cells)) == 36
+    assert FAMILY.cell({"model": "grid", "method": "dhmc", "backend": "jax"}) == ("grid", "dhmc", "jax")
+    assert FAMILY.cell({"model": "grid", "method": "dhmc", "backend": "abacus"}) is None
+    assert FAMILY.cell({"model": "grid", "method": "dhmc"}) is None
+
+
+def test_labels_with_parameters_select_by_overrides() -> None:
+    label = "grid(rows=20,c2=2)"
+    axis = Axis("model", "model", ("grid", label), {label: ("model=grid", "model.rows=20", "model.c2=2")})
+    family = Family("inference", 1.0, (), (axis, *FAMILY.axes[1:]), FAMILY.metrics)
+    cell = (label, "gibbs", "numpy")
+    config = axes.canonical(family, [cell])[cell]
+    assert (config["model"]["rows"], config["model"]["c2"]) == (20, 2)
+    assert records.model_label(config["model"]) == label
+
+
+def test_a_running_sweeps_configuration_is_put_back() -> None:
+    with initialize_config_module("spinbench.conf", version_base="1.3"):
+        outer = GlobalHydra.instance().hydra
+        axes.canonical(FAMILY, FAMILY.cells[:1])
+        assert GlobalHydra.instance().hydra is outer
+    assert not GlobalHydra.instance().is_initialized()
+
+
+def test_errors() -> None:
+    with pytest.raises(UnknownNameError, match="no benchmark family is named 'inferense'; did you mean inference"):
+        axes.family("inferense")
+    broken = Family("inference", 1.0, ("budget=none_such",), FAMILY.axes, FAMILY.metrics)
+    with pytest.raises(HistoryError, match=r"conf/axes/inference\.yaml lists \('uai14/Grids_12', .*none_such"):
+        axes.canonical(broken, FAMILY.cells[:1])
+
+
+def test_differences_name_the_settings() -> None:
+    given = {"budget": {"seconds": 5, "samples": None}, "chains": 16, "extra": [1]}
+    wanted = {"budget": {"seconds": 2.0, "samples": None}, "chains": 16, "extra": None}
+    assert axes.differences(given, wanted) == [
+        "budget.seconds=5 (the series has 2.0)",
+        "extra=[1] (the series has nothing)",
+    ]
+    assert axes.differences(given, given) == []
+    assert axes.differences({"a": 2}, {"a": 2.0}) == []
+    assert axes.differences({"a": True}, {"a": 1}) == ["a=true (the series has 1)"]

@@ -1,0 +1,93 @@
+"""asv's site is built from the history, and works without a network when its scripts lie beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinbench import cli, publish
+from spinbench.errors import HistoryError
+from spinbench.history import record
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    """What npm would install, each file with its own name as content."""
+    folder = tmp_path / "cache" / "node_modules"
+    for path in publish.FILES.values():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(path)
+    return folder
+
+
+def enter_commits(project: Any, slow_since: int, commits: int = 8) -> None:
+    """A history whose sampling time doubles at a commit."""
+    rng = np.random.default_rng(1)
+    for number in range(commits):
+        commit = project.commit(f"commit {number}")
+
+        def value(metric: str, cell: Any, seed: int, number: int = number) -> dict[str, float]:
+            factor = 2.0 if metric == "run_seconds" and number >= slow_since else 1.0
+            return {"value": 0.1 * factor * float(np.exp(0.01 * rng.normal()))}
+
+        records = [project.record(project.cells[0], commit, seed, value) for seed in range(3)]
+        record(project.root, [project.sweep(f"sweep{number}", records)])
+
+
+def test_site_is_offline_and_has_the_planted_regression(
+    project: Any, packages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enter_commits(project, slow_since=4)
+    monkeypatch.setattr(publish, "cache_folder", lambda: packages.parent.parent / "none")
+    (packages.parent.parent / "none").mkdir()
+    os.symlink(packages.parent, packages.parent.parent / "none" / "npm")
+    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    assert cli.main(["publish", "--offline"]) == 0
+    assert "-m http.server -d" in capsys.readouterr().out
+    site = project.root / publish.SITE
+    text = (site / "index.html").read_text()
+    loaded = re.findall(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"([^\"]+)\"", text)
+    assert not [address for address in loaded if "//" in address]
+    assert "integrity" not in text
+    for path in publish.FILES.values():
+        assert f"vendor/{path}" in loaded
+        assert (site / "vendor" / path).read_text() == path
+    found = json.loads((site / "regressions.json").read_text())["regressions"]
+    assert {entry[0].partition("(")[0] for entry in found} == {"inference.track_run_seconds"}
+
+
+def test_sentences_where_there_is_nothing_to_publish(
+    bare_project: Any, project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HistoryError, match=r"there is no asv\.conf\.json"):
+        publish.publish(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HistoryError, match="npm is not installed"):
+        publish.fetch(tmp_path / "empty")
+
+
+def test_npm_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho 'npm warn x' >&2\necho 'npm error code E404' >&2\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(HistoryError, match=r"npm cannot install jquery@3\.3\.1, .*: error code E404"):
+        publish.fetch(tmp_path / "empty")
+
+
+def test_packages_are_fetched_once(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert publish.fetch(packages.parent) == packages
+
+
+def test_unknown_addresses_are_refused(packages: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index.html"
+    index.write_text('<script src="https://cdn.example.org/unknown.js"></script>')
+    with pytest.raises(HistoryError, match=r"unknown\.js, for which spinbench knows no npm package"):
+        publish.vendor(index, packages)

@@ -1,0 +1,107 @@
+"""asv's benchmarks: what asv discovers, what they return, and one true `asv run` into a series with a sweep."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+from spinbench import axes, benchmarks, measure
+from spinbench.benchmarks import CellFailedError, tracked
+from spinbench.gate import gate
+from spinbench.history import record
+
+FAMILY = axes.family("inference")
+CELL = ("boltzmann/neural15", "exact", "numpy")
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    metrics = {"run_seconds": {"value": 0.123456789}, "seconds_per_ess": {"failed": "exact gives none"}}
+    return {"status": "ok", "error": None, "metrics": metrics, **changes}
+
+
+def test_asv_discovers_what_conf_axes_defines(discovered: Path) -> None:
+    found = json.loads(discovered.read_text())
+    assert set(found) == {f"inference.track_{metric.name}" for metric in FAMILY.metrics} | {"version"}
+    for metric in FAMILY.metrics:
+        one = found[FAMILY.benchmark(metric.name)]
+        assert (one["type"], one["unit"], one["version"]) == ("track", metric.unit, metric.version)
+        assert one["param_names"] == ["model", "method", "backend"]
+        assert one["params"] == [[repr(value) for value in axis.values] for axis in FAMILY.axes]
+        assert one["timeout"] == FAMILY.timeout
+
+
+def test_metrics_of_a_cell_share_one_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure_cell(config: Any) -> dict[str, Any]:
+        measured.append((config.model.name, config.method.name, config.backend.name, config.budget.seconds))
+        return answer()
+
+    monkeypatch.setattr(measure, "measure_cell", measure_cell)
+    monkeypatch.setenv(benchmarks.SHARED_VARIABLE, str(tmp_path))
+    functions = tracked("inference")
+    assert functions["track_run_seconds"](*CELL) == 0.123457
+    with pytest.raises(SkipNotImplemented, match="exact gives none"):
+        functions["track_seconds_per_ess"](*CELL)
+    with pytest.raises(SkipNotImplemented, match="this run gave no compile_seconds"):
+        functions["track_compile_seconds"](*CELL)
+    assert measured == [(*CELL, 1)]
+    functions["track_run_seconds"]("grid", "exact", "numpy")
+    assert len(measured) == 2
+    monkeypatch.delenv(benchmarks.SHARED_VARIABLE)
+    functions["track_run_seconds"](*CELL)
+    assert len(measured) == 3
+
+
+def test_what_benchmarks_return() -> None:
+    sampled = answer(metrics={"run_seconds": {"samples": [1.0, 2.0]}})
+    assert benchmarks.value_for_asv(sampled, "run_seconds") == {"samples": [1.0, 2.0], "number": 1}
+    single = answer(metrics={"run_seconds": {"samples": [1.5]}})
+    assert benchmarks.value_for_asv(single, "run_seconds") == 1.5
+    refused = answer(status="skipped", error="jax is not installed", metrics={})
+    with pytest.raises(SkipNotImplemented, match="jax is not installed"):
+        benchmarks.value_for_asv(refused, "run_seconds")
+    with pytest.raises(CellFailedError, match="killed"):
+        benchmarks.value_for_asv(answer(status="failed", error="killed"), "run_seconds")
+
+
+def test_sweeps_and_asv_run_feed_one_series(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A recorded sweep, then a true `asv run` of the next commit; asv compares and publishes both."""
+    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    first, second = project.commit("first"), project.commit("second")
+    record(project.root, [project.sweep("first", [project.record(CELL, first)])])
+    pattern = r"track_(run_seconds|marginal_rmse|seconds_per_ess).*\('boltzmann/neural15', 'exact', 'numpy'\)"
+    project.asv("run", "--quick", "--set-commit-hash", second, "--bench", pattern)
+    assert 0 < project.value(second, "run_seconds", CELL) < 2
+    assert project.value(second, "marginal_rmse", CELL) == pytest.approx(0, abs=1e-9)
+    assert project.value(second, "seconds_per_ess", CELL) == "not run"
+
+    assert not list((tmp_path / "temporary").glob("spinbench-asv-*"))
+    machine = json.loads((project.root / ".asv" / "results" / "testbox" / "machine.json").read_text())
+    assert (machine["machine"], machine["os"]) == ("testbox", os.uname().sysname)  # asv's own would hold the kernel
+
+    compared = project.asv("compare", first, second)
+    (line,) = (line for line in compared.splitlines() if f"track_run_seconds{CELL}" in line)
+    assert "| 125ms" in line
+
+    project.asv("publish", "--no-pull")
+    graphs = list((project.root / ".asv" / "html" / "graphs").rglob("inference.track_run_seconds.json"))
+    (graph,) = (path for path in graphs if "summary" not in path.parts)  # two would be two series
+    points = json.loads(graph.read_text())
+    place = FAMILY.cells.index(CELL)
+    assert [values[place] for _, values in points] == [0.125, project.value(second, "run_seconds", CELL)]
+
+    report = gate(project.root)
+    assert {change.metric.name for change in report.changes} == {"run_seconds", "marginal_rmse"}
+    # Recording a sweep of the second commit keeps what `asv run` stored beside it.
+    other = ("grid", "gibbs", "numpy")
+    record(project.root, [project.sweep("second", [project.record(other, second)])])
+    assert 0 < project.value(second, "run_seconds", CELL) < 2
+    assert project.value(second, "run_seconds", other) == 0.125

@@ -1,0 +1,95 @@
+"""The commands around sweeps: quick, and wrong input is one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spinbench import __version__, cli, registry
+
+# scipy itself is a few lines that load its parts on demand
+HEAVY = ("jax", "numba", "asv", "hydra", "omegaconf", "scipy.sparse", "scipy.special", "scipy.linalg", "matplotlib")
+
+
+def printed_by(*words: str) -> str:
+    """What a command prints; it must not load anything heavy."""
+    program = (
+        "import sys\n"
+        "from spinbench.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        f"print('loaded:', [name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    text, _, last = done.stdout.rpartition("loaded: ")
+    assert last.strip() == "[]"
+    return text
+
+
+def test_list_loads_no_framework() -> None:
+    text = printed_by("list")
+    for name in ("block_gibbs", "uai14/Grids_12", "native", "generic", "exact on jax: ", "exact runs on numba, numpy"):
+        assert name in text
+
+
+def test_help_and_version_load_nothing() -> None:
+    assert "sweep" in printed_by("--help")
+    assert printed_by("--version").strip() == f"spinbench {__version__}"
+
+
+def test_list_shows_a_broken_plugin_with_its_error(
+    install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install_plugin("spinbench_broken", "raise OSError('no licence')", {"backends": {"wonder": "Wonder"}})
+    assert cli.main(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert "wonder" in shown
+    assert "failed on import: OSError: no licence" in shown
+    assert f"gibbs on {registry.names('backends')[0]}" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["report", "nowhere"], "nowhere holds no records"),
+        (["record", "nowhere"], "asv.conf.json"),
+        (["gate"], "asv.conf.json"),
+    ],
+)
+def test_wrong_input_is_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("spinbench: ")
+    assert error.count("\n") == 1
+
+
+def test_debug_shows_where_an_error_comes_from(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["report", "nowhere", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("SPINBENCH_DEBUG", "1")
+    assert cli.main(["report", "nowhere"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_no_history_outside_a_checkout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An installed wheel."""
+    from spinbench import environment, report
+
+    monkeypatch.setattr(environment, "root", lambda: None)
+    assert cli.main(["record", "anywhere"]) == 2
+    assert "which is no git checkout" in capsys.readouterr().err
+    (line,) = report.history([Path("anywhere")])
+    assert line.startswith("not in asv's history: spinbench runs from")
+
+
+def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["swep"])
+    assert stop.value.code == 2
+    assert "invalid choice: 'swep'" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""The configuration groups: they show the classes' defaults, and names without a file work too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from spinbench import composition, registry, searchpath
+from spinbench.budget import Budget
+from spinbench.errors import SpinbenchError, UnknownNameError
+from spinbench.models import specs
+
+CONF = files("spinbench.conf")
+BUILT_IN = [name for name, points in registry.entry_points("methods").items() if points[0].dist.name == "spinbench"]
+
+
+def written(path: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(CONF.joinpath(path).read_text(encoding="utf-8"))
+    return content
+
+
+def stems(group: str) -> set[str]:
+    return {
+        entry.name.removesuffix(".yaml") for entry in CONF.joinpath(group).iterdir() if entry.name.endswith(".yaml")
+    }
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_files_of_methods_show_the_defaults_of_the_classes(name: str) -> None:
+    defaults = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in searchpath.method_defaults(name).items()
+    }
+    assert written(f"method/{name}.yaml") == defaults
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba", "jax"])
+def test_files_of_backends_show_the_defaults(name: str) -> None:
+    assert written(f"backend/{name}.yaml") == searchpath.backend_defaults(name)
+
+
+@pytest.mark.parametrize("name", searchpath.model_names())
+def test_every_model_has_a_file_that_builds_it(name: str) -> None:
+    content = written(f"model/{name}.yaml")
+    defaults = searchpath.model_defaults(name)
+    assert content == defaults
+    if name != "file":
+        assert specs.build(content).num_variables > 0
+
+
+def test_budgets_are_budgets() -> None:
+    for name in stems("budget"):
+        Budget(**written(f"budget/{name}.yaml"))
+
+
+def test_the_tour_is_four_methods_by_three_backends_by_three_models() -> None:
+    plan = composition.plan(["experiment=tour"], multirun=False)
+    assert (plan.multirun, plan.cells) == (True, 36)
+    assert dict(plan.config.budget) == written("budget/standard.yaml"), "the series of asv has the default budget"
+    short = composition.plan(["experiment=tour", "budget=smoke", "backend=numba"], multirun=True)
+    assert (short.cells, short.config.budget.seconds) == (12, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "cells"),
+    [
+        ([], 1),
+        (["seed=0,1,2", "backend=numpy,numba"], 6),
+        (["seed=range(0,5)"], 5),
+        (["method=dhmc", "method.leapfrog_steps=3,5"], 2),
+        (["hydra.job.name='a,b'"], 1),
+        (["+extra=[1,2]"], 1),
+    ],
+)
+def test_cells_are_counted(overrides: list[str], cells: int) -> None:
+    plan = composition.plan(overrides, multirun=False)
+    assert (plan.cells, plan.multirun) == (cells, cells > 1)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["method=gibs"], "no method is named 'gibs'; did you mean gibbs"),
+        (["method=gibbs,dhmx"], "no method is named 'dhmx'; did you mean dhmc"),
+        (["backend=nunpy"], "no backend is named 'nunpy'; did you mean numpy"),
+        (["model=uai14/Grids_11"], "did you mean uai14/Grids_12"),
+        (["budget=smok"], "no budget is named 'smok'; did you mean smoke"),
+        (["experiment=tuor"], "no experiment is named 'tuor'; did you mean tour"),
+        (["chians=3"], "no setting or group is named 'chians'; did you mean chains"),
+        (
+            ["method=dhmc", "method.leapfrog=3"],
+            "no setting of method dhmc is named 'leapfrog'; did you mean leapfrog_steps",
+        ),
+        (["model=grid", "model.row=3"], "no setting of model grid is named 'row'; did you mean rows"),
+        (["budget.second=3"], "no setting in budget is named 'second'; did you mean seconds"),
+        (["bidget.seconds=3"], "no setting or group is named 'bidget'; did you mean budget"),
+        (["seed=["], "the override 'seed=[' cannot be read"),
+        (["seed=interval(0,1)"], "sweep"),
+        (["hydra/launcher=joblip"], "no hydra/launcher is named 'joblip'"),
+    ],
+)
+def test_wrong_overrides_are_one_sentence(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(SpinbenchError) as caught:
+        composition.plan(overrides, multirun=True)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_method_without_a_file_has_the_defaults_of_its_class(faulty: Path) -> None:
+    plan = composition.plan(["method=faulty", "method.how=raise"], multirun=False)
+    assert dict(plan.config.method) == {"name": "faulty", "how": "raise"}
+    with pytest.raises(UnknownNameError, match="did you mean faulty"):
+        composition.plan(["method=fault"], multirun=False)
+
+
+def test_backend_without_a_file(install_plugin: Callable[..., Path]) -> None:
+    install_plugin(
+        "spinbench_other",
+        "from spinbench.backends.numpy import NumpyBackend\nclass Other(NumpyBackend):\n    name = 'other'\n",
+        {"backends": {"other": "Other"}},
+    )
+    plan = composition.plan(["backend=other", "backend.precision=float32"], multirun=False)
+    assert dict(plan.config.backend) == {"name": "other", "device": "cpu", "precision": "float32"}
+
+
+def test_method_that_raises_on_import_is_composed_and_fails_later(install_plugin: Callable[..., Path]) -> None:
+    install_plugin("spinbench_broken", "raise SystemExit(5)", {"methods": {"broken": "Broken"}})
+    assert dict(composition.plan(["method=broken"], multirun=False).config.method) == {"name": "broken"}
+
+
+def test_plugins_bring_config_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preset in a package of its own; the built-in files come first, and a package that is missing is told."""
+    package = tmp_path / "spinbench_presets"
+    (package / "method").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "method" / "fast_gibbs.yaml").write_text("name: gibbs\nlog_z: none\n")
+    (package / "method" / "gibbs.yaml").write_text("name: other\n")
+    info = tmp_path / "spinbench_presets-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: spinbench_presets\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spinbench.conf]\npresets = spinbench_presets\ngone = spinbench_gone\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(UserWarning, match="'gone' .* left out: no such package"):
+        plan = composition.plan(["method=fast_gibbs,gibbs"], multirun=False)
+    assert dict(plan.config.method) == {"name": "gibbs", "log_z": "none"}
+    with pytest.warns(UserWarning, match="gone"):
+        plan = composition.plan(["method=gibbs"], multirun=False)
+    assert dict(plan.config.method) == written("method/gibbs.yaml")

@@ -1,0 +1,130 @@
+"""The driver: exact sample counts, burn-in windows, checkpoints and budgets in seconds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinbench.api import Estimate
+from spinbench.budget import Budget
+from spinbench.drive import Run, drive
+from spinbench.errors import BudgetError
+from spinbench.trace import Trace
+
+
+class Counter:
+    """An engine that counts what it is asked for; each step takes `seconds`."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.runs: list[dict[str, Any]] = []
+
+    def init(self, seed: int, start: np.ndarray) -> dict[str, Any]:
+        self.runs.append({"warm": 0, "adapt": [], "steps": 0})
+        return self.runs[-1]
+
+    def warm(self, state: dict[str, Any], steps: int) -> dict[str, Any]:
+        time.sleep(self.seconds * steps)
+        state["warm"] += steps
+        return state
+
+    def adapt(self, state: dict[str, Any], last: bool) -> dict[str, Any]:
+        state["adapt"].append((state["warm"], last))
+        return state
+
+    def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        time.sleep(self.seconds * steps)
+        state["steps"] += steps
+        return state, {"s": np.full((2, 3), float(steps))}
+
+
+def run(budget: Budget, engine: Counter, **options: Any) -> Run:
+    def estimate(trace: Trace) -> Estimate:
+        return Estimate(marginals=trace.mean("s").mean(axis=-1))
+
+    return drive(
+        engine, Trace({"s": "sum"}), estimate, budget, start=np.zeros((2, 3), dtype=np.int8), seed=0, **options
+    )
+
+
+@pytest.mark.parametrize("samples", [1, 2, 7, 255, 256, 257, 1000, 12_345])
+def test_samples_are_counted_exactly(samples: int) -> None:
+    engine = Counter()
+    outcome = run(Budget(samples=samples), engine)
+    assert outcome.trace.samples == samples == engine.runs[-1]["steps"]
+    assert outcome.burn_in == engine.runs[-1]["warm"] == -(-samples // 5)
+    np.testing.assert_array_equal(outcome.estimate.marginals, [1.0, 1.0])
+    assert max(outcome.trace.counts) - min(outcome.trace.counts) <= 1
+
+
+def test_burn_in_windows() -> None:
+    engine = Counter()
+    run(Budget(samples=10, burn_in=80), engine)
+    assert engine.runs[-1]["adapt"] == [(10, False), (20, False), (40, False), (80, True)]
+
+
+def test_no_burn_in_still_freezes() -> None:
+    engine = Counter()
+    run(Budget(samples=10, burn_in=0), engine)
+    assert engine.runs[-1]["warm"] == 0
+    assert engine.runs[-1]["adapt"][-1] == (0, True)
+
+
+def test_checkpoints_are_geometric_and_end_with_the_run() -> None:
+    outcome = run(Budget(samples=10_000), Counter(), checkpoints=8)
+    samples = np.array([point.samples for point in outcome.trajectory])
+    assert samples[-1] == 10_000
+    assert 6 <= len(samples) <= 9
+    assert (np.diff(samples) > 0).all()
+    assert (np.diff([point.seconds for point in outcome.trajectory]) >= 0).all()
+    ratios = samples[3:] / samples[2:-1]
+    assert ratios.max() / ratios.min() < 1.6
+
+
+def test_seconds_include_burn_in_and_end_in_time() -> None:
+    outcome = run(Budget(seconds=0.3), Counter(seconds=1e-3))
+    total = outcome.burn_in_seconds + outcome.run_seconds
+    assert total >= 0.3
+    assert outcome.burn_in >= 1
+    assert outcome.trace.samples >= 1
+    assert outcome.trajectory[-1].seconds == pytest.approx(total)
+
+
+def test_seconds_too_few_for_burn_in() -> None:
+    with pytest.raises(BudgetError, match="within burn-in"):
+        run(Budget(seconds=0.01, burn_in=100), Counter(seconds=1e-3))
+
+
+@pytest.mark.parametrize("samples", [100, 1000, 1001])
+def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
+    monkeypatch.setattr("spinbench.trace.MAX_BATCHES", 16)
+    outcome = run(Budget(samples=samples), Counter())
+    assert outcome.trace.samples == samples
+    counts = outcome.trace.counts
+    assert len(counts) <= 16
+    assert max(counts[:-1]) <= 1.5 * min(counts[:-1])  # the last one is what remains
+    np.testing.assert_array_equal(outcome.estimate.marginals, [1.0, 1.0])
+
+
+def test_direct_methods_advance_to_compile_and_to_be_timed() -> None:
+    engine = Counter()
+    outcome = run(Budget(seconds=5), engine, anytime=False)
+    assert [state["steps"] for state in engine.runs] == [2]
+    assert outcome.trace.samples == 1
+    assert len(outcome.trajectory) == 1
+
+
+def test_a_finished_run_ends_before_its_budget() -> None:
+    outcome = run(Budget(samples=1000, burn_in=0), Counter(), finished=lambda trace: trace.samples >= 40)
+    assert 40 <= outcome.trace.samples < 50
+    assert outcome.trajectory[-1].samples == outcome.trace.samples
+
+
+def test_as_many_batches_as_are_wanted() -> None:
+    assert len(run(Budget(samples=1000), Counter(), batches=400).trace.counts) == 400
+    assert len(run(Budget(samples=100), Counter(), batches=400).trace.counts) == 100
+    lengths = run(Budget(seconds=0.2), Counter(seconds=1e-4), batches=400).trace.counts[:-1]
+    assert max(lengths) <= 10  # 0.45 ms, at least 0.1 ms a step; without the wish 2 ms

@@ -1,0 +1,80 @@
+"""The generic engine: reductions, batching invariance and keys, on every array backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinbench import registry
+from spinbench.api import Backend, Program
+from spinbench.engine import ProgramEngine
+
+REDUCTIONS = {"total": "sum", "weight": "logsumexp", "draw": "last"}
+
+
+def walk(backend: Backend) -> Program:
+    """A random walk of (3, C) whose start, steps and observations are easy to follow."""
+    xp = backend.xp
+
+    def init(key: Any, tables: Any, start: Any) -> Any:
+        return start + tables[0][:, None], xp.zeros_like(start[0])
+
+    def step(key: Any, tables: Any, state: Any) -> Any:
+        x, scale = state
+        return x + backend.uniform(key, x.shape) + 0 * scale, scale
+
+    def warm(key: Any, tables: Any, state: Any) -> Any:
+        return state[0], state[1] + 1
+
+    def adapt(tables: Any, state: Any, last: bool) -> Any:
+        return state[0], state[1] * (10 if last else 1)
+
+    def observe(tables: Any, state: Any) -> Any:
+        return {"total": state[0], "weight": state[0][0], "draw": state[1]}
+
+    return Program(init, step, observe, warm, adapt)
+
+
+def engine(name: str, precision: Any) -> ProgramEngine:
+    backend = registry.backend_class(name)(precision=precision)
+    return ProgramEngine(walk(backend), backend, (np.array([0.0, 1.0, 2.0]),), REDUCTIONS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_batches_reduce_the_steps(name: str, precision: str) -> None:
+    whole, cut = engine(name, precision), engine(name, precision)
+    start = np.zeros((3, 2), dtype=np.int8)
+    state = whole.adapt(whole.warm(whole.init(5, start), 3), last=True)
+    state, one = whole.advance(state, 10)
+    parts = []
+    other = cut.adapt(cut.warm(cut.warm(cut.init(5, start), 1), 2), last=True)
+    for steps in (1, 4, 5):
+        other, batch = cut.advance(other, steps)
+        parts.append(batch)
+    rtol = 1e-5 if precision == "float32" else 1e-12
+    np.testing.assert_allclose(one["total"], sum(part["total"] for part in parts), rtol=rtol)
+    np.testing.assert_allclose(one["weight"], np.logaddexp.reduce([part["weight"] for part in parts]), rtol=rtol)
+    np.testing.assert_array_equal(one["draw"], [30.0, 30.0])
+    assert one["total"].dtype == precision
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_seeds_and_chains_differ(name: str) -> None:
+    bound = engine(name, "float64")
+    start = np.zeros((3, 4), dtype=np.int8)
+    runs = [bound.advance(bound.init(seed, start), 3)[1]["total"] for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).all()
+    assert len(np.unique(runs[0][0])) == 4
+
+
+def test_jax_scopes_64_bit_mode_to_its_calls() -> None:
+    import jax.numpy as jnp
+
+    bound = engine("jax", "float64")
+    _, batch = bound.advance(bound.init(0, np.zeros((3, 2), dtype=np.int8)), 1)
+    assert batch["total"].dtype == np.float64
+    assert jnp.zeros(1).dtype == jnp.float32

@@ -1,0 +1,181 @@
+"""Log Z estimators on exact draws: values, standard errors and the sign of their bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinbench import estimators, reference
+from spinbench.estimators import gaussian, zero_state
+from spinbench.models import PairwiseModel
+from spinbench.relaxation import Relaxation, relax
+
+
+def small_model(seed: int, groups: tuple[tuple[int, ...], ...] = ()) -> PairwiseModel:
+    rng = np.random.default_rng(seed)
+    i, j = np.triu_indices(5, 1)
+    return PairwiseModel.from_edges(
+        rng.normal(size=5), np.stack([i, j], 1), rng.normal(size=10), log_constant=-1.3, groups=groups
+    )
+
+
+def grid_model(side: int, c1: float, c2: float, seed: int) -> PairwiseModel:
+    """The paper's standard set: fields 2 c1 N(0, 1), couplings 2 c2 N(0, 1)."""
+    rng = np.random.default_rng(seed)
+    index = np.arange(side * side).reshape(side, side)
+    edges = np.concatenate(
+        [
+            np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], 1),
+            np.stack([index[:-1].ravel(), index[1:].ravel()], 1),
+        ]
+    )
+    return PairwiseModel.from_edges(2 * c1 * rng.normal(size=side * side), edges, 2 * c2 * rng.normal(size=len(edges)))
+
+
+def exact_alpha(r: Relaxation, batches: int, chains: int, rng: np.random.Generator) -> np.ndarray:
+    """(B, N, C) independent draws of α."""
+    n = r.model.num_variables
+    s = reference.sample(r.model, batches * chains, rng).astype(float)
+    alpha = s @ r.gram + rng.normal(size=s.shape) @ r.cholesky.T
+    return alpha.reshape(batches, chains, n).transpose(0, 2, 1)
+
+
+@pytest.mark.parametrize(("chains", "groups"), [(1, ()), (6, ((0, 3, 1),))])
+def test_standard_errors_are_calibrated(chains: int, groups: tuple[tuple[int, ...], ...]) -> None:
+    model = small_model(1, groups)
+    r = relax(model, "sdp", 0.1)
+    exact = reference.solve(model, cache=False).log_z
+    rng = np.random.default_rng(2)
+    scores = []
+    for _ in range(60):
+        found = gaussian(r, exact_alpha(r, 240 // chains, chains, rng), in_sample=False)
+        scores.append([(value - exact) / error for value, error in found.estimates.values()])
+    assert list(found.estimates) == ["bridge", "mirrored"]
+    rms = np.sqrt(np.mean(np.square(scores), axis=0))
+    assert (np.abs(rms - 1) < 4 / np.sqrt(2 * 60)).all(), rms
+    assert np.abs(np.mean(scores, axis=0)).max() < 4 / np.sqrt(60)
+
+
+def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
+    model = grid_model(10, 1.0, 0.5, 0)
+    exact = reference.solve(model, marginals=False, cache=False, compiled=False).log_z
+    r = relax(model, "sdp", 0.05)
+    rng = np.random.default_rng(0)
+    runs = [gaussian(r, exact_alpha(r, 512, 16, rng), in_sample=False) for _ in range(4)]
+    for name in ("bridge", "mirrored"):
+        values = [run.estimates[name][0] for run in runs]
+        assert abs(np.mean(values) - exact) < 0.02, name
+        for run in runs:
+            value, error = run.estimates[name]
+            assert abs(value - exact) < 4 * error, name
+    assert runs[0].diagnostics["log_z_draws"] == 8192
+    assert 0.5 < runs[0].diagnostics["log_z_overlap"] <= 1
+
+
+def test_in_sample_is_biased_low_and_says_so() -> None:
+    """Moments of the draws themselves: on 100 variables and 2048 draws more than a nat is missing."""
+    model = grid_model(10, 1.0, 0.5, 1)
+    exact = reference.solve(model, marginals=False, cache=False, compiled=False).log_z
+    r = relax(model, "sdp", 0.05)
+    found = gaussian(r, exact_alpha(r, 128, 16, np.random.default_rng(3))).estimates
+    value, error = found["mirrored_in_sample"]
+    assert -6 < value - exact < -1
+    assert abs(value - exact) < 4 * error
+    assert abs(found["bridge"][0] - exact) < 0.1
+
+
+def test_unbiased_estimates_of_the_inverse_overestimate_log_z() -> None:
+    """E[log Ẑ] > log Z where E[1/Ẑ] = 1/Z (the paper's section 3.4 has it the other way round)."""
+    model = small_model(4)
+    r = relax(model, "minshift", 0.3)
+    exact = reference.solve(model, cache=False).log_z
+    rng = np.random.default_rng(5)
+    gaps = []
+    for _ in range(300):
+        alpha = exact_alpha(r, 8, 5, rng)
+        weights = -r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1]
+        value, _ = zero_state(weights)
+        gaps.append(value + model.log_constant - exact)
+    inverse = np.exp(-np.array(gaps))
+    assert abs(inverse.mean() - 1) < 4 * inverse.std() / np.sqrt(300)
+    assert np.mean(gaps) > 4 * np.std(gaps) / np.sqrt(300)
+
+
+def test_zero_state_is_calibrated() -> None:
+    model = PairwiseModel.from_edges([0.5, -0.7, 0.2], [(0, 1), (1, 2)], [1.0, -0.8], log_constant=2.0)
+    r = relax(model, "sdp", 0.2)
+    exact = reference.solve(model, cache=False).log_z
+    rng = np.random.default_rng(6)
+    scores = []
+    for _ in range(60):
+        alpha = exact_alpha(r, 64, 8, rng)
+        value, error = zero_state(-r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1])
+        scores.append((value + 2.0 - exact) / error)
+    assert abs(np.sqrt(np.mean(np.square(scores))) - 1) < 4 / np.sqrt(2 * 60)
+
+
+@pytest.mark.parametrize("pull", [3.0, 6.0, 9.0])
+def test_a_mode_that_one_half_never_saw_shows_in_the_error(pull: float) -> None:
+    """Half of the chains sit in the lesser of two modes; the further apart, the less the weights themselves tell."""
+    model = PairwiseModel.from_edges([-15.0, -15.0, -3.0], [(0, 1), (0, 2)], [30.0, pull])
+    r = relax(model, "minshift", 0.1)
+    exact = reference.solve(model, cache=False).log_z
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        s = reference.sample(model, 64 * 8, rng).astype(float).reshape(64, 8, 3).transpose(0, 2, 1)
+        s[:, :2, :4] = 0
+        s[:, 2, :4] = rng.random((64, 4)) < 1 / (1 + np.exp(3))
+        noise = rng.normal(size=s.shape)
+        alpha = np.einsum("ij,bjc->bic", r.gram, s) + np.einsum("ij,bjc->bic", r.cholesky, noise)
+        for name, (value, error) in gaussian(r, alpha).estimates.items():
+            assert abs(value - exact) < 4 * error, name
+
+
+def test_too_few_draws_are_counted_and_give_nothing() -> None:
+    model = small_model(8)
+    r = relax(model, "dd", 0.1)
+    rng = np.random.default_rng(9)
+    few = gaussian(r, exact_alpha(r, 7, 4, rng))
+    assert few.estimates == {}
+    assert few.diagnostics == {"log_z_draws": 28.0, "log_z_draws_needed": 32.0}
+    one = gaussian(r, exact_alpha(r, 15, 1, rng))
+    assert one.estimates == {}
+    assert one.diagnostics["log_z_draws_needed"] == 16.0
+    enough = gaussian(r, exact_alpha(r, 16, 1, rng))
+    assert np.isfinite(list(enough.estimates.values())).all()
+
+
+def test_in_sample_needs_more_draws_than_variables() -> None:
+    model = grid_model(10, 0.5, 0.2, 2)
+    r = relax(model, "sdp", 0.05)
+    rng = np.random.default_rng(10)
+    assert "mirrored_in_sample" not in gaussian(r, rng.normal(size=(25, 100, 4))).estimates
+    assert "mirrored_in_sample" in gaussian(r, rng.normal(size=(26, 100, 4))).estimates
+    repeated = np.repeat(rng.normal(size=(13, 100, 4)), 2, axis=0)  # 104 draws, 52 different ones
+    assert "mirrored_in_sample" not in gaussian(r, repeated).estimates
+
+
+def test_large_models_are_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimators, "MAX_VARIABLES", 4)
+    model = small_model(11)
+    found = gaussian(relax(model, "dd", 0.1), np.zeros((64, 5, 4)))
+    assert found.estimates == {}
+    assert found.diagnostics == {"log_z_max_variables": 4.0}
+
+
+def test_draws_are_thinned_evenly_beyond_the_work_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model(12)
+    r = relax(model, "dd", 0.1)
+    alpha = exact_alpha(r, 400, 8, np.random.default_rng(13))
+    monkeypatch.setattr(estimators, "MAX_WORK", 0.0)  # 1024 draws: every fourth batch
+    thinned = gaussian(r, alpha)
+    assert thinned.diagnostics["log_z_draws"] == 800.0
+    assert thinned == gaussian(r, alpha[3::4])
+    assert abs(thinned.estimates["bridge"][0] - reference.solve(model, cache=False).log_z) < 0.1
+
+
+def test_the_same_draws_give_the_same_estimates() -> None:
+    model = small_model(14)
+    r = relax(model, "dd", 0.1)
+    alpha = exact_alpha(r, 32, 4, np.random.default_rng(15))
+    assert gaussian(r, alpha) == gaussian(r, alpha.copy())

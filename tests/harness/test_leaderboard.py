@@ -1,0 +1,185 @@
+"""The leaderboard and the picture, from records made by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from spinbench import figures, leaderboard, report
+from spinbench.errors import SpinbenchError
+from spinbench.leaderboard import short, with_error
+
+
+def record(
+    method: str = "gibbs",
+    backend: str = "numpy",
+    rmse: float = 0.01,
+    error: float | None = 0.001,
+    *,
+    status: str = "ok",
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    **result: Any,
+) -> dict[str, Any]:
+    config = {"model": {"name": "m"}, "method": {"name": method, **(settings or {})}, "seed": seed, "chains": 2}
+    metric = {"value": rmse} if error is None else {"value": rmse, "standard_error": error}
+    return {
+        "status": status,
+        "axes": {"model": "m", "method": method, "backend": backend},
+        "config": config,
+        "protocol": str(settings),
+        "error": None if status == "ok" else "it broke",
+        "metrics": {"marginal_rmse": metric, "log_z_error": {"value": 0.5}, "seconds_per_ess": {"value": 0.001}},
+        "reference": {"log_z": 1.0},
+        "result": None
+        if status != "ok"
+        else {
+            "tier": "generic",
+            "status": "ok",
+            "r_hat_max": 1.0,
+            "compilation": "none",
+            "log_z_kind": "estimate",
+            "seconds": {"run": 2.0, "compile": 0.1},
+            "trajectory": [{"seconds": t, "marginal_rmse": rmse / t} for t in (0.1, 1.0)],
+            **result,
+        },
+    }
+
+
+def test_rows_go_from_accurate_to_failed() -> None:
+    board = leaderboard.rows(
+        [
+            record("dhmc", rmse=0.2),
+            record("gibbs", "jax", status="failed"),
+            record("gibbs", rmse=0.1),
+            record("exact", "jax", status="skipped"),
+        ]
+    )
+    assert [(row.method, row.backend, row.status) for row in board] == [
+        ("gibbs", "numpy", "ok"),
+        ("dhmc", "numpy", "ok"),
+        ("gibbs", "jax", "failed"),
+    ]
+    assert board[0].ess_per_second == pytest.approx(1000)
+    assert board[2].rmse is None
+
+
+def test_seeds_are_pooled_by_the_mean_square() -> None:
+    (row,) = leaderboard.rows([record(rmse=0.3, error=0.01), record(rmse=0.4, error=0.02, seed=1)])
+    pooled = math.sqrt((0.09 + 0.16) / 2)
+    assert row.replicates == 2
+    assert row.rmse == pytest.approx(pooled)
+    assert row.rmse_se == pytest.approx(math.hypot(0.3 * 0.01, 0.4 * 0.02) / (2 * pooled))
+    (row,) = leaderboard.rows([record(), record(error=None, seed=1)])
+    assert row.rmse_se is None
+
+
+def test_compile_seconds_are_of_those_who_compiled() -> None:
+    warm = record(seed=1)
+    warm["result"] |= {"compilation": "warm", "seconds": {"run": 2.0, "compile": 0.1}}
+    fresh = record(compilation="fresh", seconds={"run": 2.0, "compile": 5.0})
+    assert leaderboard.rows([fresh, warm])[0].compile_seconds == 5.0
+    assert leaderboard.rows([warm])[0].compile_seconds == 0.1
+
+
+def test_other_settings_are_other_rows_named_by_the_difference() -> None:
+    board = leaderboard.rows([record(settings={"steps": 5, "same": 1}), record(settings={"steps": 9, "same": 1})])
+    assert {row.variant for row in board} == {"steps=5", "steps=9"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"compilation": "warm"}, "ok, warm"),
+        ({"compilation": "cached"}, "ok, cached"),
+        ({"r_hat_max": 1.234}, "ok, R-hat 1.23"),
+        ({"r_hat_max": 5e7}, "ok, R-hat > 100"),
+        ({"r_hat_max": None}, "ok"),
+        ({"status": "not converged"}, "ok, not converged"),
+    ],
+)
+def test_status_holds_what_qualifies_the_figures(changes: dict[str, Any], status: str) -> None:
+    base = record()
+    base["result"] |= changes
+    assert leaderboard.rows([base])[0].status == status
+
+
+def test_reasons_are_told_once() -> None:
+    lines = leaderboard.problems([record(), record("dhmc", status="failed"), record("dhmc", status="failed", seed=1)])
+    assert lines == ["failed: dhmc on numpy, m: it broke"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (0.0123456, "0.0123"), (12.345, "12.3"), (123456.7, "123 457"), (1.5e-9, "1.5e-9")],
+)
+def test_short_numbers(value: float | None, text: str) -> None:
+    assert short(value) == text
+
+
+def test_numbers_with_errors() -> None:
+    assert with_error(0.012341, 0.00056) == "0.01234 ± 0.00056"
+    assert with_error(1234.5, 56.0) == "1234 ± 56"
+    assert with_error(1e-9, 2e-10) == "1.00e-9 ± 2.0e-10"
+    assert with_error(2.26e-4, 9.2e-5) == "2.26e-4 ± 9.2e-5"
+    assert with_error(0.01, None) == "0.0100"
+
+
+def test_table_shows_every_figure() -> None:
+    output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
+    for table in leaderboard.tables(leaderboard.rows([record(), record("dhmc", status="failed")])):
+        output.print(table)
+    text = output.export_text()
+    for piece in ("model m", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
+        assert piece in text
+
+
+def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    figure: list[Figure] = []
+    original = Figure.savefig
+
+    def keep(self: Figure, *args: Any, **kwargs: Any) -> None:
+        figure.append(self)
+        original(self, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    other = record("dhmc", "jax")
+    other["axes"] = {**other["axes"], "model": "n"}
+    exact = record("exact", rmse=0.0, error=None, log_z_kind="exact")
+    path = tmp_path / "a" / "p.png"
+    assert figures.accuracy_over_time([record(), record(backend="jax"), other, exact], path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    panels = [panel for panel in figure[0].axes if panel.get_visible()]
+    assert [panel.get_title() for panel in panels] == ["m", "n"]
+    assert all(panel.get_xscale() == panel.get_yscale() == "log" for panel in panels)
+    assert [len(panel.lines) for panel in panels] == [5, 3]  # with the front and the target
+    assert all(panel.get_ylim()[1] >= 9.99 * panel.get_ylim()[0] for panel in panels)
+    _, jax, numpy, front, _ = panels[0].lines
+    assert front.get_color() == figures.HIGHLIGHT
+    assert numpy.get_color() == jax.get_color() != panels[1].lines[0].get_color()
+    assert numpy.get_marker() != jax.get_marker()
+    assert numpy.get_linestyle() != jax.get_linestyle()
+    labels = {text.get_text() for text in figure[0].legends[0].get_texts()}
+    assert labels == {"gibbs", "dhmc", "exact (time taken)", "numpy", "jax", "Pareto front"}
+
+
+def test_no_picture_without_errors_and_a_sentence_where_it_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = record()
+    without["result"]["trajectory"] = [{"seconds": 1.0, "marginal_rmse": None}]
+    assert not figures.accuracy_over_time([without], tmp_path / "p.png")
+    assert not (tmp_path / "p.png").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(SpinbenchError, match="cannot be written"):
+        figures.accuracy_over_time([record()], tmp_path / "file" / "p.png")
+    report.show([record(), record("dhmc", status="failed")], tmp_path / "file")
+    shown = capsys.readouterr().out
+    assert "failed: dhmc on numpy, m: it broke" in shown
+    assert "cannot be written" in shown

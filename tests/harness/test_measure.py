@@ -1,0 +1,237 @@
+"""One cell: the figures, and that whatever goes wrong in a cell costs that cell alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import isolation, metrics, records
+from spinbench.isolation import Pool
+from spinbench.measure import measure_cell, measure_here
+
+GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
+
+
+def cell(how: str = "well", **changes: Any) -> dict[str, Any]:
+    config = {
+        "model": {"name": "grid", "rows": 2, "cols": 3, "c2": 0.0},
+        "method": {"name": "faulty", "how": how},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+        "budget": {"samples": 200, "seconds": None, "burn_in": None},
+        "chains": 4,
+        "seed": 0,
+    }
+    return {**config, **changes}
+
+
+@pytest.fixture
+def pool(faulty: Path) -> Iterator[Pool]:
+    with contextlib.closing(Pool()) as found:
+        yield found
+
+
+@pytest.mark.usefixtures("faulty")
+class TestFigures:
+    def test_errors_are_those_of_the_estimate(self) -> None:
+        answer = measure_here(cell())
+        assert answer["status"] == "ok"
+        model = spinbench.models.specs.build(cell()["model"])
+        result = spinbench.run(model, "faulty", "numpy", 200, chains=4, seed=0)
+        exact = 1 / (1 + np.exp(-model.biases))
+        d = result.marginals - exact
+        rmse = np.sqrt(np.mean(d**2))
+        spread = np.sqrt(np.sum(d**2 * result.marginals_se**2)) / (len(d) * rmse)
+        assert answer["metrics"]["marginal_rmse"] == pytest.approx({"value": rmse, "standard_error": spread})
+        assert answer["result"]["marginal_rmse_se"] == pytest.approx(spread)
+        assert answer["reference"]["log_z"] == pytest.approx(np.logaddexp(0, model.biases).sum())
+        seconds = answer["metrics"]["seconds_per_ess"]["value"]
+        assert seconds == pytest.approx(answer["result"]["seconds"]["run"] / answer["result"]["ess_median"])
+        assert answer["metrics"]["log_z_error"] == {"failed": "faulty gives no log Z"}
+        last = answer["result"]["trajectory"][-1]
+        assert last["marginal_rmse"] == pytest.approx(rmse)
+        assert last["samples"] == 200
+        assert answer["metrics"]["time_to_error"] == {"failed": "an RMSE of 0.01 was not reached"}
+
+    def test_time_to_error_is_that_of_the_trajectory(self) -> None:
+        answer = measure_here(cell(budget={"samples": 40_000, "seconds": None, "burn_in": None}))
+        points = [(point["seconds"], point["marginal_rmse"]) for point in answer["result"]["trajectory"]]
+        assert answer["metrics"]["time_to_error"] == {"value": pytest.approx(metrics.time_to_error(points))}
+
+    def test_rmse_standard_error_is_the_spread_over_seeds(self) -> None:
+        values, errors = [], []
+        for seed in range(40):
+            metric = measure_here(cell(seed=seed))["metrics"]["marginal_rmse"]
+            values.append(metric["value"])
+            errors.append(metric["standard_error"])
+        # The standard deviation of 40 values is known to 1/sqrt(2 * 39) = 11 %; the delta method ignores the
+        # curvature of the square root, which is of the same size for 6 variables.
+        assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(values, ddof=1), rel=0.5)
+
+    def test_exact_method_has_no_error_and_is_not_timed_with_its_compilation(self) -> None:
+        config = cell(method={"name": "exact"}, backend={"name": "numba", "device": "cpu", "precision": "float64"})
+        answer = measure_here(config)
+        assert answer["status"] == "ok"
+        assert answer["metrics"]["marginal_rmse"]["value"] < 1e-12
+        assert answer["metrics"]["log_z_error"]["value"] < 1e-12
+        assert answer["result"]["seconds"]["run"] < 1.0
+
+    def test_model_too_wide_for_an_exact_answer_is_measured_without(self) -> None:
+        answer = measure_here(cell(model={"name": "complete", "n": 60}, budget={"samples": 20}))
+        assert answer["status"] == "ok"
+        assert "memory" in answer["reference"]["reason"]
+        assert answer["metrics"]["marginal_rmse"]["failed"] == answer["reference"]["reason"]
+        assert answer["metrics"]["run_seconds"]["value"] > 0
+
+    def test_numbers_that_are_not_finite_fail(self) -> None:
+        answer = measure_here(cell("nan"))
+        assert answer["metrics"]["marginal_rmse"] == {"failed": "it came out as nan"}
+        assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+
+    @pytest.mark.parametrize(
+        ("config", "status", "sentence"),
+        [
+            (cell("refuse"), "skipped", "faulty refuses this model"),
+            (cell("raise"), "failed", "RuntimeError: asked to fail"),
+            (cell("memory"), "failed", "out of memory: asked for too much"),
+            (cell(backend={"name": "numba"}), "skipped", "faulty runs on jax, numpy"),
+            (cell(backend={"name": "numpi"}), "failed", "did you mean numpy"),
+            (cell(model={"name": "gird"}), "failed", "grid"),
+            (cell(model={"name": "file", "path": "/no/such.uai"}), "failed", "/no/such.uai"),
+            (cell(budget={"seconds": 1e-9}), "failed", "budget"),
+            (cell(method={"name": "faulty", "hwo": 1}), "failed", "did you mean how"),
+        ],
+    )
+    def test_what_cannot_be_measured_is_a_sentence(self, config: dict[str, Any], status: str, sentence: str) -> None:
+        answer = measure_here(config)
+        assert answer["status"] == status
+        assert sentence in answer["error"]
+        assert "\n" not in answer["error"]
+        assert bool(answer["metrics"]) == (status == "failed")
+
+
+class TestWorkers:
+    @pytest.mark.parametrize(
+        ("how", "sentence"),
+        [
+            ("exit", "exit status 3"),
+            ("segfault", "SIGSEGV"),
+            ("kill", "SIGKILL"),
+            ("hang", "no answer within 2 s"),
+            ("raise", "asked to fail"),
+        ],
+    )
+    def test_a_dead_worker_costs_its_cell_alone(self, pool: Pool, faulty: Path, how: str, sentence: str) -> None:
+        since = time.monotonic()
+        answer = pool.measure(cell(how), 2.0)
+        assert time.monotonic() - since < 30
+        assert (answer["status"], set(answer["metrics"])) == ("failed", set(records.METRICS))
+        assert sentence in answer["error"]
+        if how == "segfault":
+            assert "in plan" in answer["traceback"]
+        again = pool.measure(cell(), 60.0)
+        assert again["status"] == "ok"
+        assert not _left_behind(faulty)
+
+    def test_worker_stays_warm_on_one_core_with_one_thread(self, pool: Pool) -> None:
+        first, second = pool.measure(cell(), 60.0), pool.measure(cell("chatter", seed=1), 60.0)
+        assert (first["status"], second["status"]) == ("ok", "ok")
+        environment = second["environment"]
+        assert len(environment["affinity"]) == 1
+        assert set(environment["threads"].values()) == {"1"}
+        assert environment["versions"]["numpy"] == np.__version__
+        assert len(pool._workers) == 1
+
+    def test_two_pools_never_share_a_core(self) -> None:
+        cores = len(os.sched_getaffinity(0))
+        if cores < 2:
+            pytest.skip("needs two cores")
+        one, two = isolation.Core(), isolation.Core()
+        try:
+            assert one.number != two.number
+        finally:
+            one.release()
+            two.release()
+
+    def test_worker_ends_with_the_process_that_started_it(self, faulty: Path) -> None:
+        program = (
+            "import json, sys, os, signal\n"
+            "from spinbench.isolation import Worker\n"
+            "worker = Worker(min(os.sched_getaffinity(0)), 'cpu')\n"
+            "print(worker._process.pid, flush=True)\n"
+            "worker.measure(json.loads(sys.argv[1]), 600)\n"
+        )
+        parent = subprocess.Popen(
+            [sys.executable, "-c", program, json.dumps(cell("hang"))], stdout=subprocess.PIPE, text=True
+        )
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        time.sleep(1.0)
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        _wait_until(lambda: not _alive(worker))
+
+    def test_record_of_a_cell(self, pool: Pool) -> None:
+        config = {**cell(), "family": "inference", "time_limit": 60}
+        record = measure_cell(config, git=GIT, pool=pool)
+        other = measure_cell({**config, "seed": 1}, git=GIT, pool=pool)
+        assert record["axes"] == {"model": "grid(rows=2,cols=3,c2=0)", "method": "faulty", "backend": "numpy"}
+        assert record["config"] == cell()
+        assert record["schema"] == 1
+        assert record["git"] == GIT
+        assert record["key"] == records.cell_key(cell(), GIT) != other["key"]
+        assert record["protocol"] == other["protocol"]
+        assert record["duration"] > record["result"]["seconds"]["run"] > 0
+
+
+def test_jax_cell_is_compiled_once_and_says_so() -> None:
+    """Fresh at first; warm in the same process; cached in the next."""
+    config = cell(
+        method={"name": "block_gibbs"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3
+    )
+    with contextlib.closing(Pool()) as pool:
+        first, second = pool.measure(config, 120.0), pool.measure(config, 120.0)
+    assert first["status"] == "ok", first["error"]
+    kinds = [first["result"]["compilation"], second["result"]["compilation"]]
+    assert kinds[1] == "warm"
+    assert kinds[0] == "fresh"
+    assert "compile_seconds" in first["metrics"]
+    assert "compile_seconds" not in second["metrics"]
+
+
+def _left_behind(plugin: Path) -> list[str]:
+    """Processes with this test's plugin on their path that are no child of ours any more."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            mine = str(plugin).encode() in (folder / "environ").read_bytes()
+            if mine and state != "Z" and int(parent) != os.getpid():
+                found.append(folder.name)
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _wait_until(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,126 @@
+"""Lowered models stand for the same law; index tables reach every message; the search finds allowed states."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "methods"))
+
+from random_models import enumerate_all, graph, grouped, many
+
+from spinbench import feasible
+from spinbench import message_layouts as layouts
+from spinbench.ascent_layouts import ascent
+from spinbench.errors import ModelError, UnsupportedError
+from spinbench.feasible import feasible_states
+from spinbench.lowering import lower
+from spinbench.models import FactorGraph, Model, PairwiseModel, lattices
+
+
+def log_weights(lowered: layouts.Graph) -> tuple[np.ndarray, np.ndarray]:
+    """All states (M, n) of a lowered model and their log weights."""
+    cards = lowered.cardinalities.tolist()
+    states = np.array(list(itertools.product(*(range(k) for k in cards))), dtype=np.int64)
+    fields = [np.append(0.0, part) for part in np.split(lowered.theta, lowered.first[1:])] if cards else []
+    total = np.full(len(states), float(lowered.constant))
+    for v, field in enumerate(fields):
+        total += field[states[:, v]]
+    for members, tables in layouts.scopes(lowered).values():
+        for scope, table in zip(members, tables, strict=True):
+            total += table[tuple(states[:, v] for v in scope)]
+    return states, total
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_lowering_keeps_the_law(merge: bool) -> None:
+    rng = np.random.default_rng(0)
+    models: list[Model] = [*many(40, seed=1), grouped(rng), *(graph(rng, 5, 9, 0.5) for _ in range(20))]
+    for model in models:
+        log_z, exact = enumerate_all(model)
+        lowered = lower(model, merge=merge)
+        assert (lowered.cardinalities >= 2).all()
+        states, weights = log_weights(lowered)
+        assert np.logaddexp.reduce(weights) == pytest.approx(log_z, abs=1e-9)
+        p = np.exp(weights - log_z)
+        cards = lowered.cardinalities
+        flat = [np.bincount(states[:, v], weights=p, minlength=k) for v, k in enumerate(cards)]
+        found = layouts.marginals(lowered, model, np.concatenate([np.zeros(0), *flat]))
+        expected = [e[1:] for e in exact] if isinstance(found, np.ndarray) else exact
+        np.testing.assert_allclose(np.hstack(list(found)), np.hstack(expected), atol=1e-9)
+
+
+def test_merging_leaves_no_parallel_factors() -> None:
+    tables = [((0, 1), np.arange(4.0)), ((1, 0), [0.0, 5.0, -1.0, 2.0]), ((0, 1), [0.0, -np.inf, 0.0, 0.0])]
+    model = FactorGraph.from_log_tables([2, 2], tables)
+    lowered = lower(model, merge=True)
+    assert len(lowered.pairs.weights) + sum(len(g.log_tables) for g in lowered.groups) == 1
+    assert len(lower(model).pairs.weights) == 2
+
+
+def test_sums_over_incidence_are_sums_over_targets() -> None:
+    rng = np.random.default_rng(2)
+    star = PairwiseModel.from_edges(np.zeros(40), [(0, k) for k in range(1, 39)], np.ones(38))
+    for model in (star, graph(rng, 6, 9, 0.2), grouped(rng)):
+        lowered = lower(model)
+        found = layouts.incidence(lowered)
+        messages = rng.normal(size=len(found.target))
+        padded = np.append(messages, 0.0)
+        sums = np.concatenate([padded[b].sum(axis=1) for b in found.buckets] + [[0.0]])[found.place]
+        expected = np.bincount(found.target, messages, minlength=len(lowered.theta))
+        np.testing.assert_allclose(sums, expected, atol=1e-12)
+
+
+def test_variables_that_are_updated_together_share_no_factor() -> None:
+    rng = np.random.default_rng(3)
+    for model in (graph(rng, 12, 9, 0.0, order=4), PairwiseModel.from_dense(np.zeros(6), 1.0 - np.eye(6))):
+        lowered = lower(model)
+        tables = ascent(lowered)
+        assert sorted(np.unique(tables.chunks)) == list(range(len(lowered.first)))
+        for chunk in tables.chunks:
+            for members, _ in layouts.scopes(lowered).values():
+                assert (np.isin(members, chunk).sum(axis=1) <= 1).all()
+
+
+def test_search_finds_allowed_states() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        model = graph(rng, 6, 10, 0.6)
+        lowered = lower(model)
+        found = feasible_states(lowered, 4, model.name)
+        states, weights = log_weights(lowered)
+        allowed = {tuple(s) for s, w in zip(states, weights, strict=True) if w > -np.inf}
+        assert all(tuple(column) in allowed for column in found.T)
+    assert feasible_states(lower(graph(rng, 5, 6, 0.0)), 4, "free").shape[1] == 0
+
+
+def test_search_goes_back_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ring in two colours: arc consistent, and impossible where the ring is odd."""
+    apart = np.where(np.eye(2) > 0, -np.inf, 0.0)
+    for n in (8, 9):
+        ring = FactorGraph.from_log_tables([2] * n, [(edge, apart) for edge in lattices.ring_edges(n).tolist()])
+        lowered = lower(ring)
+        if n % 2 == 0:
+            found = feasible_states(lowered, 2, "ring")
+            assert (found != np.roll(found, 1, axis=0)).all()
+        else:
+            with pytest.raises(ModelError, match="allow no state"):
+                feasible_states(lowered, 2, "ring")
+            monkeypatch.setattr(feasible, "MAX_CHOICES", 1)
+            with pytest.raises(UnsupportedError, match="found in 1 tries"):
+                feasible_states(lowered, 2, "ring")
+
+
+def test_a_large_grid_is_lowered_quickly_and_whole() -> None:
+    edges = lattices.grid_edges(100, 100)
+    w = np.arange(1.0, len(edges) + 1)
+    model = PairwiseModel.from_edges(np.zeros(10_000), edges, w)
+    lowered = lower(model)
+    assert len(lowered.pairs.weights) == model.num_edges
+    found = layouts.incidence(lowered)
+    assert len(found.target) == 2 * model.num_edges
+    assert max(b.shape[1] for b in found.buckets) == 4

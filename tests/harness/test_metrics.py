@@ -1,0 +1,107 @@
+"""Standard errors are calibrated, on independent and on autocorrelated series with known variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinbench import metrics
+
+REPEATS = 400
+
+
+def autoregressive(rng: np.random.Generator, phi: float, steps: int, *shape: int) -> np.ndarray:
+    """Stationary AR(1) series (steps, *shape) of unit variance."""
+    noise = rng.normal(size=(steps, *shape))
+    series = np.empty_like(noise)
+    series[0] = noise[0]
+    for t in range(1, steps):
+        series[t] = phi * series[t - 1] + np.sqrt(1 - phi**2) * noise[t]
+    return series
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.9, -0.5])
+@pytest.mark.parametrize(("chains", "length"), [(1, 10), (8, 1), (8, 10)])
+def test_standard_error_is_calibrated(phi: float, chains: int, length: int) -> None:
+    rng = np.random.default_rng(7)
+    raw = autoregressive(rng, phi, 256 * length, REPEATS, chains)
+    series = raw.reshape(256, length, REPEATS, chains).mean(axis=1)
+    z = raw.mean(axis=(0, 2)) / metrics.standard_error(series)
+    # The mean of z² over independent repeats is 1 with standard error sqrt(2 / REPEATS) = 0.07. The estimated
+    # error itself is noisy, most so where there are few effective samples, which adds up to 0.15.
+    assert np.mean(z**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.15)
+
+
+def test_standard_error_sees_chains_that_disagree() -> None:
+    rng = np.random.default_rng(0)
+    series = rng.normal(size=(100, 1, 4)) * 0.01 + np.array([0.0, 0.0, 1.0, 1.0])
+    assert metrics.standard_error(series)[0] > 0.15  # 0.01 / sqrt(400) if the chains were ignored
+
+
+def test_standard_error_of_too_few_batches_is_unknown() -> None:
+    assert np.isnan(metrics.standard_error(np.zeros((3, 2, 4)))).all()
+
+
+def test_constant_series_has_no_error() -> None:
+    np.testing.assert_array_equal(metrics.standard_error(np.ones((32, 5, 2))), np.zeros(5))
+
+
+def test_effective_sample_size_of_independent_draws_is_their_number() -> None:
+    rng = np.random.default_rng(1)
+    draws = (rng.random((512, 200, 8)) < 0.3).astype(float)
+    ess = metrics.effective_sample_size(draws.mean(axis=(0, 2)), metrics.standard_error(draws))
+    assert np.median(ess) == pytest.approx(512 * 8, rel=0.05)
+    assert np.isnan(metrics.effective_sample_size(np.array([1.0]), np.array([0.0])))[0]
+
+
+def test_split_r_hat() -> None:
+    rng = np.random.default_rng(2)
+    mixed = (rng.random((200, 3, 4)) < 0.4).astype(float)
+    assert metrics.split_r_hat(mixed).max() < 1.01
+    stuck = mixed.copy()
+    stuck[:, 0, :2] = rng.random((200, 2)) < 0.9
+    r_hat = metrics.split_r_hat(stuck)
+    assert r_hat[0] > 1.1
+    assert r_hat[1] < 1.01
+    drifting = np.repeat([[[0.2]], [[0.8]]], 50, axis=0)  # one chain whose halves disagree
+    assert metrics.split_r_hat(drifting)[0] > 1.1
+    np.testing.assert_array_equal(metrics.split_r_hat(np.ones((10, 2, 2))), [1.0, 1.0])
+
+
+def test_log_mean_is_exact_and_calibrated() -> None:
+    rng = np.random.default_rng(3)
+    z = []
+    for _ in range(REPEATS):
+        logs = 0.5 * rng.normal(size=(128, 4)) + 1000.0
+        value, error = metrics.log_mean(logs)
+        z.append((value - (1000.0 + 0.125)) / error)
+    assert np.mean(np.square(z)) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.1)
+
+
+def test_marginal_rmse() -> None:
+    assert metrics.marginal_rmse(np.array([0.1, 0.5]), np.array([0.1, 0.1])) == pytest.approx(0.4 / np.sqrt(2))
+    lists = [np.array([0.2, 0.8]), np.array([0.1, 0.2, 0.7])]
+    assert metrics.marginal_rmse(lists, lists) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("points", "seconds"),
+    [
+        ([], None),
+        ([(1.0, 0.1), (10.0, 0.02)], None),
+        ([(1.0, 0.1), (100.0, 0.001)], 10.0),  # a straight line on logarithmic axes
+        ([(1.0, 0.005), (2.0, 0.1), (4.0, 0.02)], None),  # a dip
+        ([(1.0, 0.005), (2.0, 0.1), (200.0, 0.001), (300.0, 0.002)], 20.0),
+        ([(0.5, 0.01), (2.0, 0.001)], 0.5),  # never above
+        ([(1.0, 0.1), (3.0, 0.0)], 3.0),  # an exact answer
+        ([(1.0, 0.1), (2.0, float("nan"))], None),
+    ],
+)
+def test_time_to_error_is_the_last_crossing(points: list[tuple[float, float]], seconds: float | None) -> None:
+    assert metrics.time_to_error(points, 0.01) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("target", [0.3, 0.03, 0.003])
+def test_time_to_error_of_a_power_law(target: float) -> None:
+    points = [(t, t**-0.5) for t in np.geomspace(1.0, 1e6, 7)]
+    assert metrics.time_to_error(points, target) == pytest.approx(target**-2)

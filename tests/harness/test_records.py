@@ -1,0 +1,126 @@
+"""Records: written whole or not at all, and identified by what they measured."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinbench import records
+from spinbench.records import RecordError
+
+CELL: dict[str, Any] = {
+    "model": {"name": "grid"},
+    "method": {"name": "gibbs", "scan": "raster"},
+    "backend": {"name": "numba", "device": "cpu", "precision": "float64"},
+    "budget": {"samples": 10, "seconds": None, "burn_in": None},
+    "chains": 16,
+    "seed": 0,
+}
+GIT = {"commit": "a" * 40, "dirty": False, "diff": None}
+
+
+def record(key: str = "k", **changes: Any) -> dict[str, Any]:
+    return {"schema": 1, "key": key, "started_at": 1, "status": "ok", "config": CELL, **changes}
+
+
+def test_record_comes_back_and_replaces_its_predecessor(tmp_path: Path) -> None:
+    records.write_record(tmp_path, record(status="failed"))
+    path = records.write_record(tmp_path, record())
+    assert records.read_records(tmp_path) == [record()]
+    assert [file.name for file in path.parent.iterdir()] == ["record-k.json"]
+
+
+def test_failed_write_leaves_the_old_record_and_no_fragment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = records.write_record(tmp_path, record())
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RecordError, match="cannot be written: No space left"):
+        records.write_record(tmp_path, record(status="failed"))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        records.write_record(tmp_path, record(metrics=float("inf")))
+    assert records.read_record(path) == record()
+    assert len(list(path.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}', "\0\xff"])
+def test_what_is_no_record_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "record-x.json").write_text(text, encoding="latin-1")
+    with pytest.raises(RecordError, match=r"record-x\.json"):
+        records.read_records(tmp_path)
+
+
+def test_folder_without_records(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="holds no records"):
+        records.read_records(tmp_path)
+
+
+def test_key_tells_cells_code_and_files_apart(tmp_path: Path) -> None:
+    file = tmp_path / "m.uai"
+    file.write_text("one")
+    mine = {**CELL, "model": {"name": "file", "path": str(file)}}
+    keys = [
+        records.cell_key(CELL, GIT),
+        records.cell_key({**CELL, "seed": 1}, GIT),
+        records.cell_key(CELL, {**GIT, "commit": "b" * 40}),
+        records.cell_key(CELL, {**GIT, "dirty": True, "diff": "1"}),
+        records.cell_key(mine, GIT),
+    ]
+    file.write_text("two")
+    keys.append(records.cell_key(mine, GIT))
+    assert len(set(keys)) == len(keys)
+    assert records.cell_key(dict(reversed(CELL.items())), GIT) == keys[0]
+
+
+def test_protocol_is_all_but_the_axes_and_the_seed() -> None:
+    same = {**CELL, "seed": 5, "model": {"name": "ring"}}
+    assert records.protocol(same) == records.protocol(CELL)
+    for name, value in {"chains": 1, "budget": {"samples": 11}, "method": {"name": "gibbs", "scan": "random"}}.items():
+        assert records.protocol({**CELL, name: value}) != records.protocol(CELL)
+    assert CELL["method"]["name"] == "gibbs"
+
+
+@pytest.mark.parametrize(
+    ("spec", "label"),
+    [
+        ({"name": "uai14/Grids_12"}, "uai14/Grids_12"),
+        ({"name": "grid", "rows": 10, "cols": 10, "c1": 1, "c2": 1.0, "seed": 0}, "grid"),
+        ({"name": "grid", "rows": 20, "c2": 0.25}, "grid(rows=20,c2=0.25)"),
+        ({"name": "file", "path": "a/b.uai", "evidence": None}, "a/b.uai"),
+        ({"name": "file", "path": "a/b.uai", "evidence": "e.evid"}, "a/b.uai given e.evid"),
+        ({"name": "nosuch", "x": 1}, "nosuch(x=1)"),
+    ],
+)
+def test_labels_of_models(spec: dict[str, Any], label: str) -> None:
+    assert records.model_label(spec) == label
+
+
+def test_latest_record_of_a_cell_counts() -> None:
+    old, new = record("old", started_at=1), record("new", started_at=2)
+    other = record("other", config={**CELL, "seed": 1})
+    assert {entry["key"] for entry in records.latest([new, other, old])} == {"new", "other"}
+
+
+def test_plain_data_is_json() -> None:
+    content = {
+        "array": np.array([1.0, np.nan]),
+        "scalar": np.float32(0.5),
+        "infinite": -np.inf,
+        "nested": ({1: np.int64(2)}, True, None),
+        "path": Path("x"),
+    }
+    expected = {
+        "array": [1.0, None],
+        "scalar": 0.5,
+        "infinite": None,
+        "nested": [{"1": 2}, True, None],
+        "path": "x",
+    }
+    assert json.loads(json.dumps(records.plain(content), allow_nan=False)) == expected

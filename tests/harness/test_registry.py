@@ -1,0 +1,129 @@
+"""Discovery, tiers with reasons, broken and conflicting plugins, and what discovery may not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from spinbench import registry
+from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
+from spinbench.models import PairwiseModel
+
+TOY = """
+from dataclasses import dataclass
+from spinbench.api import Backend, Method
+
+@dataclass(frozen=True)
+class Toy(Method):
+    name = "toy"
+    summary = "does nothing"
+    level: int = 3
+    needs = frozenset({"arrays", "f64"})
+    reductions = {}
+    def plan(self, model): return ()
+    def estimate(self, model, tables, trace): raise AssertionError
+
+@dataclass(frozen=True)
+class Bare(Toy):
+    name = "bare"
+    needs = frozenset()
+
+class Slow(Backend):
+    name = "slow"
+    provides = frozenset({"arrays", "f64"})
+
+class Missing(Slow):
+    name = "missing"
+    requires = ("no_such_module",)
+    install = "pip install no-such-module"
+"""
+POINTS = {"methods": {"toy": "Toy", "bare": "Bare"}, "backends": {"slow": "Slow", "missing": "Missing"}}
+
+
+@pytest.fixture
+def toy(install_plugin: Any) -> None:
+    install_plugin("toyplugin", TOY, POINTS)
+
+
+def test_built_ins_are_entry_points() -> None:
+    assert {"numpy", "numba", "jax"} <= set(registry.names("backends"))
+    assert {"exact", "gibbs", "block_gibbs", "dhmc"} <= set(registry.names("methods"))
+
+
+@pytest.mark.usefixtures("toy")
+def test_tiers_and_reasons() -> None:
+    assert registry.support("toy", "slow") == registry.Support("generic")
+    assert registry.support("toy", "numpy").runs
+    no_arrays = registry.support("toy", "numba")
+    assert no_arrays.tier == "unsupported"
+    assert "does not provide arrays" in no_arrays.reason
+    assert "toy runs on jax, missing, numpy, slow" in no_arrays.reason
+    no_kernel = registry.support("bare", "numpy")
+    assert no_kernel.tier == "unsupported"
+    assert "bare has no kernel for numpy" in no_kernel.reason
+    missing = registry.support("toy", "missing")
+    assert missing.tier == "unavailable"
+    assert "pip install no-such-module" in missing.reason
+
+
+@pytest.mark.usefixtures("toy")
+def test_refusals_come_before_any_work() -> None:
+    model = PairwiseModel.from_edges([0.0], [], [])
+    method = registry.make_method("toy", {})
+    with pytest.raises(UnsupportedError, match="does not provide arrays"):
+        registry.bind(method, "numba", model, (), precision="float64")
+    with pytest.raises(UnsupportedError, match="does not offer precision=float32"):
+        registry.bind(method, "slow", model, (), precision="float32")
+
+
+@pytest.mark.usefixtures("toy")
+def test_settings_are_checked_by_name() -> None:
+    assert registry.make_method("toy", {"level": 4}).level == 4  # type: ignore[attr-defined]
+    with pytest.raises(UnknownNameError, match="no setting of method toy is named 'lvel'; did you mean level"):
+        registry.make_method("toy", {"lvel": 4})
+
+
+def test_unknown_names_offer_the_closest() -> None:
+    with pytest.raises(UnknownNameError, match="no method is named 'gibs'; did you mean gibbs"):
+        registry.method_class("gibs")
+    with pytest.raises(UnknownNameError, match=r"no backend is named 'zzz'; known: .*numpy"):
+        registry.backend_class("zzz")
+
+
+@pytest.mark.parametrize(
+    "failure", ["raise RuntimeError('no CUDA\\nhere')", "import no_such_module", "raise SystemExit(3)"]
+)
+def test_a_broken_plugin_hurts_nobody_else(install_plugin: Any, failure: str) -> None:
+    install_plugin("brokenplugin", failure, {"backends": {"bad": "Bad"}})
+    how = registry.support("gibbs", "bad")
+    assert how.tier == "broken"
+    assert "brokenplugin 1.0" in how.reason
+    assert "\n" not in how.reason
+    with pytest.raises(BrokenPluginError):
+        registry.backend_class("bad")
+    assert registry.support("gibbs", "numpy").runs
+
+
+def test_two_owners_of_one_name_break_that_name_only(install_plugin: Any) -> None:
+    install_plugin("otherplugin", TOY, {"backends": {"numpy": "Slow"}})
+    with pytest.raises(BrokenPluginError, match=r"otherplugin 1\.0 and spinbench .* both register backend 'numpy'"):
+        registry.backend_class("numpy")
+    assert registry.support("gibbs", "numpy").tier == "broken"
+    assert registry.support("gibbs", "jax").runs
+
+
+def test_errors_are_one_family() -> None:
+    assert issubclass(UnknownNameError, SpinbenchError)
+
+
+def test_coverage_imports_no_framework() -> None:
+    code = (
+        "import sys; from spinbench import registry;"
+        "[registry.support(m, b) for m in registry.names('methods') for b in registry.names('backends')];"
+        "print([n for n in ('jax', 'numba', 'asv', 'hydra', 'matplotlib', 'networkx') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,107 @@
+"""Records are shown in full and measured again."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench import cli, records, replay
+from spinbench.measure import measure_cell
+
+CONFIG = {
+    "model": {"name": "grid", "rows": 2, "cols": 3},
+    "method": {"name": "gibbs"},
+    "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+    "budget": {"samples": 200, "seconds": None, "burn_in": None},
+    "chains": 4,
+    "seed": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    return measure_cell(CONFIG, git={"commit": "b" * 40, "dirty": False, "diff": None})
+
+
+@pytest.fixture
+def kept(record: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return records.write_record(tmp_path / "multirun" / "one", record)
+
+
+def test_show_prints_all_of_it(record: dict[str, Any], kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["show", record["key"][:6]]) == 0
+    text = capsys.readouterr().out
+    for piece in ("gibbs on numpy, grid", "seed=3", "b" * 40, "budget.samples", "marginal RMSE", "environment"):
+        assert piece in text
+    for name in record["environment"]["versions"]:
+        assert f"versions.{name}" in text
+    assert repr(record["metrics"]["marginal_rmse"]["value"]) in text
+
+
+def test_show_of_a_failure_has_its_reason(record: dict[str, Any], kept: Path, capsys: Any) -> None:
+    broken = {**record, "status": "failed", "error": "[red]why", "traceback": "line 1", "result": None, "metrics": {}}
+    path = kept.with_name("record-x.json")
+    records.write_json(path, {**broken, "reference": None})
+    assert cli.main(["show", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "[red]why" in text
+    assert "line 1" in text
+
+
+def test_a_rerun_reproduces_the_figures(record: dict[str, Any], kept: Path, capsys: Any) -> None:
+    assert cli.main(["rerun", str(kept)]) == 0
+    text = capsys.readouterr().out
+    assert "reproduced: all" in text
+    assert "not as it was: commit: " + "b" * 40 in text
+
+
+def test_a_figure_that_differs_is_named(record: dict[str, Any]) -> None:
+    other = copy.deepcopy(record)
+    other["metrics"]["marginal_rmse"]["value"] *= 1 + 1e-12
+    done = replay.compare(record, other)
+    assert done.exit_status == 1
+    assert "(marginal_rmse.value)" in done.verdict()
+    assert replay.compare(record, copy.deepcopy(record)).exit_status == 0
+
+
+def test_seconds_do_not_decide(record: dict[str, Any]) -> None:
+    other = copy.deepcopy(record)
+    other["result"]["seconds"]["run"] *= 2
+    other["metrics"]["run_seconds"]["value"] *= 2
+    assert replay.compare(record, other).exit_status == 0
+
+
+def test_budgets_in_seconds_are_not_compared(record: dict[str, Any]) -> None:
+    timed = copy.deepcopy(record)
+    timed["config"]["budget"] = {"samples": None, "seconds": 1.0, "burn_in": None}
+    timed["result"] |= {"log_z": 2.0, "log_z_se": 0.3}
+    other = copy.deepcopy(timed)
+    other["result"] |= {"samples": 1, "log_z": 2.5, "log_z_se": 0.4}
+    done = replay.compare(timed, other)
+    assert done.exit_status == 0
+    assert "the budget is in seconds" in done.verdict()
+    assert done.verdict().endswith("the estimates of log Z are 1.0 standard errors apart")
+    timed["result"]["log_z_kind"] = other["result"]["log_z_kind"] = "exact"
+    assert replay.compare(timed, other).exit_status == 1
+
+
+def test_another_outcome_is_no_reproduction(record: dict[str, Any]) -> None:
+    failed = {**record, "status": "failed", "error": "why", "result": None, "metrics": {}}
+    assert replay.compare(record, failed).exit_status == 1
+    assert replay.compare(record, failed).verdict() == ("not reproduced: the record says ok, now the cell failed (why)")
+    assert replay.compare(failed, failed).exit_status == 0
+
+
+def test_names_that_fit_none_or_several(record: dict[str, Any], kept: Path, capsys: Any) -> None:
+    records.write_json(kept.with_name("record-2.json"), {**record, "id": "ff", "key": "zz1"})
+    records.write_json(kept.with_name("record-3.json"), {**record, "id": "fe", "key": "zz2"})
+    records.write_json(Path(".asv/journal/box/env/c/record-zz1.json").absolute(), {**record, "id": "ff", "key": "zz1"})
+    assert cli.main(["show", "nothing"]) == 2
+    assert "neither the file of a record nor" in capsys.readouterr().err
+    assert cli.main(["show", "zz"]) == 2
+    assert "zz fits 2 records" in capsys.readouterr().err
+    assert cli.main(["show", "zz1"]) == 0

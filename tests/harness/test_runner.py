@@ -1,0 +1,106 @@
+"""`run`, `exact` and `compare` on small models, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import SpinbenchError, UnknownNameError, UnsupportedError
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.result import Result
+
+
+@pytest.fixture(scope="module")
+def model() -> PairwiseModel:
+    rng = np.random.default_rng(0)
+    W = np.triu(rng.normal(size=(6, 6)), 1)
+    return PairwiseModel.from_dense(rng.normal(size=6), W + W.T, name="six")
+
+
+def test_exact_is_enumeration(model: PairwiseModel) -> None:
+    states = (np.arange(64)[:, None] >> np.arange(6)) & 1
+    weights = np.exp(model.log_weight(states))
+    answer = spinbench.exact(model, cache=False)
+    assert answer.log_z == pytest.approx(np.log(weights.sum()), rel=1e-12)
+    np.testing.assert_allclose(answer.marginals, weights @ states / weights.sum(), rtol=1e-12)
+    assert answer.log_z_kind == "exact"
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_exact_runs_as_a_method(model: PairwiseModel, backend: str) -> None:
+    result = spinbench.run(model, method="exact", backend=backend, budget="1 s")
+    assert result.log_z == pytest.approx(spinbench.exact(model, cache=False).log_z, rel=1e-12)
+    assert result.tier == "native"
+    assert result.samples == 1
+
+
+def test_k_ary_marginals_are_arrays_a_variable() -> None:
+    graph = FactorGraph.from_tables((3, 2), [((0,), [1.0, 2.0, 5.0]), ((0, 1), [1.0, 1, 2, 1, 3, 1])])
+    answer = spinbench.exact(graph, cache=False)
+    assert answer.log_z == pytest.approx(np.log(2 + 6 + 20))
+    np.testing.assert_allclose(answer.marginals[0], np.array([2, 6, 20]) / 28)
+
+
+def test_a_run_reports_all_that_the_result_promises(model: PairwiseModel) -> None:
+    result = spinbench.run(model, method="gibbs", backend="numpy", budget=2000, chains=8, seed=3)
+    exact = spinbench.exact(model, cache=False)
+    assert isinstance(result, Result)
+    assert result.samples == 2000
+    assert result.burn_in == 400
+    assert result.chains == 8
+    assert (np.abs(result.marginals - exact.marginals) < 5 * result.marginals_se).all()
+    assert result.ess is not None
+    assert (result.ess > 100).all()
+    assert result.r_hat is not None
+    assert (result.r_hat < 1.05).all()
+    assert result.trajectory[-1].samples == 2000
+    assert result.seconds.run > 0
+    assert result.settings["scan"]
+
+
+def test_same_seed_same_result(model: PairwiseModel) -> None:
+    first, second, other = (
+        spinbench.run(model, method="gibbs", backend="numpy", budget=100, chains=4, seed=seed) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.marginals, second.marginals)
+    assert (first.marginals != other.marginals).any()
+
+
+def test_start_states_are_used_and_checked(model: PairwiseModel) -> None:
+    start = np.ones((6, 3), dtype=np.int8)
+    assert spinbench.run(model, backend="numpy", budget=4, start=start).chains == 3
+    with pytest.raises(SpinbenchError, match=r"start has shape \(5, 3\)"):
+        spinbench.run(model, backend="numpy", budget=4, start=start[:5])
+    with pytest.raises(SpinbenchError, match="0 and 1"):
+        spinbench.run(model, backend="numpy", budget=4, start=2 * start)
+
+
+def test_compare_runs_the_pairs_that_exist(model: PairwiseModel) -> None:
+    results = spinbench.compare(model, ["gibbs", "exact"], ["numpy", "jax"], budget=50, chains=2)
+    assert {(result.method, result.backend) for result in results} == {
+        ("gibbs", "numpy"),
+        ("gibbs", "jax"),
+        ("exact", "numpy"),
+    }
+    with pytest.raises(UnsupportedError, match="none of 1 pairs runs here"):
+        spinbench.compare(model, ["exact"], ["jax"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "gibs"}, "did you mean gibbs"),
+        ({"backend": "numpi"}, "did you mean numpy"),
+        ({"chains": 0}, "chains=0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"precision": "float16"}, "float32 and float64 are allowed"),
+        ({"budget": "3 weeks"}, "examples"),
+        ({"scam": "raster"}, "did you mean scan"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(model: PairwiseModel, options: dict[str, object], message: str) -> None:
+    arguments = {"method": "gibbs", "backend": "numpy", "budget": 10} | options
+    with pytest.raises((SpinbenchError, UnknownNameError), match=message) as caught:
+        spinbench.run(model, **arguments)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)

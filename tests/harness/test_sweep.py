@@ -1,0 +1,244 @@
+"""`spinbench sweep` as users run it: what goes wrong costs a cell and not the sweep, and nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench import cli, environment, records
+
+CELL = ("method=faulty", "backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "model.c2=0")
+QUICK = (*CELL, "budget=samples", "budget.samples=50", "chains=2")
+
+
+@pytest.fixture(autouse=True)
+def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def sweep(*overrides: str) -> int:
+    return cli.main(["sweep", *overrides])
+
+
+def stored(folder: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("records/record-*.json"))]
+
+
+@contextlib.contextmanager
+def started(*overrides: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spinbench", "sweep", *overrides],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def wait_for_records(folder: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(stored(folder)) < count:
+        assert time.monotonic() < deadline, "no record was written"
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("faulty")
+class TestSweep:
+    def test_faults_cost_their_cells_alone(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Raising, refusing, exiting and being killed, with good cells before and behind."""
+        status = sweep("-m", *QUICK, "method.how=well,raise,refuse,exit,kill,nan", "sweep_dir=out")
+        shown = capsys.readouterr().out
+        assert status == 1
+        found = {entry["config"]["method"]["how"]: entry for entry in stored("out")}
+        assert {how: entry["status"] for how, entry in found.items()} == {
+            "well": "ok",
+            "raise": "failed",
+            "refuse": "skipped",
+            "exit": "failed",
+            "kill": "failed",
+            "nan": "ok",
+        }
+        for line in (
+            "6 cells into out",
+            "failed: RuntimeError: asked to fail",
+            "skipped: faulty refuses this model",
+            "its process ended with exit status 3 before it gave an answer",
+            "its process was killed by SIGKILL",
+            "] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=exit: failed: its process",
+            "spinbench sweep --resume out",
+            "not in asv's history: ",
+        ):
+            assert line in shown
+        assert Path("out/accuracy.png").stat().st_size > 1000
+        assert f"picture of accuracy against wall-clock: {Path('out/accuracy.png')}" in shown
+        assert not Path("outputs").exists()
+        assert not Path("multirun").exists()
+
+    def test_resumed_sweep_measures_only_what_has_no_good_record(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert sweep("-m", *QUICK, "method.how=well,raise", "sweep_dir=out") == 1
+        before = {entry["config"]["method"]["how"]: entry["id"] for entry in stored("out")}
+        (damaged,) = [path for path in Path("out/records").iterdir() if before["raise"] in path.read_text()]
+        damaged.write_text('{"schema": 1, "id"')
+        capsys.readouterr()
+        assert sweep("--resume", "out") == 1
+        after = {entry["config"]["method"]["how"]: entry["id"] for entry in stored("out")}
+        assert after["well"] == before["well"]
+        assert after["raise"] != before["raise"]
+        shown = capsys.readouterr().out
+        assert "[1/2] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=well: measured before" in shown
+
+    def test_single_cell_goes_to_multirun_by_default(self) -> None:
+        assert sweep(*QUICK) == 0
+        (folder,) = Path("multirun").iterdir()
+        (entry,) = stored(folder)
+        assert entry["axes"]["method"] == "faulty"
+        assert entry["config"]["budget"] == {"samples": 50, "seconds": None, "burn_in": None}
+        assert entry["git"]["commit"] is None
+        assert {path.name for path in Path().iterdir() if path.is_dir()} >= {"multirun"}
+        assert not Path("outputs").exists()
+
+    def test_killed_sweep_leaves_whole_records_and_resumes(self) -> None:
+        overrides = (*QUICK, "method.how=well,slow", "seed=0,1", "sweep_dir=out")
+        with started("-m", *overrides) as process:
+            wait_for_records(Path("out"), 1)
+            process.kill()
+        kept = stored("out")
+        assert 1 <= len(kept) < 4
+        with started("--resume", "out") as process:
+            shown, _ = process.communicate(timeout=100)
+        assert process.returncode == 0, shown
+        entries = stored("out")
+        assert len(entries) == 4
+        assert {entry["id"] for entry in kept} <= {entry["id"] for entry in entries}
+        assert not list(Path("out/records").glob("*.tmp"))
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_interrupted_sweep_concludes_with_what_it_has(self, number: signal.Signals) -> None:
+        with started(*QUICK, "method.how=well,hang", "sweep_dir=out") as process:
+            wait_for_records(Path("out"), 1)
+            process.send_signal(number)
+            shown, _ = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "model grid(rows=2" in shown
+        assert "interrupted; go on with: spinbench sweep --resume out" in shown
+        assert "Traceback" not in shown
+        assert len(stored("out")) == 1
+
+    def test_time_limit(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert sweep(*QUICK, "method.how=hang,well", "time_limit=1", "sweep_dir=out") == 1
+        assert [entry["status"] for entry in sorted(stored("out"), key=lambda e: e["status"])] == ["failed", "ok"]
+        assert "there was no answer within 1 s, so its process was killed" in capsys.readouterr().out
+
+    def test_budget_too_small_for_a_sample(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert sweep(*CELL, "budget.seconds=1e-9", "sweep_dir=out") == 1
+        assert "a budget of 1e-09 s ended" in capsys.readouterr().out
+
+    def test_nothing_but_refusals_is_an_error(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert sweep(*QUICK, "method.how=refuse", "sweep_dir=out") == 2
+        assert "nothing could be measured: faulty refuses this model" in capsys.readouterr().err
+
+    def test_disk_that_fills_up_ends_the_sweep(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        original, calls = records.write_record, []
+
+        def write(folder: Path, record: records.Record) -> Path:
+            calls.append(record)
+            if len(calls) == 2:
+                raise records.RecordError(f"{folder} cannot be written: No space left on device")
+            return original(folder, record)
+
+        monkeypatch.setattr(records, "write_record", write)
+        assert sweep(*QUICK, "seed=0,1,2", "sweep_dir=out") == 2
+        captured = capsys.readouterr()
+        assert "No space left on device" in captured.err
+        assert "model grid(rows=2" in captured.out
+        assert (len(calls), len(stored("out"))) == (2, 1)
+
+    def test_state_of_the_code_is_the_same_in_all_records(self, tmp_path: Path) -> None:
+        _git_checkout(tmp_path / "code")
+        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")  # the fixture restores it
+        assert sweep(*QUICK, "seed=0,1", "sweep_dir=out") == 0
+        states = [entry["git"] for entry in stored("out")]
+        assert states[0] == states[1] == environment.git_state(tmp_path / "code")
+        assert states[0]["dirty"] is False
+
+    def test_missing_asv_configuration_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        _git_checkout(tmp_path / "code")
+        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")
+        assert sweep(*QUICK, "sweep_dir=out") == 0
+        assert "not in asv's history: there is no asv.conf.json in" in capsys.readouterr().out
+
+
+def test_plugin_that_raises_on_import(
+    install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The good cell of the same sweep is measured."""
+    folder = install_plugin("spinbench_broken", "raise OSError('no licence')", {"methods": {"broken": "Broken"}})
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    small = ("backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "budget=samples", "budget.samples=20")
+    assert sweep("method=broken,gibbs", *small, "chains=2", "sweep_dir=out") == 1
+    assert sorted(entry["status"] for entry in stored("out")) == ["failed", "ok"]
+    assert "method 'broken' (spinbench_broken:Broken, from spinbench_broken 1.0) failed on import" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["method=gibs"], "no method is named 'gibs'; did you mean gibbs"),
+        (["-m", "backend=numpy,nunba"], "no backend is named 'nunba'; did you mean numba"),
+        (["model=uai14/grids_12"], "did you mean uai14/Grids_12"),
+        (["budget=samples", "budget.samples=0"], "a budget of 0 samples is too small"),
+        (["budget.samples=5"], "a budget takes either samples or seconds"),
+        (["model=file"], "model.path was not given; add model.path=VALUE"),
+        (["chains=0"], "chains=0 was given; an integer, 1 or more, is needed"),
+        (["seed=-1"], "seed=-1 was given"),
+        (["sweep_dir=file/out"], "cannot be written"),
+        (["--resume", "nowhere"], "nowhere is not the folder of a sweep"),
+        (["--resume"], "--resume needs the folder"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence_and_measure_nothing(
+    overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file").touch()
+    assert sweep(*overrides) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert not Path("multirun").exists()
+
+
+def test_hydra_shows_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep("method=dhmc", "--cfg", "job") == 0
+    assert "leapfrog_steps: 5" in capsys.readouterr().out
+
+
+def _git_checkout(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "file").touch()
+    for command in (
+        ["init", "-q"],
+        ["add", "file"],
+        ["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm", "first"],
+    ):
+        subprocess.run(["git", "-C", str(folder), *command], check=True)

@@ -1,0 +1,173 @@
+"""The conformance suite finds faults: every check has a plugin that it fails, and a correct plugin passes them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+
+from spinbench import registry
+from spinbench.errors import SpinbenchError, UnknownNameError
+from spinbench.testing import Check, backend_checks, checks, main, method_checks
+
+SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
+BACKENDS = {
+    name.lower(): name
+    for name in (
+        "Eager",
+        "Misnamed",
+        "Anywhere",
+        "Narrow",
+        "Single",
+        "Loopy",
+        "Mutating",
+        "Folding",
+        "Coarse",
+        "Shifted",
+    )
+}
+POINTS = {
+    "methods": {"toy": "Toy", "cut": "Cut", "halving": "Halving"},
+    "kernels": {"cut.numpy": "CutKernel"},
+    "backends": BACKENDS,
+}
+
+
+@pytest.fixture(autouse=True)
+def plugin(install_plugin: Any) -> None:
+    install_plugin("faultyplugin", SOURCE, POINTS)
+
+
+def named(found: list[Check], name: str) -> Check:
+    (check,) = [check for check in found if check.name == name]
+    return check
+
+
+def run_all(found: list[Check]) -> Iterator[str]:
+    """Runs them; names of those that were skipped."""
+    for check in found:
+        try:
+            check()
+        except SkipTest:
+            yield check.name
+
+
+def test_a_correct_program_passes() -> None:
+    found = method_checks("toy", "numpy")
+    assert len(found) > 15
+    assert list(run_all(found)) == []
+
+
+def test_a_correct_kernel_passes() -> None:
+    assert list(run_all(method_checks("cut", "numpy"))) == []
+
+
+def test_a_correct_iteration_passes() -> None:
+    found = method_checks("halving", "numpy")
+    assert not any(check.name.startswith(("stationarity", "calibration")) for check in found)
+    assert list(run_all(found)) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "check", "message"),
+    [
+        ("toy", "wrong target", "accuracy, dense", "marginals .* are off by"),
+        ("toy", "wrong target", "stationarity, dense", "from exact draws, marginals"),
+        ("toy", "updates in parallel", "stationarity, dense", "from exact draws"),
+        ("toy", "wrong log Z", "accuracy, sparse", "log Z is off by"),
+        ("toy", "no lower bound", "accuracy, disconnected", "lower bound on log Z is .* too high"),
+        ("toy", "no errors", "accuracy, dense", "without standard errors"),
+        ("toy", "errors too small", "calibration, dense", "times too small"),
+        ("toy", "errors too large", "calibration, sparse", "times too large"),
+        ("toy", "ignores groups", "accuracy, three states", "are off by"),
+        ("toy", "rambles", "accuracy, three states", "one sentence is needed"),
+        ("toy", "writes to the model", "plan", "plan changes the model"),
+        ("toy", "reports NaN", "statistics", "statistic s holds"),
+        ("toy", "wrong shape", "estimates", "ess has shape"),
+        ("toy", "depends on earlier calls", "determinism", "the same seed gives different s"),
+        ("toy", "shares noise", "independence of chains", "of 2048 chains that start alike, 1 differ"),
+        ("cut", "depends on batches", "independence of batching", "in several batches give different s"),
+        ("cut", "keeps marginals alone", "stationarity, dense", "the joint law of states has chi-square"),
+        ("cut", "reuses its buffer", "statistics", "overwritten by the batches that follow"),
+        ("halving", "draws", "determinism", "yet m depends on the seed"),
+        ("halving", "draws", "accuracy, zero couplings", "marginals .* are off by"),
+        ("halving", "ends early", "end of iterations", "marginals moves by .* after finished"),
+        ("halving", "never ends", "end of iterations", "yet converged is True"),
+        ("cut", "chains first", "statistics", "2048 chains come last"),
+    ],
+)
+def test_faults_of_methods_are_found(method: str, fault: str, check: str, message: str) -> None:
+    faulty = named(method_checks(method, "numpy", fault=fault), check)
+    try:
+        with pytest.raises(AssertionError, match=message):
+            faulty()
+    finally:
+        from spinbench.testing.cases import law
+
+        law.cache_clear()  # one fault is to write into the shared models
+
+
+@pytest.mark.parametrize(
+    ("backend", "check", "message"),
+    [
+        ("eager", "declaration", r"importing its module imports \['wave'\]"),
+        ("misnamed", "declaration", "its class attribute name is 'numpy'"),
+        ("anywhere", "construction", "device=no-such-device is accepted"),
+        ("narrow", "namespace (float64)", "xp lacks logaddexp"),
+        ("single", "transfer (float64)", "floats come back as float32"),
+        ("single", "arithmetic (float64)", "has dtype float32; float64 is needed"),
+        ("single", "normal (float64)", "normal gives float32"),
+        ("loopy", "loops (float64)", "call the body .* times in Python"),
+        ("mutating", "updates (float64)", r"update \(integer"),
+        ("folding", "keys (float32)", "give the same numbers"),
+        ("folding", "independence (float64)", "correlated"),
+        ("coarse", "uniform (float64)", "distinct values"),
+        ("shifted", "normal (float32)", "moment 2 is off"),
+    ],
+)
+def test_faults_of_backends_are_found(backend: str, check: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        named(backend_checks(backend), check)()
+
+
+def test_pairs_that_do_not_run_are_refused_with_a_reason() -> None:
+    (refusal,) = method_checks("cut", "jax")
+    assert refusal.name == "refusal"
+    refusal()
+
+
+def test_what_is_missing_is_skipped_and_what_is_broken_fails(install_plugin: Any, tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    source = SOURCE + "\n\nclass Absent(NumpyBackend):\n    name = 'absent'\n    requires = ('no_such_module',)\n"
+    install_plugin("absentplugin", source, {"backends": {"absent": "Absent", "gone": "Gone"}})
+    for check in (*backend_checks("absent"), *method_checks("toy", "absent")):
+        with pytest.raises(SkipTest, match="no_such_module"):
+            check()
+    for check in (*backend_checks("gone"), *method_checks("toy", "gone")):
+        with pytest.raises(SpinbenchError, match="absentplugin"):
+            check()
+
+
+def test_selection() -> None:
+    subjects = {check.subject for check in checks(backend="numpy", method="toy")}
+    assert subjects == {"numpy", "toy.numpy"}
+    assert {check.subject for check in checks(method="toy")} == {f"toy.{b}" for b in registry.names("backends")}
+    assert {"numpy", "toy.numpy", "gibbs.numpy"} <= {check.subject for check in checks(backend="numpy")}
+    with pytest.raises(UnknownNameError, match="no backend is named 'nunpy'; did you mean numpy"):
+        checks(backend="nunpy")
+    with pytest.raises(UnknownNameError, match="no setting of method toy is named 'falt'"):
+        method_checks("toy", "numpy", falt="")
+
+
+def test_the_command_reports_and_has_a_status(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(backend="numba", method="cut") == 0
+    assert "refusal" in capsys.readouterr().out
+    assert main(backend="narrow", method="cut") == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "failed" in said
+    assert "xp lacks" in said
+    assert main(backend="nowhere") == 2
+    assert capsys.readouterr().err.startswith("spinbench: no backend is named 'nowhere'")

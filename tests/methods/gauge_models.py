@@ -1,0 +1,81 @@
+"""Small Forney models for the tests of the gauged methods, and their exact log Z by enumeration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinbench.models.forney import ForneyModel
+
+
+def enumerated_log_z(model: ForneyModel) -> float:
+    """log Σ_x exp(log weight), at most 2^14 states."""
+    assert model.num_edges <= 14
+    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+    return float(np.logaddexp.reduce(model.log_weight(states)))
+
+
+def symmetric(edges: Sequence[tuple[int, int]], betas: Sequence[float]) -> ForneyModel:
+    """Factors exp(β |d - 2k|), k the number of ones; the paper's generator."""
+    degrees = np.bincount(np.asarray(edges).ravel(), minlength=len(betas))
+    tables = []
+    for d, beta in zip(degrees.tolist(), betas, strict=True):
+        ones = (np.arange(2**d)[:, None] >> np.arange(d) & 1).sum(axis=1)
+        tables.append(beta * np.abs(d - 2.0 * ones))
+    return ForneyModel.from_log_tables(edges, tables)
+
+
+def random_tables(edges: Sequence[tuple[int, int]], spread: float, rng: np.random.Generator) -> ForneyModel:
+    """Entries exp(spread · N(0, 1)), independent."""
+    degrees = np.bincount(np.asarray(edges).ravel())
+    return ForneyModel.from_log_tables(edges, [spread * rng.standard_normal(2**d) for d in degrees.tolist()])
+
+
+def cycle(n: int) -> list[tuple[int, int]]:
+    """Edges of a cycle of n nodes."""
+    return [(i, (i + 1) % n) for i in range(n)]
+
+
+def line(n: int) -> list[tuple[int, int]]:
+    """Edges of a line of n nodes."""
+    return [(i, i + 1) for i in range(n - 1)]
+
+
+def complete(n: int) -> list[tuple[int, int]]:
+    """All pairs of n nodes."""
+    return [(i, j) for i in range(n) for j in range(i)]
+
+
+GRAPHS = {
+    "line": line(5),
+    "star": [(0, 1), (0, 2), (0, 3), (0, 4)],
+    "triangle": cycle(3),
+    "square": cycle(4),
+    "complete": complete(4),
+    "two paths": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)],
+    "parallel": [(0, 1), (0, 1), (1, 2), (2, 0)],
+    "triple": [(0, 1), (0, 1), (0, 1)],
+    "ladder": [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)],
+    "apart": [(0, 1), (1, 2), (2, 0), (3, 4)],
+}
+
+
+def zoo(count: int, rng: np.random.Generator) -> list[ForneyModel]:
+    """Models of all graphs and kinds in turn: generic, supermodular, even and very uneven entries."""
+    models = []
+    for k in range(count):
+        edges = list(GRAPHS.values())[k % len(GRAPHS)]
+        nodes = int(np.max(edges)) + 1
+        beta = rng.choice([0.25, 0.5, 1.0, 2.0])
+        match k // len(GRAPHS) % 4:
+            case 0:
+                model = symmetric(edges, beta * rng.standard_normal(nodes))
+            case 1:
+                model = symmetric(edges, np.abs(beta * rng.standard_normal(nodes)))
+            case 2:
+                model = random_tables(edges, beta, rng)
+            case _:
+                model = random_tables(edges, 4.0 * beta, rng)
+        models.append(model)
+    return models

@@ -1,0 +1,207 @@
+"""DHMC: trajectories, adaptation and settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench.runner
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.budget import Budget
+from spinbench.drive import drive
+from spinbench.engine import ProgramEngine
+from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.methods.dhmc import DHMC
+from spinbench.models import PairwiseModel
+from spinbench.trace import Trace
+
+FORMS = ("identity", "harmonium", "preconditioned", "sparse")
+
+
+def grid_model(seed: int, c1: float = 1.0, c2: float = 1.0, side: int = 10) -> PairwiseModel:
+    rng = np.random.default_rng(seed)
+    index = np.arange(side * side).reshape(side, side)
+    across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], 1)
+    down = np.stack([index[:-1].ravel(), index[1:].ravel()], 1)
+    edges = np.concatenate([across, down])
+    return PairwiseModel.from_edges(2 * c1 * rng.normal(size=side * side), edges, 2 * c2 * rng.normal(size=len(edges)))
+
+
+def trace_of(method: DHMC, model: PairwiseModel, samples: int, burn_in: int, chains: int = 16) -> Trace:
+    backend = NumpyBackend()
+    trace = Trace(method.reductions)
+    engine = ProgramEngine(method.program(backend), backend, method.plan(model), method.reductions)
+    start = np.random.default_rng(0).integers(0, 2, size=(model.num_variables, chains)).astype(np.int8)
+    drive(
+        engine,
+        trace,
+        lambda trace: method.estimate(model, method.plan(model), trace),
+        Budget(samples=samples, burn_in=burn_in),
+        start=start,
+        seed=1,
+        checkpoints=1,
+    )
+    return trace
+
+
+def test_the_defaults_are_the_papers() -> None:
+    method = DHMC()
+    assert (method.form, method.leapfrog_steps, method.target_acceptance) == ("identity", 5, 0.9)
+    assert (method.diagonal, method.slack, method.relative_jitter) == ("minshift", 0.1, 0.0)
+    assert method.log_z == "mirrored_in_sample"
+    model = grid_model(0)
+    tables = method.plan(model)
+    smallest = np.linalg.eigvalsh(model.dense())[0]
+    np.testing.assert_allclose(tables.d, -1.1 * smallest)
+    assert tables.first_step == pytest.approx(0.5 * np.sqrt(-0.1 * smallest))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_burn_in_reaches_the_target_acceptance(form: str) -> None:
+    method = DHMC(form=form, diagonal="dd" if form == "sparse" else "minshift", log_z="none")
+    trace = trace_of(method, grid_model(1), samples=300, burn_in=600)
+    assert trace.mean("accept").mean() == pytest.approx(0.9, abs=0.02)
+    steps = trace.series("step_size")
+    assert (steps == steps[0, 0]).all()  # frozen, one for all chains
+
+
+def test_a_lower_target_takes_longer_steps() -> None:
+    """Near the stability limit the averaged step falls short of the target, as dual averaging is known to do."""
+    traces = [trace_of(DHMC(target_acceptance=t, log_z="none"), grid_model(2), 300, 600) for t in (0.65, 0.9)]
+    low, high = (trace.mean("accept").mean() for trace in traces)
+    assert 0.62 < low < 0.77 < 0.87 < high
+    assert traces[0].total("step_size")[0] > traces[1].total("step_size")[0]
+
+
+def test_given_steps_and_no_burn_in_leave_the_step_alone() -> None:
+    model = grid_model(3, side=3)
+    assert trace_of(DHMC(step_size=0.3), model, 20, 40).total("step_size") == pytest.approx(0.3)
+    method = DHMC()
+    untouched = trace_of(method, model, 20, 0).total("step_size")
+    np.testing.assert_allclose(untouched, method.plan(model).first_step)
+    adapted = trace_of(method, model, 20, 40).total("step_size")
+    assert abs(adapted[0] / method.plan(model).first_step - 1) > 0.01
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_energy_is_conserved_to_the_square_of_the_step(form: str) -> None:
+    """A wrong gradient or a wrong account of the kicks leaves an error of first order."""
+    model = grid_model(4, side=3)
+    backend = NumpyBackend()
+    losses = []
+    for step in (0.02, 0.01):
+        method = DHMC(form=form, diagonal="dd", step_size=step, leapfrog_steps=round(0.3 / step), jitter=0.0)
+        program, tables = method.program(backend), backend.put(method.plan(model))
+        state = program.init(backend.key(1), tables, np.ones((9, 200)))
+        accept = program.observe(tables, program.step(backend.key(2), tables, state))["accept"]
+        losses.append(-np.log(accept).sum())
+    assert losses[0] < 0.5
+    assert losses[1] / losses[0] == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("form", ["preconditioned", "sparse"])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_zero_force_accepts_everything(form: str, sign: float) -> None:
+    """Biases so large that p is 0 or 1: once m = p, the rotation is the whole dynamics, and it is exact."""
+    model = PairwiseModel.from_edges(np.full(4, sign * 3000.0), [(0, 1), (1, 2), (2, 3)], [3.0, -2.0, 1.0])
+    method = DHMC(form=form, diagonal="dd")
+    trace = trace_of(method, model, samples=400, burn_in=64)
+    assert (trace.series("accept") == 1.0).all()
+    tables = method.plan(model)
+    Q = model.dense() + np.diag(tables.d)
+    draws = trace.series("alpha")[::4].transpose(0, 2, 1).reshape(-1, 4)
+    gap = draws - Q @ np.full(4, 0.5 + 0.5 * sign)  # N(Qm, Q)
+    assert (np.abs(gap.mean(axis=0)) < 5 * np.sqrt(np.diag(Q) / len(gap))).all()
+    np.testing.assert_allclose(gap.T @ gap / len(gap), Q, atol=5 * 2 * Q.max() / np.sqrt(len(gap)))
+
+
+def test_the_tilt_follows_the_marginals() -> None:
+    model = grid_model(5, side=3)
+    method, backend = DHMC(form="preconditioned"), NumpyBackend()
+    engine = ProgramEngine(method.program(backend), backend, method.plan(model), method.reductions)
+    state = engine.init(0, np.zeros((9, 8), dtype=np.int8))
+    np.testing.assert_array_equal(state[2].tilt.m, 0.5)
+    tables = backend.put(method.plan(model))
+    total = np.zeros((9, 8))
+    for _ in range(20):
+        state = engine.warm(state, 1)
+        total += state[2].point.p
+    before = state[2]
+    state = engine.adapt(state, False)
+    after = state[2]
+    np.testing.assert_allclose(after.tilt.m[:, 0], total.mean(axis=1) / 20)
+    np.testing.assert_allclose(after.tilt.shift, tables.gram @ after.tilt.m)
+    np.testing.assert_array_equal(after.point.u, before.point.u)  # the chain stays where it is
+    assert (after.tilt.total == 0).all()
+    assert after.step_size.count == 0
+    state = engine.adapt(engine.warm(state, 5), True)
+    np.testing.assert_array_equal(state[2].tilt.m, after.tilt.m)  # frozen at the end
+
+
+def test_diverging_trajectories_are_refused_quietly() -> None:
+    model = grid_model(6, side=3)
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = trace_of(DHMC(step_size=1e60, leapfrog_steps=8, log_z="none"), model, 5, 0)
+    assert (trace.series("accept") == 0).all()
+    assert np.isfinite(trace.series("p")).all()
+
+
+def test_the_runner_reports_acceptance_and_step_size() -> None:
+    result = spinbench.runner.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, diagonal="sdp", slack=0.3)
+    assert 0.7 < result.diagnostics["acceptance"] < 1
+    assert 0 < result.diagnostics["step_size"] < 10
+    assert set(result.log_z_estimates) == {"bridge", "mirrored", "mirrored_in_sample"}
+    assert result.log_z == result.log_z_estimates["mirrored_in_sample"][0]
+    quick = spinbench.runner.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, log_z="bridge")
+    assert set(quick.log_z_estimates) == {"bridge", "mirrored"}
+    assert quick.log_z == quick.log_z_estimates["bridge"][0]
+
+
+@pytest.mark.parametrize("method", ["dhmc", "block_gibbs"])
+def test_a_single_chain_keeps_as_many_draws_as_are_asked_for(method: str) -> None:
+    """Of one chain the default, 256, are too few for the covariance of 49 variables fitted in sample."""
+    model = grid_model(0, side=7)
+    options: dict[str, Any] = {"chains": 1, "budget": 1500, "log_z": "mirrored_in_sample", "backend": "numpy"}
+    few, all_ = spinbench.run(model, method, **options), spinbench.run(model, method, draws=1500, **options)
+    assert (few.diagnostics["log_z_draws"], all_.diagnostics["log_z_draws"]) == (256, 1500)
+    np.testing.assert_allclose(few.marginals, all_.marginals, rtol=1e-9)
+    exact = spinbench.exact(model).log_z
+    assert abs(all_.log_z - exact) < abs(few.log_z - exact) / 2
+
+
+def test_statistics_follow_the_settings() -> None:
+    common = {"p": "sum", "accept": "sum", "step_size": "last"}
+    assert DHMC().reductions == {**common, "alpha": "last"}
+    assert DHMC(log_z="zero_state").reductions == {**common, "zero_state": "logsumexp"}
+    assert DHMC(log_z="none").reductions == common
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"form": "nuts"}, "form='nuts' was given; identity, harmonium, preconditioned, sparse are allowed"),
+        ({"leapfrog_steps": 0}, "leapfrog_steps=0 was given"),
+        ({"step_size": -0.1}, "step_size=-0.1 was given"),
+        ({"step_size": 2.0, "form": "sparse"}, "at most 1.5 radians"),
+        ({"target_acceptance": 1.0}, "target_acceptance=1.0 was given"),
+        ({"jitter": 1.0}, "jitter=1.0 was given"),
+        ({"log_z": "ais"}, "log_z='ais' was given"),
+        ({"diagonal": "auto"}, "minshift, dd, sdp or a list"),
+        ({"slack": -0.1}, "slack=-0.1 was given"),
+        ({"draws": 0}, "draws=0 was given"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(SpinbenchError, match=message):
+        DHMC(**settings)
+
+
+def test_wrong_diagonals_are_one_sentence() -> None:
+    model = grid_model(8, side=3)
+    for form in ("identity", "harmonium", "preconditioned"):
+        with pytest.raises(ModelError, match="not positive definite"):
+            DHMC(form=form, diagonal=[0.01] * 9).plan(model)
+    with pytest.raises(UnsupportedError, match="form=sparse needs"):
+        DHMC(form="sparse").plan(model)

@@ -1,0 +1,122 @@
+"""Bounds stay below log Z on many kinds of models; corrections sum the terms they should."""
+
+from __future__ import annotations
+
+import gauge_models as zoo
+import numpy as np
+import pytest
+
+from spinbench import gauges
+from spinbench.methods.gauge import bounds, field_gauge, mean_field, point_mass
+from spinbench.methods.gauge.batch import side_by_side
+
+COUNT = 520
+DELTAS = (1.0, 0.1, 0.01, 1e-4)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return zoo.zoo(COUNT, np.random.default_rng(2017))
+
+
+@pytest.fixture(scope="module")
+def exact(models):
+    return np.array([zoo.enumerated_log_z(model) for model in models])
+
+
+@pytest.fixture(scope="module")
+def gauge(models):
+    """Angles of G-BP of all models at once, and where each model's start."""
+    whole = side_by_side(models)
+    *_, last = point_mass.continuation(whole, DELTAS, limit=25)
+    ends = np.cumsum([2 * model.num_edges for model in models])
+    return whole, last.theta, np.split(last.theta, ends[:-1])
+
+
+def test_g_bp_and_its_corrections_are_lower_bounds(models, exact, gauge):
+    gaps = []
+    for model, theta, log_z in zip(models, gauge[2], exact, strict=True):
+        verified = bounds.verify(model, theta)
+        if verified is None:
+            continue
+        values = (bounds.point_mass_bound(model, verified.tables), *bounds.corrections(model, verified.tables))
+        assert values[0] <= values[1] <= values[2]
+        gaps.append(log_z - np.array(values) + verified.slack)
+    assert len(gaps) >= 500
+    assert np.min(gaps) >= -1e-9
+    zero = [model.log_weight(np.zeros(model.num_edges, dtype=np.int64)) for model in models]
+    assert np.median(gaps, axis=0)[0] < 0.5 * np.median(exact - zero)  # no trivial bounds
+
+
+def test_mean_field_and_g_mf_are_lower_bounds(models, exact, gauge):
+    whole, theta, split = gauge
+    fields = mean_field.field_tables(whole)
+    *_, (q, _) = mean_field.ascend(fields, np.random.default_rng(0).uniform(0.1, 0.9, (whole.num_edges, 1)), limit=50)
+    early = theta * 0.0
+    schedule = ((1e-1, 1e-2), (1e-3, 1e-4), (1e-5, 1e-6))
+    *_, joint = field_gauge.ascent(whole, early, q[:, 0], schedule)
+    ends = np.cumsum([model.num_edges for model in models])
+    above, gained = [], []
+    for k, model in enumerate(models):
+        part = slice(ends[k] - model.num_edges, ends[k])
+        plain = [group.tables for group in model.groups]
+        naive = bounds.mean_field_bound(model, plain, q[part, 0])
+        angles = joint.theta.reshape(-1, 2)[part].ravel()
+        chosen = field_gauge.rounded(model, angles, joint.q[part])
+        verified = bounds.verify(model, angles)
+        if verified is None:
+            continue
+        gauged = bounds.mean_field_bound(model, verified.tables, chosen) - verified.slack
+        above.append(max(naive, gauged) - exact[k])
+        gained.append(gauged - naive)
+    assert len(above) >= 500
+    assert np.max(above) <= 1e-9
+    assert np.mean(gained) > 0.05
+    assert len(split) == len(models)
+
+
+def test_invariance_of_z_under_random_gauges(models, exact):
+    rng = np.random.default_rng(1)
+    for model, log_z in list(zip(models, exact, strict=True))[:40]:
+        tables = gauges.transformed(model, gauges.random_angles(model.num_edges, rng, 0.5))
+        states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+        product = np.ones(len(states))
+        for group, table in zip(model.groups, tables, strict=True):
+            index = states[:, group.edges] @ (1 << np.arange(group.degree - 1, -1, -1))
+            product *= table[np.arange(len(group.nodes)), index].prod(axis=1)
+        assert product.sum() == pytest.approx(np.exp(log_z - model.log_constant), rel=1e-9)
+
+
+@pytest.mark.parametrize("graph", zoo.GRAPHS)
+def test_corrections_are_the_terms_with_at_most_one_and_two_ones(graph):
+    model = zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(3))
+    tables = [group.tables for group in model.groups]
+    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+    weights, ones = model.log_weight(states), states.sum(axis=1)
+    single, multiple = bounds.corrections(model, tables)
+    assert bounds.point_mass_bound(model, tables) == pytest.approx(weights[0], abs=1e-12)
+    assert single == pytest.approx(np.logaddexp.reduce(weights[ones <= 1]), abs=1e-12)
+    assert multiple == pytest.approx(np.logaddexp.reduce(weights[ones <= 2]), abs=1e-12)
+
+
+def test_gauges_with_negative_entries_give_no_bound():
+    model = zoo.random_tables(zoo.complete(4), 0.3, np.random.default_rng(4))
+    theta = np.zeros(12)
+    assert bounds.verify(model, theta) is not None
+    theta[0] = 1.2
+    assert gauges.smallest_entry(gauges.transformed(model, theta.reshape(-1, 2))) < -0.01
+    assert bounds.verify(model, theta) is None
+    theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular
+    assert bounds.verify(model, theta) is None
+
+
+def test_point_masses_and_products_agree():
+    model = zoo.random_tables(zoo.complete(4), 1.0, np.random.default_rng(5))
+    tables = [group.tables for group in model.groups]
+    assert bounds.mean_field_bound(model, tables, np.zeros(6)) == pytest.approx(
+        bounds.point_mass_bound(model, tables), abs=1e-12
+    )
+    fields = mean_field.field_tables(model)
+    q = np.random.default_rng(6).uniform(size=(6, 3))
+    expected = [bounds.mean_field_bound(model, tables, q[:, k]) for k in range(3)]
+    assert mean_field.value(fields, q) == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,162 @@
+"""G-MF and mean field on Forney models: order of the bounds, tightness, starts and speed."""
+
+from __future__ import annotations
+
+import time
+
+import gauge_models as zoo
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import gauge_messages
+from spinbench.errors import SpinbenchError
+from spinbench.methods.forney_mf import ForneyMeanField
+from spinbench.methods.g_bp import GaugedBeliefPropagation, GaugedBeliefPropagationMultiple
+from spinbench.methods.g_mf import GaugedMeanField
+from spinbench.methods.gauge import bounds, mean_field
+from spinbench.methods.gauge.kernel import GaugeKernel
+from spinbench.models import build
+from spinbench.models.forney import ForneyModel
+from spinbench.models.forney_generators import gauge_complete, gauge_grid, gauge_regular
+
+
+def run(method, model):
+    """The report of a whole search and its process time in seconds, without planning."""
+    kernel = GaugeKernel(method, None, model, method.plan(model))
+    since = time.process_time()
+    state = kernel.init(0, None)
+    while not state.report.finished:
+        state, _ = kernel.advance(state, 50)
+    return state.report, time.process_time() - since
+
+
+def test_tight_on_complete_graphs():
+    """Mean relative error over 40 models at most .025 (single models have log Z near 0); never below its parts."""
+    errors = []
+    for seed in range(40):
+        model = gauge_complete(4, 0.5, seed=seed)
+        log_z = zoo.enumerated_log_z(ForneyModel.from_factor_graph(model))
+        report, _ = run(GaugedMeanField(restarts=0, field_starts=4), model)
+        assert report.bound >= max(report.bounds["mf"], report.bounds["g_bp"]) - 1e-12
+        assert report.bound <= log_z + 1e-9
+        errors.append((log_z - report.bound) / abs(log_z))
+    assert np.mean(errors) <= 0.025
+
+
+def test_a_product_model_is_exact():
+    """Without couplings mean field is exact, and so are its marginals."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 6)
+    edges = zoo.complete(4)
+    tables = []
+    for node in range(4):
+        slots = [e for e, ends in enumerate(edges) if node in ends]
+        table = np.ones((2, 2, 2))
+        for axis, e in enumerate(slots):
+            shape = [1, 1, 1]
+            shape[axis] = 2
+            table = table * np.sqrt([1 - p[e], p[e]]).reshape(shape)
+        tables.append(table)
+    model = ForneyModel.from_tables(edges, tables).to_factor_graph()
+    for name in ("forney_mf", "g_mf"):
+        result = spinbench.run(model, name, "numpy", "3000 samples")
+        assert result.log_z == pytest.approx(0.0, abs=1e-9)
+        assert result.marginals == pytest.approx(p, abs=1e-4)
+        assert result.log_z_kind == "lower"
+
+
+def test_sweeps_never_lower_the_bound_and_end_at_a_stationary_point():
+    model = zoo.random_tables(zoo.complete(5), 1.0, np.random.default_rng(1))
+    tables = mean_field.field_tables(model)
+    values = []
+    q = np.random.default_rng(2).uniform(0.1, 0.9, (model.num_edges, 4))
+    values.append(mean_field.value(tables, q))
+    for q, _ in mean_field.ascend(tables, q, tolerance=1e-13):  # noqa: B020
+        values.append(mean_field.value(tables, q))
+    assert (np.diff(values, axis=0) >= -1e-12).all()
+    plain = [group.tables for group in model.groups]
+    best = bounds.mean_field_bound(model, plain, q[:, 0])
+    for e in range(model.num_edges):
+        for step in (-1e-3, 1e-3):
+            moved = q[:, 0].copy()
+            moved[e] = np.clip(moved[e] + step, 0.0, 1.0)
+            assert bounds.mean_field_bound(model, plain, moved) <= best + 1e-9
+
+
+def test_jax_and_numpy_agree_on_mean_field():
+    model = gauge_complete(5, 1.0, seed=2)
+    one, two = (spinbench.run(model, "forney_mf", backend, "500 samples") for backend in ("numpy", "jax"))
+    assert one.log_z == pytest.approx(two.log_z, abs=1e-9)
+    assert one.status == two.status == "ok"
+
+
+def test_hard_zeros_in_mean_field():
+    """A state of zero weight gets no mass."""
+    rng = np.random.default_rng(3)
+    tables = [rng.uniform(0.5, 1.5, (2, 2, 2)) for _ in range(4)]
+    tables[0][1] = 0.0
+    model = ForneyModel.from_tables(zoo.complete(4), tables)
+    log_z = zoo.enumerated_log_z(model)
+    for name in ("forney_mf", "g_mf"):
+        result = spinbench.run(model.to_factor_graph(), name, "numpy", "3000 samples", merge=0)
+        assert log_z - 0.5 < result.log_z <= log_z + 1e-9
+    assert result.marginals[model.incident[0][0]] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "said"),
+    [
+        (GaugedMeanField, {"labels": "greedy"}, "labels='greedy' was given; mode, zero and best are allowed"),
+        (GaugedMeanField, {"restarts": -1}, "restarts >= 0"),
+        (GaugedMeanField, {"field_starts": 0}, "field_starts >= 1"),
+        (ForneyMeanField, {"restarts": 0}, "at least 1"),
+        (ForneyMeanField, {"tolerance": 0.0}, "positive"),
+        (ForneyMeanField, {"merge": 1}, "merge=1 was given"),
+    ],
+)
+def test_settings_out_of_range(method, settings, said):
+    with pytest.raises(SpinbenchError, match=said):
+        method(**settings)
+
+
+@pytest.mark.slow
+def test_gains_and_times_on_large_regular_graphs():
+    """3-regular 200: mean gains over mean field at least .88 (G-MF) and .75 (G-BP) of Bethe's; 3 s and 1 s."""
+    shares, seconds = [], []
+    for seed in range(2):
+        graph = gauge_regular(200, 3, 0.5, seed=seed)
+        model = ForneyModel.from_factor_graph(graph)
+        bethe = gauge_messages.bethe(model, gauge_messages.sum_product(model).messages)
+        report, joint = run(GaugedMeanField(), graph)
+        point, alone = run(GaugedBeliefPropagation(), graph)
+        field = report.bounds["mf"]
+        shares.append(((report.bound - field) / (bethe - field), (point.bound - field) / (bethe - field)))
+        seconds.append((joint, alone))
+    assert (np.mean(shares, axis=0) >= (0.88, 0.75)).all()
+    assert (np.min(seconds, axis=0) <= (3.0, 1.0)).all()
+
+
+@pytest.mark.slow
+def test_merging_on_grids():
+    """8 x 8: merging leaves a quarter of the mean gap or less."""
+    gaps = []
+    for seed in range(2):
+        graph = gauge_grid(8, 8, 0.5, seed=seed)
+        log_z = spinbench.exact(graph, cache=False).log_z
+        found = [run(GaugedMeanField(merge=merge, restarts=0), graph)[0].bound for merge in (2, 6)]
+        assert max(found) <= log_z + 1e-9
+        gaps.append(log_z - np.array(found))
+    plain, merged = np.mean(gaps, axis=0)
+    assert merged <= 0.25 * plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0])
+def test_merging_on_boltzmann_grids(seed):
+    """10 x 10 with c1 = c2 = 1 in the compact form: below one nat."""
+    model = build({"name": "grid", "rows": 10, "cols": 10, "c1": 1.0, "c2": 1.0, "seed": seed})
+    log_z = spinbench.exact(model, cache=False).log_z
+    bound = run(GaugedMeanField(merge=6, restarts=0), model)[0].bound
+    assert log_z - 1.0 < bound <= log_z + 1e-9
+    assert run(GaugedBeliefPropagationMultiple(merge=6), model)[0].bound <= log_z + 1e-9

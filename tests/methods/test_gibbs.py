@@ -1,0 +1,359 @@
+"""Gibbs sampling on every backend, against enumeration: fixed seeds, tolerances in standard errors."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spinbench import layouts, registry
+from spinbench.budget import Budget
+from spinbench.drive import drive
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.layouts import Scan
+from spinbench.methods import gibbs
+from spinbench.methods.gibbs import Gibbs
+from spinbench.models import PairwiseModel
+from spinbench.trace import Trace
+
+BACKENDS = ["numpy", "numba", "jax"]
+PRECISIONS = ["float32", "float64"]
+GROUPS = ((0, 3, 4), (1, 2), (9,))
+
+
+def random_model(n, density, scale, seed, groups=()):
+    rng = np.random.default_rng(seed)
+    W = np.triu(rng.normal(size=(n, n)) * scale, 1) * (rng.random((n, n)) < density)
+    edges = np.argwhere(W)
+    biases = scale * rng.normal(size=n)
+    return PairwiseModel.from_edges(biases, edges, W[edges[:, 0], edges[:, 1]], log_constant=0.7, groups=groups)
+
+
+def grid(rows, columns, seed=0):
+    index = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs])
+    rng = np.random.default_rng(seed)
+    return PairwiseModel.from_edges(rng.normal(size=rows * columns), edges, rng.normal(size=len(edges)))
+
+
+def hub(n):
+    """A star with a path through its leaves: one variable has many neighbours."""
+    edges = [(0, i) for i in range(1, n)] + [(i, i + 1) for i in range(1, n - 1)]
+    rng = np.random.default_rng(3)
+    return PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
+
+
+MODELS = {
+    "dense": random_model(6, 1.0, 1.0, 0),
+    "disconnected": random_model(9, 0.3, 1.0, 1),
+    "one": random_model(1, 1.0, 1.0, 2),
+    "zero": PairwiseModel.from_edges([0.3, -1.0, 0.0, 2.0], [[0, 1], [1, 2]], [0.0, 0.0]),
+    "huge": random_model(5, 0.5, 300.0, 4),
+    "many blocks": random_model(9, 1.0, 0.5, 7),
+    "groups": random_model(10, 0.4, 1.0, 5, GROUPS),
+    "many blocks of groups": random_model(10, 1.0, 0.5, 6, GROUPS),
+    "grid": grid(3, 3),
+    "lists": random_model(9, 0.3, 1.0, 1),
+    "lists with a hub": hub(11),
+    "many blocks of lists": random_model(10, 0.5, 0.7, 8, GROUPS),
+}
+"""Small models get dense tables, unless lists of neighbours are asked for."""
+
+
+@cache
+def states_and_weights(name):
+    """All states (2^N, N) with their probabilities, and log Z."""
+    model = MODELS[name]
+    states = (np.arange(2**model.num_variables)[:, None] >> np.arange(model.num_variables)) & 1
+    log_weights = model.log_weight(states)
+    log_z = np.logaddexp.reduce(log_weights)
+    return states, np.exp(log_weights - log_z), float(log_z)
+
+
+@cache
+def engine(name, backend, precision, method):
+    """(tables, engine); compiled once for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        if name.startswith("many blocks"):
+            patch.setattr(gibbs, "MAX_BLOCKS", 4)
+        if "lists" in name:
+            patch.setattr(layouts, "DENSE_FACTOR", 0)
+        tables = method.plan(MODELS[name])
+    return tables, registry.bind(method, backend, MODELS[name], tables, precision=precision)
+
+
+def exact_draws(name, count, seed):
+    """(N, count) int8."""
+    states, p, _ = states_and_weights(name)
+    return states[np.random.default_rng(seed).choice(len(p), size=count, p=p)].T.astype(np.int8)
+
+
+def estimate(name, backend, precision, method, samples, *, chains=16, seed=1):
+    tables, bound = engine(name, backend, precision, method)
+    start = exact_draws(name, chains, seed)
+    trace = Trace(method.reductions)
+    budget = Budget(samples=samples, burn_in=20)
+    return drive(
+        bound, trace, lambda t: method.estimate(MODELS[name], tables, t), budget, start=start, seed=seed, checkpoints=1
+    ).estimate
+
+
+PLAIN = Gibbs()
+SETTINGS = {
+    "default": PLAIN,
+    "empirical": Gibbs(marginals="empirical", log_z="none"),
+    "raster": Gibbs(scan="raster", log_z="chib_ms", ladder=5),
+    "random": Gibbs(scan="random", log_z="chib_ms", ladder=4),
+    "raster update": Gibbs(scan="raster", sample="update", log_z="chib_ms", ladder=5),
+    "random update": Gibbs(scan="random", sample="update", marginals="empirical"),
+}
+# Compiling for a model of new shape costs JAX seconds.
+JAX_CASES = {
+    *((name, "default") for name in ("dense", "disconnected", "groups")),
+    ("many blocks of groups", "raster"),
+    ("disconnected", "random"),
+    ("many blocks", "raster update"),
+    ("groups", "random update"),
+    ("lists with a hub", "default"),
+    ("many blocks of lists", "random update"),
+}
+CASES = [
+    (backend, name, setting)
+    for backend in BACKENDS
+    for name in MODELS
+    for setting in SETTINGS
+    if backend != "jax" or (name, setting) in JAX_CASES
+]
+
+
+def precisions(backend, name, setting):
+    """Both where that is cheap."""
+    if backend == "jax":
+        return ["float32" if name == "groups" else "float64"]
+    return PRECISIONS if setting in ("default", "raster") else ["float64"]
+
+
+@pytest.mark.parametrize(("backend", "name", "setting"), CASES)
+def test_marginals_and_log_z_agree_with_enumeration(backend, name, setting):
+    method = SETTINGS[setting]
+    for precision in precisions(backend, name, setting):
+        samples = 256 if backend == "numpy" else 4000
+        if method.sample == "update":
+            samples *= MODELS[name].num_variables + 1
+        states, p, log_z = states_and_weights(name)
+        found = estimate(name, backend, precision, method, samples)
+        rounding = 1e-5 if precision == "float32" else 1e-9
+        unseen = 12 / (16 * samples) if method.marginals == "empirical" else 0.0  # p = e^-12 for this not to happen
+        assert (abs(found.marginals - p @ states) <= 4 * found.marginals_se + rounding + unseen).all()
+        assert (found.r_hat < 1.1).all()
+        scale = 1 + abs(log_z)
+        for value, error in found.log_z_estimates.values():
+            assert abs(value - log_z) <= 4 * error + rounding * scale
+        expected = {"none": set(), "chib": {"chib"}, "chib_ms": {"chib", "chib_ms"}}[method.log_z]
+        assert set(found.log_z_estimates) == expected
+        assert (found.log_z is None) == (method.log_z == "none")
+
+
+STATIONARY = {
+    "default": Gibbs(marginals="empirical"),
+    "raster": Gibbs(scan="raster", marginals="empirical"),
+    "random": Gibbs(scan="random", marginals="empirical"),
+    "update": Gibbs(scan="raster", sample="update", marginals="empirical"),
+    "random update": Gibbs(scan="random", sample="update", marginals="empirical"),
+}
+
+
+STATIONARY_CASES = [*(("dense", setting) for setting in STATIONARY), ("groups", "default"), ("groups", "random update")]
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "setting"),
+    [(b, *case) for b in BACKENDS for case in STATIONARY_CASES if b != "jax" or case[1] in ("default", "random")],
+)
+def test_exact_draws_stay_exact(backend, name, setting):
+    chains, method = 20_000, STATIONARY[setting]
+    tables, bound = engine(name, backend, "float64" if method.sample == "update" else "float32", method)
+    state = bound.init(3, exact_draws(name, chains, 8))
+    for _ in range(3):
+        state, seen = bound.advance(state, 1)
+    s = np.empty_like(seen["s"])
+    s[tables.order] = seen["s"]  # of one step: the states themselves
+    p = states_and_weights(name)[1]
+    counts = np.bincount((2 ** np.arange(len(s)) @ s).astype(int), minlength=len(p))
+    assert counts[p == 0].sum() == 0
+    rare = p * chains < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(p[~rare], p[rare].sum()) * chains
+    kept = expected > 0
+    assert stats.chisquare(observed[kept], expected[kept]).pvalue > 1e-3
+    # plain Chib: the mean of T(s* <- s) over exact draws of s is p(s*)
+    weights = np.exp(seen["log_t"])
+    mode_p = np.exp(float(tables.mode_log_weight) - states_and_weights(name)[2])
+    assert abs(weights.mean() - mode_p) < 4 * weights.std() / np.sqrt(chains)
+
+
+def transition(model, tables, order_of_units, s):
+    """log T(s* <- s) from the definition; s (N,) in the order of variables."""
+    mode = np.empty(model.num_variables)
+    mode[tables.order] = tables.mode
+    group_of = {i: group for group in model.groups for i in group}
+    s, total = s.astype(float), 0.0
+    for i in order_of_units:
+        members = group_of.get(i, (i,))
+        options = np.repeat(s[None], len(members) + (i not in group_of), axis=0)
+        options[:, list(members)] = 0.0
+        options[np.arange(len(members)), list(members)] = 1.0
+        s[list(members)] = mode[list(members)]
+        total += model.log_weight(s) - np.logaddexp.reduce(model.log_weight(options))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "setting"),
+    [
+        case
+        for case in CASES
+        if case[1] not in ("one", "zero", "huge", "dense", "grid") and case[2] in ("default", "raster", "random update")
+    ],
+)
+def test_transition_probabilities_are_those_of_the_sweep(backend, name, setting):
+    model, method = MODELS[name], SETTINGS[setting]
+    precision = "float32" if backend == "jax" and name == "groups" else "float64"
+    tables, bound = engine(name, backend, precision, method)
+    start = exact_draws(name, 16, 5)
+    _, seen = bound.advance(bound.init(0, start), 1)
+    firsts = [min(group) for group in model.groups]
+    later = {i for group in model.groups for i in group} - set(firsts)
+    order = range(model.num_variables) if method.scan == "raster" else tables.order.tolist()
+    sequence = [i for i in order if i not in later]
+    expected = [transition(model, tables, sequence, s) for s in start.T]
+    assert seen["log_t"] == pytest.approx(expected, rel=1e-9 if precision == "float64" else 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("backend", "scan"),
+    [(b, s) for b in BACKENDS for s in ("chromatic", "raster") if (b, s) != ("jax", "raster")],
+)
+def test_murray_and_salakhutdinov_is_unbiased(backend, scan):
+    """RELAXATION.md, section 3: E Ẑ = Z, here for a ladder of S = 5 states on a 3×3 grid."""
+    method = Gibbs(scan=scan, log_z="chib_ms", ladder=5)
+    _, bound = engine("grid", backend, "float64", method)
+    log_z = states_and_weights("grid")[2]
+    state, weights = bound.init(7, np.zeros((9, 1000), dtype=np.int8)), []
+    for _ in range(150):
+        state, seen = bound.advance(state, 5)
+        assert (seen["ladders"] == 1).all()
+        weights.append(np.exp(seen["ladder"] + float(method.plan(MODELS["grid"]).mode_log_weight) - log_z))
+    means = np.mean(weights, axis=1)  # chains share the place of the first state, ladders are independent
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    assert error < 0.01
+    assert abs(means.mean() - 1) < 4 * error
+    assert np.log(weights).mean() < 0
+
+
+@pytest.mark.parametrize(("backend", "repeats"), [("numba", 200), ("numpy", 30), ("jax", 40)])
+def test_standard_errors_are_calibrated(backend, repeats):
+    """z-scores over repeats have variance 1, to 4 standard errors of a variance from so many repeats."""
+    states, p, log_z = states_and_weights("disconnected")
+    found = [estimate("disconnected", backend, "float64", PLAIN, 400, seed=seed) for seed in range(repeats)]
+    z = np.array([(f.marginals - p @ states) / f.marginals_se for f in found])
+    z = np.column_stack([z, [(f.log_z - log_z) / f.log_z_se for f in found]])
+    tolerance = 4 * np.sqrt(2 / repeats)
+    assert (abs(z.var(axis=0) - 1) < tolerance).all()
+    assert (abs(z.mean(axis=0)) < 4 / np.sqrt(repeats)).all()
+
+
+def test_ladders_have_calibrated_errors():
+    method = SETTINGS["raster"]
+    log_z = states_and_weights("disconnected")[2]
+    found = [estimate("disconnected", "numba", "float64", method, 1000, seed=seed) for seed in range(200)]
+    z = np.array([(f.log_z - log_z) / f.log_z_se for f in found])
+    assert abs(z.var() - 1) < 4 * np.sqrt(2 / len(z))
+    assert abs(z.mean()) < 4 / np.sqrt(len(z))
+
+
+BATCHED = [
+    ("dense", "default"),
+    ("disconnected", "empirical"),
+    ("disconnected", "raster"),
+    ("disconnected", "random"),
+    ("many blocks of groups", "raster"),
+    ("many blocks", "raster update"),
+    ("groups", "random update"),
+]
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "setting"),
+    [(b, *case) for b in BACKENDS for case in BATCHED if b != "jax" or case in JAX_CASES],
+)
+def test_results_depend_on_the_seed_and_not_on_the_batches(backend, name, setting):
+    method = SETTINGS[setting]
+    precision = "float32" if backend == "jax" and name == "groups" else "float64"
+    _, bound = engine(name, backend, precision, method)
+    start = exact_draws(name, 16, 5)
+
+    def run(seed, batches):
+        state = bound.warm(bound.init(seed, start), 3)
+        trace = Trace(method.reductions)
+        for steps in batches:
+            state, seen = bound.advance(state, steps)
+            trace.add(seen, steps)
+        return {key: trace.total(key) for key in method.reductions}
+
+    once, again, parts, other = run(4, [41]), run(4, [41]), run(4, [1, 7, 30, 3]), run(5, [41])
+    for key in method.reductions:
+        assert np.array_equal(once[key], again[key])
+        assert parts[key] == pytest.approx(once[key], rel=1e-9 if precision == "float64" else 1e-5)
+    assert any(not np.array_equal(once[key], other[key]) for key in method.reductions)
+
+
+def test_rao_blackwell_marginals_have_smaller_errors():
+    plain = estimate("disconnected", "numba", "float64", PLAIN, 2000)
+    empirical = estimate("disconnected", "numba", "float64", Gibbs(marginals="empirical"), 2000)
+    assert (plain.marginals_se < empirical.marginals_se).all()
+    assert (plain.ess > empirical.ess).all()
+
+
+def test_a_sample_of_one_update_says_less_than_a_sweep():
+    errors = {}
+    for sample in ("sweep", "update"):
+        method = Gibbs(scan="random", sample=sample, marginals="empirical", log_z="none")
+        errors[sample] = estimate("disconnected", "numba", "float64", method, 9000).marginals_se
+    # nine updates a sweep, and one update of the same chain is worth less than a ninth of a sweep
+    assert (errors["update"] > 2 * errors["sweep"]).all()
+
+
+def test_an_unfinished_ladder_gives_no_estimate():
+    method = Gibbs(log_z="chib_ms", ladder=50)
+    found = estimate("disconnected", "numba", "float64", method, 49)
+    assert set(found.log_z_estimates) == {"chib"}
+    assert found.log_z is None
+    assert found.diagnostics["ladders"] == 0
+    assert estimate("disconnected", "numba", "float64", method, 100).diagnostics["ladders"] == 2 * 16
+
+
+def test_tables_have_all_forms():
+    for model, scan in ((random_model(17, 1.0, 0.3, 7), True), (MODELS["grid"], False)):
+        assert isinstance(PLAIN.plan(model).sweep, Scan) == scan
+    assert isinstance(engine("many blocks", "numpy", "float64", PLAIN)[0].sweep, Scan)
+    assert engine("many blocks of lists", "numpy", "float64", PLAIN)[0].sweep.columns is not None
+    assert engine("lists with a hub", "numpy", "float64", PLAIN)[0].sweep.first[0].neighbours is not None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"scan": "spiral"}, {"sample": "site"}, {"marginals": "both"}, {"log_z": "exact"}, {"ladder": 0}, {"ladder": 2.5}],
+)
+def test_bad_settings_are_refused_in_a_sentence(settings):
+    with pytest.raises(SpinbenchError, match=f"gibbs: {next(iter(settings))}="):
+        Gibbs(**settings)
+
+
+def test_too_many_units_for_a_random_scan_are_refused(monkeypatch):
+    monkeypatch.setattr(gibbs, "MAX_RANDOM_UNITS", 8)
+    with pytest.raises(UnsupportedError, match=r"9 variables.*scan=chromatic"):
+        Gibbs(scan="random").plan(MODELS["grid"])

@@ -1,0 +1,127 @@
+"""The forms of the Numba kernel are the same sampler: equal numbers make equal chains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spinbench.backends.numba import NumbaBackend, gibbs_sweeps
+from spinbench.backends.numba.gibbs import GibbsKernel
+from spinbench.methods.gibbs import Gibbs
+from spinbench.metrics import standard_error
+from spinbench.models import PairwiseModel
+
+CHAINS = 20
+
+
+def random_model(n, density, seed):
+    rng = np.random.default_rng(seed)
+    W = np.triu(rng.normal(size=(n, n)), 1) * (rng.random((n, n)) < density)
+    edges = np.argwhere(W)
+    return PairwiseModel.from_edges(rng.normal(size=n), edges, W[edges[:, 0], edges[:, 1]])
+
+
+def grid(rows, columns, seed):
+    index = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs])
+    rng = np.random.default_rng(seed)
+    return PairwiseModel.from_edges(rng.normal(size=rows * columns), edges, rng.normal(size=len(edges)))
+
+
+MODELS = {
+    "grid": grid(7, 8, 0),
+    "sparse": random_model(40, 0.1, 1),  # three colours and degrees from 0 to 9
+    "complete": random_model(12, 1.0, 2),
+}
+
+
+def run(model, method, form, precision, chains, batches=(70, 5, 61), seed=9):
+    """(batch, N, C) statistics with the form forced."""
+    kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
+    kernel._form = lambda _: form
+    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, CHAINS)).astype(np.int8)[:, :chains]
+    state = kernel.warm(kernel.init(seed, start), 2)
+    seen = []
+    for steps in batches:
+        state, statistics = kernel.advance(state, steps)
+        seen.append(statistics)
+    return seen
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("scan", ["chromatic", "raster"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense"])
+def test_forms_agree(name, scan, form):
+    for marginals in ("rao_blackwell", "empirical"):
+        method = Gibbs(scan=scan, marginals=marginals)
+        plain = run(MODELS[name], method, "units", "float64", CHAINS)
+        fast = run(MODELS[name], method, form, "float64", CHAINS)
+        for one, other in zip(plain, fast, strict=True):
+            for key in method.reductions:
+                assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
+    method = Gibbs(marginals="empirical")
+    for precision in ("float32", "float64"):
+        many = run(MODELS["sparse"], method, form, precision, CHAINS)
+        few = run(MODELS["sparse"], method, form, precision, 3)
+        for one, other in zip(many, few, strict=True):
+            assert np.array_equal(one["s"][:, :3], other["s"])
+
+
+def test_forms_agree_in_single_precision():
+    """The same chains but for a number in 10^6 that falls between two roundings: the first sweeps are equal."""
+    method = Gibbs(marginals="empirical", log_z="none")
+    plain = run(MODELS["sparse"], method, "lanes", "float32", CHAINS, batches=(1, 1, 1))
+    for form in ("sites", "raster", "dense"):
+        other = run(MODELS["sparse"], method, form, "float32", CHAINS, batches=(1, 1, 1))
+        for one, two in zip(plain, other, strict=True):
+            assert np.array_equal(one["s"], two["s"])
+
+
+def test_numbers_drawn_in_pieces():
+    """A model larger than the buffer of one chain's numbers: other numbers, the same law."""
+    model, method = grid(70, 70, 0), Gibbs(log_z="none")
+    assert model.num_variables > gibbs_sweeps.PIECE
+    series = [
+        np.stack([seen["p"] for seen in run(model, method, form, "float32", 4, batches=[20] * 100)]) / 20
+        for form in ("sites", "raster")
+    ]
+    assert not np.array_equal(*series)
+    means = [x.mean(axis=(0, 2)) for x in series]
+    errors = [standard_error(x) for x in series]
+    z = (means[0] - means[1]) / np.hypot(*errors)
+    assert abs(z).max() < stats.norm.isf(1e-4 / len(z))
+    assert abs(z.var() - 1) < 0.1  # neighbours are correlated: some thousand values worth 1500 independent ones
+
+
+def test_the_form_follows_model_scan_and_chains():
+    def form(model, chains, **settings):
+        method = Gibbs(log_z="none", **settings)
+        return GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(chains)
+
+    wide, long_rows = grid(20, 20, 0), random_model(150, 1.0, 0)
+    grouped = PairwiseModel.from_edges([0.0, 1.0], np.zeros((0, 2), dtype=int), [], groups=[(0, 1)])
+    assert form(wide, 1) == "sites"
+    assert form(wide, 16) == "lanes"
+    assert form(wide, 1, scan="raster") == "raster"
+    assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
+    assert form(long_rows, 1) == form(long_rows, 100) == "dense"
+
+
+def test_dense_fields_do_not_drift():
+    """After many flips the fields that are kept still are those of the states."""
+    model = random_model(60, 1.0, 3)
+    method = Gibbs(log_z="none")
+    kernel = GibbsKernel(method, NumbaBackend(precision="float32"), model, method.plan(model))
+    kernel._form = lambda _: "dense"
+    state = kernel.init(0, np.zeros((60, 2), dtype=np.int8))
+    state, _ = kernel.advance(state, 20_000)
+    order = kernel._tables.order
+    fields = model.biases[order] + state.s @ model.dense()[np.ix_(order, order)]
+    # FLUSH sweeps of 60 flips, each rounded at the size of the fields
+    assert abs(state.x - fields).max() < 64 * 60 * np.finfo(np.float32).eps * abs(fields).max() / 10

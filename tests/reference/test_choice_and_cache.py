@@ -1,0 +1,207 @@
+"""Which solver "auto" takes, what it says when none will do, and the answers kept on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spinbench import reference
+from spinbench.errors import IntractableError
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference import cache
+
+
+def ladder(seed: int = 0) -> PairwiseModel:
+    rng = np.random.default_rng(seed)
+    edges = [(k, k + 1) for k in range(0, 40, 2)] + [(k, k + 2) for k in range(38)]
+    return PairwiseModel.from_edges(rng.normal(size=40), edges, rng.normal(size=len(edges)), name="ladder")
+
+
+def test_auto_takes_the_special_solver_that_fits():
+    rng = np.random.default_rng(0)
+    ring = [(k, (k + 1) % 50) for k in range(50)]
+    layers = [(i, 18 + j) for i in range(18) for j in range(40)]
+    tree = [(int(rng.integers(v)), v) for v in range(1, 60)]
+    loops = [*tree, (3, 41), (17, 55), (8, 30)]
+    for method, n, edges in [
+        ("ring", 50, ring),
+        ("rbm", 58, layers),
+        ("bucket_tree", 60, tree),
+        ("bucket_tree", 60, loops),
+    ]:
+        model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
+        assert reference.solve(model, cache=False).method == method
+    assert reference.solve(ladder(), cache=False).method == "grid"
+    assert reference.solve(PairwiseModel.from_edges([0.0, 1.0], [(0, 1)], [2.0]), cache=False).method == "enumeration"
+
+
+def test_auto_passes_over_what_does_not_fit_the_memory():
+    """Every state of 20 variables in a table, or a tree of width 2."""
+    model = PairwiseModel.from_edges(np.zeros(20), [(k, k + 1) for k in range(19)] + [(0, 2)], np.ones(20))
+    assert reference.solve(model, cache=False, max_bytes=2**14).method == "bucket_tree"
+    with pytest.raises(IntractableError, match=r"model: no exact answer: .* is allowed \(max_bytes\)$"):
+        reference.solve(model, cache=False, max_bytes=100)
+
+
+def test_auto_says_what_the_narrowest_way_would_take():
+    rng = np.random.default_rng(1)
+    edges = np.argwhere(np.triu(rng.random((200, 200)) < 0.2, 1))
+    model = PairwiseModel.from_edges(rng.normal(size=200), edges, rng.normal(size=len(edges)), name="dense")
+    with pytest.raises(
+        IntractableError, match=r"^dense: no exact answer: bucket_tree meets width \d+ or more and .*iB"
+    ):
+        reference.solve(model, cache=False)
+
+
+def test_refusal_comes_before_memory_is_taken():
+    """In a process that may hold 1.5 GB in all: 2^29 numbers would not fit."""
+    script = """
+import resource, numpy as np
+from spinbench import reference
+from spinbench.errors import IntractableError
+from spinbench.models import PairwiseModel
+resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+edges = np.argwhere(np.triu(np.ones((30, 30)), 1))
+model = PairwiseModel.from_edges(np.arange(30.0), edges, np.ones(len(edges)))
+try:
+    reference.solve(model, cache=False)
+except IntractableError as error:
+    print("refused:", error)
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.startswith("refused: model: no exact answer: bucket_tree meets width 29 and would take")
+
+
+def test_reference_loads_without_compilers():
+    script = (
+        "import sys, spinbench.reference; print(sorted({'numba', 'jax', 'networkx', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_second_call_reads_the_cache(monkeypatch):
+    model = ladder()
+    first = reference.solve(model)
+    monkeypatch.setattr("spinbench.reference.exact.Problem", None)  # nothing may be computed now
+    second = reference.solve(model)
+    assert (first.cached, second.cached) == (False, True)
+    assert (second.log_z, second.method, second.width, second.seconds) == (
+        first.log_z,
+        first.method,
+        first.width,
+        first.seconds,
+    )
+    np.testing.assert_array_equal(second.probabilities, first.probabilities)
+
+
+def test_cache_keeps_models_methods_and_ragged_marginals_apart():
+    graph = FactorGraph.from_log_tables([2, 3, 4, 1], [((0, 1), np.arange(6.0)), ((1, 2), np.arange(12.0) / 3)])
+    first = reference.solve(graph)
+    again = reference.solve(graph)
+    assert again.cached
+    assert [len(v) for v in again.marginals] == [2, 3, 4, 1]
+    for got, want in zip(again.marginals, first.marginals, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert not reference.solve(graph, method="enumeration").cached
+    assert not reference.solve(ladder(1)).cached
+    assert reference.solve(ladder(1)).log_z != reference.solve(ladder(2)).log_z
+
+
+def test_answer_without_marginals_is_completed():
+    model = ladder()
+    assert reference.solve(model, marginals=False).marginals == ()
+    full = reference.solve(model)
+    assert not full.cached
+    assert len(full.marginals) == 40
+    bare = reference.solve(model, marginals=False)
+    assert bare.cached
+    assert bare.marginals == ()
+    assert reference.solve(model).cached
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "missing", "wrong size", "not a number", "not normalised"])
+def test_damaged_files_are_replaced(damage):
+    model = ladder()
+    expected = reference.solve(model)
+    file = cache.path(model, "auto")
+    with np.load(file) as stored:
+        content = dict(stored)
+    if damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[:300])
+    elif damage == "noise":
+        file.write_bytes(np.random.default_rng(0).bytes(2000))
+    else:
+        if damage == "missing":
+            del content["width"]
+        elif damage == "wrong size":
+            content["marginals"] = content["marginals"][:-2]
+        elif damage == "not a number":
+            content["log_z"] = np.float64("nan")
+        else:
+            content["marginals"] = content["marginals"] * 2
+        np.savez(file, **content)
+    repaired = reference.solve(model)
+    assert not repaired.cached
+    assert repaired.log_z == expected.log_z
+    assert reference.solve(model).cached
+
+
+def test_pickles_are_not_opened(tmp_path):
+    """An object array in the file would run code if it were unpickled."""
+    marker = tmp_path / "opened"
+
+    class Payload:
+        def __reduce__(self):
+            return (marker.touch, ())
+
+    model = ladder()
+    reference.solve(model)
+    np.savez(cache.path(model, "auto"), log_z=np.array([Payload()], dtype=object))
+    assert not reference.solve(model).cached
+    assert not marker.exists()
+
+
+def test_files_are_replaced_in_one_step(monkeypatch):
+    """A writer that dies leaves neither a half file nor a temporary one."""
+    model = ladder()
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spinbench.reference.cache.os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        reference.solve(model)
+    assert list(cache.folder().iterdir()) == []
+
+
+def test_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path / "file"))
+    assert not reference.solve(ladder()).cached
+    assert not reference.solve(ladder()).cached
+
+
+def test_cache_can_be_turned_off():
+    reference.solve(ladder(), cache=False)
+    assert not cache.folder().exists()
+
+
+def test_version_is_part_of_the_key(monkeypatch):
+    reference.solve(ladder())
+    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    assert not reference.solve(ladder()).cached
+
+
+def test_default_folder_is_the_users(monkeypatch):
+    import platformdirs
+
+    monkeypatch.delenv("SPINBENCH_CACHE_DIR")
+    assert str(cache.folder()).startswith(platformdirs.user_cache_dir("spinbench", appauthor=False))

@@ -1,0 +1,149 @@
+"""Enumeration against sums written out state by state, and the bucket tree against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from spinbench import reference
+from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.models import FactorGraph, PairwiseModel
+
+
+def assert_same(answer, expected, tolerance=1e-12):
+    assert answer.log_z == pytest.approx(expected.log_z, rel=tolerance, abs=tolerance)
+    assert len(answer.marginals) == len(expected.marginals)
+    for got, want in zip(answer.marginals, expected.marginals, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+
+
+def test_enumeration_is_the_sum_over_all_states(small_model):
+    """Also over the states that break a group, which must weigh nothing."""
+    states = np.array(list(itertools.product(*map(range, small_model.cardinalities))))
+    weights = np.exp(small_model.log_weight(states) - (peak := small_model.log_weight(states).max()))
+    answer = reference.solve(small_model, method="enumeration", cache=False)
+    assert answer.log_z == pytest.approx(peak + np.log(weights.sum()), rel=1e-13)
+    for v, vector in enumerate(answer.marginals):
+        expected = [weights[states[:, v] == k].sum() / weights.sum() for k in range(len(vector))]
+        np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", ["bucket_tree", "auto"])
+def test_solvers_agree_with_enumeration(small_model, method):
+    expected = reference.solve(small_model, method="enumeration", cache=False)
+    assert_same(reference.solve(small_model, method=method, cache=False), expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bucket_tree_on_random_models(random_pairwise, random_graph, seed):
+    rng = np.random.default_rng(seed)
+    models = [
+        random_pairwise(int(rng.integers(1, 12)), rng.random(), float(rng.choice([0.1, 1, 10])), seed),
+        random_graph(int(rng.integers(1, 8)), int(rng.integers(0, 12)), 0.7 * rng.random(), seed),
+    ]
+    for model in models:
+        expected = reference.solve(model, method="enumeration", cache=False)
+        assert_same(reference.solve(model, method="bucket_tree", cache=False), expected)
+
+
+def test_marginals_may_be_left_out(random_pairwise):
+    model = random_pairwise(8, 0.5, 1.0, 0)
+    for method in ("enumeration", "bucket_tree"):
+        answer = reference.solve(model, method=method, marginals=False, cache=False)
+        assert answer.marginals == ()
+        assert answer.log_z == pytest.approx(reference.solve(model, method=method, cache=False).log_z, rel=1e-15)
+        with pytest.raises(UnsupportedError, match="marginals=True"):
+            _ = answer.probabilities
+
+
+def test_probabilities_are_those_of_ones(random_pairwise, random_graph):
+    answer = reference.solve(random_pairwise(7, 0.5, 1.0, 1), cache=False)
+    assert answer.probabilities.shape == (7,)
+    np.testing.assert_array_equal(answer.probabilities, [vector[1] for vector in answer.marginals])
+    with pytest.raises(UnsupportedError, match=r"variable \d has \d states"):
+        _ = reference.solve(random_graph(7, 9, 0.4, 10), cache=False).probabilities
+
+
+@pytest.mark.parametrize("method", ["enumeration", "bucket_tree", "auto"])
+def test_no_state_with_weight_is_refused(method):
+    contradiction = FactorGraph.from_tables([2, 2], [((0, 1), [[1, 0], [0, 0]]), ((0,), [0, 1])])
+    with pytest.raises(ModelError, match="Z = 0"):
+        reference.solve(contradiction, method=method, cache=False)
+
+
+def test_many_variables_without_edges():
+    biases = np.linspace(-3, 3, 3000)
+    answer = reference.solve(PairwiseModel.from_edges(biases, [], []), cache=False)
+    assert answer.log_z == pytest.approx(np.log1p(np.exp(biases)).sum(), rel=1e-13)
+    np.testing.assert_allclose(answer.probabilities, 1 / (1 + np.exp(-biases)), rtol=0, atol=1e-14)
+
+
+def test_zero_found_only_by_elimination_is_refused():
+    """x = y, y = z and x != z: no table is zero on its own."""
+    same, other = np.eye(2), 1 - np.eye(2)
+    triangle = FactorGraph.from_tables([2, 2, 2], [((0, 1), same), ((1, 2), same), ((0, 2), other)])
+    for method in ("enumeration", "bucket_tree"):
+        with pytest.raises(ModelError, match="Z = 0"):
+            reference.solve(triangle, method=method, cache=False)
+        with pytest.raises(ModelError, match="Z = 0"):
+            reference.sample(triangle, 10, method=method)
+
+
+def test_too_wide_is_refused_with_width_and_memory(random_pairwise):
+    model = random_pairwise(60, 1.0, 1.0, 0)
+    with pytest.raises(IntractableError, match=r"width 59 .*EiB.*1 GiB is allowed"):
+        reference.solve(model, method="bucket_tree", cache=False)
+    with pytest.raises(IntractableError, match="width"):
+        reference.solve(random_pairwise(18, 1.0, 1.0, 0), method="bucket_tree", max_bytes=2**20, cache=False)
+    with pytest.raises(UnsupportedError, match=r"at most 2\^24 states.*2\^60"):
+        reference.solve(model, method="enumeration", cache=False)
+
+
+def test_very_large_cores_are_refused_quickly():
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, 4000, size=(16000, 2))
+    model = PairwiseModel.from_edges(
+        np.zeros(4000), edges[edges[:, 0] != edges[:, 1]], np.ones((edges[:, 0] != edges[:, 1]).sum())
+    )
+    with pytest.raises(IntractableError, match="width"):
+        reference.solve(model, method="bucket_tree", cache=False)
+
+
+def test_less_memory_is_asked_for_without_marginals(random_pairwise):
+    model = random_pairwise(20, 0.7, 1.0, 3)
+    with pytest.raises(IntractableError):
+        reference.solve(model, method="bucket_tree", max_bytes=2**20, cache=False)
+    reference.solve(model, method="bucket_tree", max_bytes=2**20, marginals=False, cache=False)
+
+
+def test_tree_needs_a_forest(random_pairwise):
+    rng = np.random.default_rng(5)
+    edges = [(int(rng.integers(v)), v) for v in range(1, 12) if v != 7]
+    forest = PairwiseModel.from_edges(rng.normal(size=12), edges, 3 * rng.normal(size=len(edges)))
+    assert_same(
+        reference.solve(forest, method="tree", cache=False),
+        reference.solve(forest, method="enumeration", cache=False),
+    )
+    with pytest.raises(UnsupportedError, match="without loops"):
+        reference.solve(random_pairwise(6, 1.0, 1.0, 0), method="tree", cache=False)
+
+
+def test_long_chain_of_many_states():
+    """10 000 variables against powers of the transfer matrix."""
+    rng = np.random.default_rng(6)
+    table = rng.normal(size=(3, 3))
+    model = FactorGraph.from_log_tables([3] * 10_000, [((v, v + 1), table) for v in range(9_999)])
+    vector, log_z = np.ones(3), 0.0
+    for _ in range(9_999):
+        vector = np.exp(table) @ vector
+        log_z += np.log(vector.sum())
+        vector /= vector.sum()
+    assert reference.solve(model, cache=False).log_z == pytest.approx(log_z, rel=1e-12)
+
+
+def test_unknown_method_offers_the_closest():
+    model = PairwiseModel.from_edges([0.0], [], [])
+    with pytest.raises(UnknownNameError, match="bucket_tree"):
+        reference.solve(model, method="buckettree")

@@ -1,0 +1,176 @@
+"""Frontier elimination on grids against enumeration and against the bucket tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from spinbench import reference
+from spinbench.errors import IntractableError, UnsupportedError
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.grid import Grid, grid_layout
+from spinbench.reference.problem import Problem
+
+
+def grid_edges(rows: int, columns: int) -> np.ndarray:
+    site = np.arange(rows * columns).reshape(rows, columns)
+    across = np.stack([site[:, :-1], site[:, 1:]], axis=-1).reshape(-1, 2)
+    down = np.stack([site[:-1], site[1:]], axis=-1).reshape(-1, 2)
+    return np.concatenate([across, down])
+
+
+def grid(rows: int, columns: int, scale: float, seed: int = 0, *, keep: float = 1.0) -> PairwiseModel:
+    rng = np.random.default_rng(seed)
+    edges = grid_edges(rows, columns)
+    edges = edges[rng.random(len(edges)) < keep]
+    biases, couplings = scale * rng.normal(size=rows * columns), scale * rng.normal(size=len(edges))
+    return PairwiseModel.from_edges(biases, edges, couplings, log_constant=1.25, name=f"grid{rows}x{columns}")
+
+
+def relabelled(model: PairwiseModel, seed: int) -> PairwiseModel:
+    new = np.random.default_rng(seed).permutation(model.num_variables)
+    biases = np.empty(model.num_variables)
+    biases[new] = model.biases
+    return PairwiseModel.from_edges(biases, new[model.edges], model.couplings, log_constant=model.log_constant)
+
+
+def assert_as_enumerated(model, **options):
+    answer = reference.solve(model, method="grid", cache=False, **options)
+    expected = reference.solve(model, method="enumeration", cache=False)
+    assert answer.log_z == pytest.approx(expected.log_z, rel=1e-13, abs=1e-12)
+    np.testing.assert_allclose(answer.probabilities, expected.probabilities, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (5, 2), (3, 4), (4, 3), (4, 4)])
+@pytest.mark.parametrize("scale", [0.0001, 1.0, 10.0, 100.0, 3000.0])
+def test_any_couplings(shape, scale):
+    """At 100 and beyond, plain sums would underflow."""
+    assert_as_enumerated(grid(*shape, scale, seed=1))
+
+
+@pytest.mark.parametrize("coupling", [100.0, -100.0, 400.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_huge_couplings_of_both_signs(coupling, seed):
+    """±J with the field at zero: exponentially many states tie, and rounding shows."""
+    signs = np.random.default_rng(seed).choice([-1, 1], size=len(grid_edges(4, 4)))
+    model = PairwiseModel.from_spins(np.zeros(16), grid_edges(4, 4), coupling * signs)
+    answer = reference.solve(model, method="grid", cache=False)
+    expected = reference.solve(model, method="enumeration", cache=False)
+    assert answer.log_z == pytest.approx(expected.log_z, rel=1e-13)
+    np.testing.assert_allclose(answer.probabilities, 0.5, rtol=0, atol=1e-11)
+
+
+def test_both_arithmetics_agree(monkeypatch):
+    """The switch to log space changes no answer."""
+    model = grid(7, 9, 2.0)
+    plain = reference.solve(model, method="grid", cache=False)
+    monkeypatch.setattr("spinbench.reference.grid._FLOOR", np.inf)
+    logs = reference.solve(model, method="grid", cache=False)
+    assert logs.log_z == pytest.approx(plain.log_z, rel=1e-14)
+    np.testing.assert_allclose(logs.probabilities, plain.probabilities, rtol=0, atol=1e-13)
+
+
+def test_underflow_is_noticed():
+    """12 columns of couplings of 100: the plain frontier must be refused, not trusted."""
+    from spinbench.reference.grid import _Sweep, _UnderflowError
+
+    layout = grid_layout(Problem(grid(12, 12, 100.0)).pairwise)
+    with pytest.raises(_UnderflowError):
+        _Sweep(layout, keep=False, log_space=False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_missing_edges_and_zero_couplings(seed):
+    assert_as_enumerated(grid(4, 4, 1.0, seed, keep=0.8))
+    whole = grid(3, 5, 1.0, seed)
+    couplings = np.where(np.random.default_rng(seed).random(whole.num_edges) < 0.2, 0.0, whole.couplings)
+    assert_as_enumerated(PairwiseModel.from_edges(whole.biases, whole.edges, couplings))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 6), (3, 3), (3, 5), (4, 4)])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_numbering_of_a_complete_grid(shape, seed):
+    assert_as_enumerated(relabelled(grid(*shape, 1.0, seed), seed))
+
+
+def test_the_shorter_side_is_the_frontier():
+    for model in (grid(3, 30, 1.0), grid(30, 3, 1.0), relabelled(grid(3, 30, 1.0), 5)):
+        answer = reference.solve(model, method="grid", cache=False)
+        tree = reference.solve(model, method="bucket_tree", cache=False)
+        assert answer.width == 3
+        assert answer.log_z == pytest.approx(tree.log_z, rel=1e-13)
+        np.testing.assert_allclose(answer.probabilities, tree.probabilities, rtol=0, atol=1e-12)
+
+
+def test_factor_graph_grids_are_recognised():
+    """Tables over pairs without zeros, as in the UAI grids."""
+    rng = np.random.default_rng(3)
+    pairs = [(tuple(edge), rng.normal(size=(2, 2))) for edge in grid_edges(4, 4).tolist()]
+    model = FactorGraph.from_log_tables([2] * 16, [*pairs, ((3,), rng.normal(size=2))], log_constant=0.5)
+    assert_as_enumerated(model)
+
+
+def test_other_graphs_are_told_apart():
+    square = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    crossed = [*grid_edges(3, 3).tolist(), (0, 4)]
+    wrapped = [*grid_edges(3, 3).tolist(), (2, 3)]  # joins two rows
+    swapped = [e for e in grid_edges(3, 4).tolist() if e != [0, 1]] + [[0, 6]]
+    torus = [*grid_edges(3, 3).tolist(), (0, 2), (3, 5), (6, 8), (0, 6), (1, 7), (2, 8)]
+    others = [(9, crossed), (9, wrapped), (12, swapped), (9, torus)]
+    for n, edges, is_grid in [(4, square, True), *((n, edges, False) for n, edges in others)]:
+        model = PairwiseModel.from_edges(np.zeros(n), edges, np.ones(len(edges)))
+        assert (grid_layout(Problem(model).pairwise) is not None) == is_grid
+        if not is_grid:
+            with pytest.raises(UnsupportedError, match="open-boundary grid"):
+                reference.solve(model, method="grid", cache=False)
+
+
+def test_ten_by_ten_takes_milliseconds():
+    """At most 3 ms once compiled (processor time, so that a busy machine does not decide); measured 0.7."""
+    model = grid(10, 10, 2.0)
+    seconds = []
+    for _ in range(10):
+        begin = time.process_time()
+        answer = reference.solve(model, cache=False)
+        seconds.append(time.process_time() - begin)
+    assert answer.method == "grid"
+    assert min(seconds) < 3e-3
+
+
+def test_memory_is_known_beforehand():
+    model = grid(30, 30, 1.0)
+    with pytest.raises(IntractableError, match=r"grid meets width 30 .*GiB is allowed"):
+        reference.solve(model, method="grid", cache=False)
+    assert Grid.build(Problem(grid(20, 20, 1.0))).memory(marginals=True) < 2**29
+    with pytest.raises(UnsupportedError, match="compiled=False"):
+        reference.solve(grid(4, 4, 1.0), method="grid", compiled=False, cache=False)
+    assert reference.solve(grid(10, 10, 1.0), compiled=False, cache=False).method == "bucket_tree"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_twenty_by_twenty_below_a_gibibyte():
+    """The interpreter's own memory included."""
+    script = """
+import numpy as np
+from spinbench import reference
+from spinbench.models import PairwiseModel
+site = np.arange(400).reshape(20, 20)
+edges = [*zip(site[:, :-1].ravel(), site[:, 1:].ravel()), *zip(site[:-1].ravel(), site[1:].ravel())]
+rng = np.random.default_rng(0)
+model = PairwiseModel.from_edges(rng.normal(size=400), edges, 2 * rng.normal(size=760))
+small = PairwiseModel.from_edges(np.ones(100), [(k, k + 1) for k in range(99) if k % 10 != 9]
+                                 + [(k, k + 10) for k in range(90)], np.ones(180))
+reference.solve(small, method="grid", cache=False)
+answer = reference.solve(model, cache=False)
+# of this program alone: the peak that getrusage gives starts with that of the process that forked it
+with open("/proc/self/status") as status:
+    print(answer.method, next(line.split()[1] for line in status if line.startswith("VmHWM")))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    method, kibibytes = done.stdout.split()
+    assert method == "grid"
+    assert int(kibibytes) < 2**20

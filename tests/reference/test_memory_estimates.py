@@ -1,0 +1,86 @@
+"""What a solver says beforehand that it will take, against what it takes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.bipartite import Bipartite
+from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.grid import Grid
+from spinbench.reference.problem import Problem
+
+
+def pairwise(n: int, density: float) -> PairwiseModel:
+    rng = np.random.default_rng(n)
+    edges = np.argwhere(np.triu(rng.random((n, n)) < density, 1))
+    return PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
+
+
+def layers(left: int, right: int) -> PairwiseModel:
+    rng = np.random.default_rng(0)
+    edges = [(i, left + j) for i in range(left) for j in range(right)]
+    return PairwiseModel.from_edges(rng.normal(size=left + right), edges, rng.normal(size=len(edges)))
+
+
+def grid(side: int) -> PairwiseModel:
+    rng = np.random.default_rng(0)
+    edges = [(k, k + 1) for k in range(side * side) if k % side != side - 1]
+    edges += [(k, k + side) for k in range(side * side - side)]
+    return PairwiseModel.from_edges(rng.normal(size=side * side), edges, rng.normal(size=len(edges)))
+
+
+def strip(states: int) -> FactorGraph:
+    """A ladder of width 3 with many states: few large tables."""
+    rng = np.random.default_rng(0)
+    edges = [(k, k + 1) for k in range(14) if k % 3 != 2] + [(k, k + 3) for k in range(12)]
+    return FactorGraph.from_log_tables([states] * 15, [(e, rng.normal(size=(states, states))) for e in edges])
+
+
+@pytest.mark.parametrize("marginals", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        (Enumeration, pairwise(17, 0.5)),
+        (BucketTree, pairwise(19, 0.8)),
+        (BucketTree, pairwise(40, 0.2)),
+        (BucketTree, layers(14, 30)),
+        (BucketTree, strip(14)),
+        (Bipartite, layers(15, 30)),
+        (Grid, grid(13)),
+    ],
+)
+def test_estimate_bounds_the_peak(kind, model, marginals):
+    """Within it, and no wilder guess than 2.5 times."""
+    problem = Problem(model)
+    solver = kind.build(problem)
+    solver.solve(marginals=marginals)  # what is compiled or imported on first use is not the solver's
+    promised = solver.memory(marginals=marginals)
+    tracemalloc.start()
+    try:
+        solver.solve(marginals=marginals)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    overhead = 2**18  # Python objects
+    assert peak <= promised + overhead
+    assert promised <= 2.5 * peak + overhead
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [(Enumeration, pairwise(17, 0.5)), (BucketTree, pairwise(19, 0.8)), (Grid, grid(13))]
+)
+def test_samples_take_no_more(kind, model):
+    solver = kind.build(Problem(model))
+    solver.sample(10, np.random.default_rng(0))
+    tracemalloc.start()
+    try:
+        solver.sample(10, np.random.default_rng(0))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= solver.memory(marginals=True) + 2**18

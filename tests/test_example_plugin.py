@@ -1,0 +1,77 @@
+"""A backend in a package of its own, installed by pip: discovery, coverage, a sweep and the conformance suite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).parent / "example_plugin"
+
+
+@pytest.fixture(scope="module")
+def strict(pip_install: Callable[[Path], Any]) -> Any:
+    return pip_install(SOURCE)
+
+
+def test_it_is_listed_with_every_generic_method(strict: Any) -> None:
+    done = strict.spinbench("list")
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines() if "│" in line]
+    heads = next(
+        [cell.strip() for cell in line.split("┃")[1:-1]] for line in done.stdout.splitlines() if "strict" in line
+    )
+    tiers = {row[0]: row[heads.index("strict")] for row in rows}
+    for method in ("gibbs", "block_gibbs", "dhmc"):
+        assert tiers[method] == "generic"
+    assert tiers["exact"] == "unsupported"
+    assert "exact on strict" in done.stdout or "exact has no kernel for strict" in done.stdout
+
+
+@pytest.mark.slow
+def test_it_passes_the_conformance_suite(strict: Any) -> None:
+    """Its own checks, and every method on it."""
+    done = strict.spinbench("check", "--backend", "strict")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gibbs.strict" in done.stdout
+    assert "independence (float64)" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("0 failed")
+
+
+def test_it_runs_in_a_sweep(strict: Any) -> None:
+    cell = ("model=grid", "model.rows=3", "model.cols=3", "budget=samples", "budget.samples=200", "chains=8")
+    done = strict.spinbench("sweep", "-m", *cell, "method=gibbs,dhmc", "backend=strict,numpy", "sweep_dir=out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [json.loads(path.read_text()) for path in (strict.work / "out").rglob("record-*.json")]
+    cells = {(record["config"]["method"]["name"], record["config"]["backend"]["name"]) for record in found}
+    assert cells == {(method, backend) for method in ("gibbs", "dhmc") for backend in ("strict", "numpy")}
+    assert {record["status"] for record in found} == {"ok"}
+    assert "strict" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x[0] = x[1]", "use Backend.update"),
+        ("x += 1", "write x = x + y"),
+        ("x = x if x[0, 0] > 0 else -x", "use xp.where"),
+        ("backend.place(x, 0, x[1]); x = x + 1", "may not be used any more"),
+        ("x = numpy.exp(x)", "does not support ufuncs"),
+        ("x = x.sum()", "has no attribute 'sum'"),
+        ("x = backend.xp.trace(x)", "xp.trace is not promised"),
+    ],
+)
+def test_programs_that_lean_on_numpy_fail_on_it(strict: Any, line: str, message: str) -> None:
+    code = (
+        "import numpy, sys; from spinbench import registry\n"
+        "backend = registry.backend_class('strict')()\n"
+        "x = backend.put(numpy.ones((2, 2)))\n"
+        f"try:\n    {line}\n"
+        f"except Exception as error: sys.exit(0 if {message!r} in str(error) else str(error))\n"
+        "sys.exit('nothing was raised')\n"
+    )
+    done = strict.python("-c", code)
+    assert done.returncode == 0, done.stderr

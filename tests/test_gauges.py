@@ -1,0 +1,247 @@
+"""Gauges: invariance, the gauge of sum-product, derivatives, relabelling, corrections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinbench import gauges
+from spinbench.gauge_corrections import corrections
+from spinbench.gauge_messages import bethe, message_angles, node_beliefs, sum_product
+from spinbench.models import ForneyModel
+from spinbench.models.forney_generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+
+
+def multigraph(seed=0):
+    """Parallel edges, degrees 1 to 5."""
+    rng = np.random.default_rng(seed)
+    edges = [(0, 1), (0, 1), (1, 2), (0, 2), (2, 3), (0, 3), (0, 4)]
+    degrees = np.bincount(np.ravel(edges))
+    return ForneyModel.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in degrees], log_constant=0.3)
+
+
+MODELS = [
+    multigraph(),
+    *(
+        ForneyModel.from_factor_graph(graph)
+        for graph in (gauge_complete(5, seed=1), gauge_regular(8, seed=2), gauge_grid(3, 3, kind="lognormal"))
+    ),
+]
+
+
+def terms(model, tables, states=None):
+    """Π_a f_{a,G}(x_a) of all states, or of those given, and the states."""
+    if states is None:
+        states = (np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges)) & 1
+    product = np.full(len(states), np.exp(model.log_constant))
+    for group, table in zip(model.groups, tables, strict=True):
+        index = states[:, group.edges] @ (1 << np.arange(group.degree - 1, -1, -1))
+        product = product * table[np.arange(len(group.nodes)), index].prod(axis=1)
+    return product, states
+
+
+def node_angles(model, angles):
+    flat = np.asarray(angles).ravel()
+    return [(group, flat[group.own], flat[group.other]) for group in model.groups]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_sum_of_all_terms_is_invariant(model):
+    exact = np.exp(model.exact_log_z())
+    for seed in range(10):
+        angles = gauges.random_angles(model.num_edges, np.random.default_rng(seed), spread=0.3)
+        product, _ = terms(model, gauges.transformed(model, angles))
+        assert product.sum() == pytest.approx(exact, rel=1e-12)
+
+
+def test_the_two_matrices_of_an_edge_are_dual():
+    angles = gauges.random_angles(50, np.random.default_rng(0))
+    first, second = (gauges.matrices(angles[:, s], angles[:, 1 - s]) for s in (0, 1))
+    np.testing.assert_allclose(np.swapaxes(first, 1, 2) @ second, np.broadcast_to(np.eye(2), (50, 2, 2)), atol=1e-13)
+    np.testing.assert_allclose(np.linalg.det(first), 1.0)
+    np.testing.assert_array_equal(gauges.matrices(np.zeros(1), np.zeros(1))[0], np.eye(2))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_gauge_of_a_fixed_point_gives_the_bethe_value(model):
+    state = sum_product(model)
+    assert state.converged
+    angles = message_angles(state.messages)
+    tables = gauges.transformed(model, angles)
+    assert gauges.zero_term(model, tables) == pytest.approx(bethe(model, state.messages), abs=1e-12)
+    gradient = np.zeros(2 * model.num_edges)
+    for (group, own, other), table in zip(node_angles(model, angles), tables, strict=True):
+        weights = np.zeros_like(table)
+        weights[:, 0] = 1.0
+        slope = gauges.derivatives(table, weights, own, other).gradient
+        np.add.at(gradient, np.concatenate([group.own, group.other], axis=1), slope)
+        ones = table[:, 1 << np.arange(group.degree)]
+        np.testing.assert_allclose(ones, 0.0, atol=1e-11)
+    assert np.abs(gradient).max() < 1e-10
+
+
+def test_sum_product_is_exact_on_trees():
+    rng = np.random.default_rng(1)
+    edges = [(0, 1), (1, 2), (1, 3), (3, 4)]
+    model = ForneyModel.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in np.bincount(np.ravel(edges))])
+    state = sum_product(model)
+    assert bethe(model, state.messages) == pytest.approx(model.exact_log_z(), abs=1e-12)
+    product, states = terms(model, [group.tables for group in model.groups])
+    expected = product @ states / product.sum()
+    np.testing.assert_allclose(model.variable_marginals(node_beliefs(model, state.messages)), expected, atol=1e-12)
+
+
+def test_bethe_values_of_the_symmetric_three_cycle():
+    """exp(β_a |h0 - h1|) with β = (1, 1, -1): log Z = 3.797846 and log Z_BP = 4.380784."""
+    tables = [np.exp(b * np.array([[2.0, 0.0], [0.0, 2.0]])) for b in (1, 1, -1)]
+    model = ForneyModel.from_tables([(0, 1), (1, 2), (2, 0)], tables)
+    assert model.exact_log_z() == pytest.approx(3.797846, abs=1e-6)
+    assert bethe(model, sum_product(model).messages) == pytest.approx(4.380784, abs=1e-6)
+
+
+def test_sum_product_that_does_not_converge_says_so():
+    model = ForneyModel.from_factor_graph(gauge_complete(5, kind="lognormal", seed=3))
+    assert sum_product(model).converged
+    assert not sum_product(model, iterations=2).converged
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids=str)
+def test_derivatives_match_finite_differences(model):
+    rng = np.random.default_rng(5)
+    angles = gauges.random_angles(model.num_edges, rng, spread=0.6)
+    h = 1e-5
+    for group, own, other in node_angles(model, angles):
+        d = group.degree
+
+        def table(step, group=group, own=own, other=other, d=d):
+            return gauges.transform(group.tables, own + step[:d], other + step[d:])
+
+        def slope(step, own=own, other=other, d=d, table=table):
+            return gauges.first_derivatives(table(step), own + step[:d], other + step[d:])
+
+        origin = np.zeros(2 * d)
+        first = slope(origin)
+        second = gauges.second_derivatives(table(origin), own, other)
+        scale = np.abs(second).max()
+        for i in range(2 * d):
+            step = h * np.eye(2 * d)[i]
+            # central differences are off by h² / 6 times a third derivative
+            np.testing.assert_allclose((table(step) - table(-step)) / (2 * h), first[:, i], atol=1e-8 * scale)
+            np.testing.assert_allclose((slope(step) - slope(-step)) / (2 * h), second[:, i], atol=1e-7 * scale)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_weighted_derivatives_sum_those_of_the_entries(model):
+    rng = np.random.default_rng(6)
+    angles = 0.1 * rng.standard_normal((model.num_edges, 2))
+    for group, own, other in node_angles(model, angles):
+        table = gauges.transform(group.tables, own, other)
+        weights = np.where(table > 0.02, rng.random(table.shape), 0.0)
+        safe = np.where(table > 0.02, table, 1.0)
+        first = gauges.first_derivatives(table, own, other)
+        second = gauges.second_derivatives(table, own, other)
+        result = gauges.derivatives(table, weights, own, other)
+        np.testing.assert_allclose(result.value, (weights * np.log(safe)).sum(axis=1))
+        np.testing.assert_allclose(result.gradient, (first * (weights / safe)[:, None]).sum(axis=-1), atol=1e-12)
+        outer = first[:, :, None] * first[:, None]
+        hessian = (second * (weights / safe)[:, None, None] - outer * (weights / safe**2)[:, None, None]).sum(axis=-1)
+        np.testing.assert_allclose(result.hessian, hessian, atol=1e-10)
+
+
+def test_relabelled_angles_give_the_same_entries_permuted():
+    model = multigraph()
+    rng = np.random.default_rng(7)
+    angles = gauges.random_angles(model.num_edges, rng, spread=0.5)
+    flips = rng.integers(0, 2, model.num_edges)
+    before, states = terms(model, gauges.transformed(model, angles))
+    other = model.relabel(flips)
+    after, _ = terms(other, gauges.transformed(other, gauges.relabelled_angles(angles, flips)), states ^ flips)
+    np.testing.assert_allclose(after, before, rtol=1e-10, atol=1e-12)
+
+
+def test_product_weights_are_probabilities_of_products():
+    model = multigraph()
+    q = np.random.default_rng(8).random((model.num_edges, 3))
+    for group in model.groups:
+        weights = gauges.product_weights(q, group)
+        bits = (np.arange(2**group.degree)[:, None] >> np.arange(group.degree - 1, -1, -1)) & 1
+        picked = np.where(bits[None, :, :, None] == 1, q[group.edges][:, None], 1 - q[group.edges][:, None])
+        np.testing.assert_allclose(weights, picked.prod(axis=2))
+
+
+def feasible(model, seed):
+    """Non-negative tables: gauged ones do not matter for sums of terms."""
+    rng = np.random.default_rng(seed)
+    return [rng.random(group.tables.shape) ** 3 for group in model.groups]
+
+
+@pytest.mark.parametrize("model", [*MODELS, ForneyModel.from_factor_graph(gauge_cycle(3))], ids=str)
+def test_corrections_are_sums_over_states_with_few_ones(model):
+    for seed in range(3):
+        tables = feasible(model, seed)
+        if seed == 2:  # zeros, one of them where two edges of a node are 1
+            tables = [np.where(np.random.default_rng(9).random(t.shape) < 0.2, 0.0, t) for t in tables]
+            for t in tables:
+                t[:, 0] = 0.5
+        product, states = terms(model, tables)
+        found = corrections(model, tables)
+        for ones, value in enumerate(found):
+            assert value == pytest.approx(np.log(product[states.sum(axis=1) <= ones].sum()), abs=1e-12)
+        assert found.zero <= found.single <= found.multiple
+
+
+def test_pairs_do_not_cancel():
+    """Single terms of 1e12 at one node and pairs near 0: the closed form (S² - Σ r²) / 2 would be off by 1e8."""
+    edges = [(0, 1), (0, 2), (0, 3)]
+    centre = np.full(8, 1e-9)
+    centre[0], centre[[1, 2, 4]] = 1.0, 1.0
+    model = ForneyModel.from_tables(edges, [centre, *([[1e-12, 1.0]] * 3)])
+    found = corrections(model, [group.tables for group in model.groups])
+    product, states = terms(model, [group.tables for group in model.groups])
+    assert found.multiple == pytest.approx(np.log(product[states.sum(axis=1) <= 2].sum()), abs=1e-12)
+
+
+def test_first_ones_split_the_sum():
+    """Equation (9): the terms other than x = 0, by the first edge that is 1."""
+    model = MODELS[0]
+    tables = feasible(model, 4)
+    product, states = terms(model, tables)
+    first = np.where(states.any(axis=1), states.argmax(axis=1), -1)
+    parts = [product[first == i].sum() for i in range(model.num_edges)]
+    zero = np.exp(corrections(model, tables).zero)
+    assert zero + sum(parts) == pytest.approx(product.sum(), rel=1e-13)
+
+
+def test_corrections_of_large_models_go_in_pieces(monkeypatch):
+    model = ForneyModel.from_factor_graph(gauge_regular(40, seed=1))
+    tables = feasible(model, 1)
+    whole = corrections(model, tables)
+    monkeypatch.setattr("spinbench.gauge_corrections._CHUNK", 100)
+    assert corrections(model, tables) == pytest.approx(whole, abs=1e-12)
+
+
+def test_corrections_without_edges_or_without_a_zero_term():
+    empty = ForneyModel.from_tables([], [2.0])
+    assert corrections(empty, []) == pytest.approx((np.log(2.0),) * 3)
+    model = multigraph()
+    tables = feasible(model, 0)
+    tables[0][0, 0] = 0.0
+    assert corrections(model, tables) == (-np.inf,) * 3
+
+
+def test_the_smallest_entry_is_relative_to_its_table():
+    assert gauges.smallest_entry([np.array([[1e-30, -2e-31]]), np.array([[4.0, -1.0]])]) == pytest.approx(-0.25)
+    assert gauges.smallest_entry([]) == 0.0
+
+
+def test_gauges_run_on_other_array_namespaces():
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        for group, own, other in node_angles(MODELS[0], np.full((7, 2), [0.1, -0.1]))[1:2]:
+            weights = np.full(group.tables.shape, 0.5)
+            expected = gauges.transform(group.tables, own, other)
+            found = jax.jit(lambda t, a, b: gauges.transform(t, a, b, jax.numpy))(group.tables, own, other)
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
+            traced = jax.jit(lambda *a: gauges.derivatives(*a, jax.numpy))(expected, weights, own, other)
+            for one, two in zip(traced, gauges.derivatives(expected, weights, own, other), strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,77 @@
+"""The how-tos, followed to the letter: their template, their pyproject.toml, their commands, their test file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
+PAGES = {"add-a-backend": ("backend_template.py", "my_backend"), "add-a-method": ("method_template.py", "my_method")}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", (HOW_TO / f"{page}.md").read_text(), re.M | re.S)
+    return [textwrap.dedent(text) for _, text in found]
+
+
+@pytest.fixture(scope="module", params=list(PAGES))
+def page(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def installed(page: str, pip_install: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Steps 1 to 3."""
+    template, module = PAGES[page]
+    folder = tmp_path_factory.mktemp("author") / module
+    folder.mkdir()
+    assert f"(templates/{template})" in (HOW_TO / f"{page}.md").read_text()
+    shutil.copy(HOW_TO / "templates" / template, folder / f"{module}.py")
+    (folder / "pyproject.toml").write_text(blocks(page, "toml")[0])
+    return pip_install(folder)
+
+
+@pytest.mark.slow
+def test_commands(page: str, installed: Any) -> None:
+    """Steps 4 to 7. For a backend, the suite is run with one method only, to save time."""
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    assert lines[0] == "pip install -e ."
+    said = {}
+    for line in lines[1:]:
+        program, *words = shlex.split(line)
+        assert program == "spinbench"
+        if words == ["check", "--backend", "mine"]:
+            words += ["--method", "gibbs"]
+        done = installed.spinbench(*words)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        said[words[0]] = done.stdout
+    assert re.search(r"\bmine\b", said["list"])
+    assert "generic" in said["list"]
+    assert said["check"].splitlines()[-1].endswith("0 failed")
+    assert "mine" in said["sweep"]
+
+
+def test_the_test_file(page: str, installed: Any) -> None:
+    """Step 8, for a few of the checks."""
+    (source,) = blocks(page, "python")
+    (installed.work / f"test_{page.replace('-', '_')}.py").write_text(source)
+    chosen = "namespace or transfer" if page == "add-a-backend" else "numpy and (plan or accuracy)"
+    done = installed.python("-m", "pytest", "-q", "-k", chosen, "-p", "no:cacheprovider", str(installed.work))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\b([4-9]|1\d) passed", done.stdout)
+
+
+def test_kernel_example_is_valid(page: str) -> None:
+    """Further blocks of TOML are entry points of groups that exist."""
+    import tomllib
+
+    for block in blocks(page, "toml"):
+        groups = tomllib.loads(block)["project"]["entry-points"]
+        assert set(groups) <= {"spinbench.backends", "spinbench.methods", "spinbench.kernels", "spinbench.conf"}

@@ -1,0 +1,240 @@
+"""Colourings, raster levels, tables of neighbours, and the search for a mode."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from spinbench.colouring import colouring, raster_levels
+from spinbench.layouts import (
+    Scan,
+    compressed_rows,
+    dense_rows,
+    is_dense,
+    layout,
+    padded_rows,
+    scan_tables,
+    sweep_tables,
+    units_of,
+)
+from spinbench.models import PairwiseModel
+from spinbench.modes import find_mode
+
+
+def grid_edges(rows, columns, torus=False):
+    index = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
+    if torus:
+        pairs += [(index[:, 0], index[:, -1]), (index[0], index[-1])]
+    return np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs])
+
+
+def random_edges(n, count, seed):
+    pairs = np.sort(np.random.default_rng(seed).integers(0, n, (count, 2)), axis=1)
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+
+
+def random_model(n, edges, seed=0, scale=1.0, groups=()):
+    rng = np.random.default_rng(seed)
+    return PairwiseModel.from_edges(
+        scale * rng.normal(size=n), edges, scale * rng.normal(size=len(edges)), groups=groups
+    )
+
+
+def complete_edges(n):
+    return np.array(list(itertools.combinations(range(n), 2)), dtype=np.int64).reshape(-1, 2)
+
+
+GRAPHS = {
+    "one": (1, np.zeros((0, 2), dtype=np.int64)),
+    "no edges": (5, np.zeros((0, 2), dtype=np.int64)),
+    "grid": (100, grid_edges(10, 10)),
+    "odd torus": (49, grid_edges(7, 7, torus=True)),
+    "complete": (12, complete_edges(12)),
+    "star": (300, np.stack([np.zeros(299, dtype=np.int64), np.arange(1, 300)], axis=1)),
+    "sparse": (6000, random_edges(6000, 12000, 1)),
+    "denser": (300, random_edges(300, 6000, 2)),
+    "path": (12000, np.stack([np.arange(11999), np.arange(1, 12000)], axis=1)),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_colourings_are_proper_and_small(name):
+    n, edges = GRAPHS[name]
+    colours = colouring(n, edges)
+    assert (colours[edges[:, 0]] != colours[edges[:, 1]]).all()
+    assert set(colours.tolist()) == set(range(colours.max() + 1))
+    degree = np.bincount(edges.ravel(), minlength=n).max()
+    expected = {"one": 1, "no edges": 1, "grid": 2, "star": 2, "path": 2, "complete": 12}
+    if name in expected:
+        assert colours.max() + 1 == expected[name]
+    else:
+        assert colours.max() + 1 <= degree + 1
+    assert colours.max() + 1 <= {"odd torus": 4, "sparse": 5, "denser": 14}.get(name, n)
+
+
+def test_bipartite_graphs_of_many_components_get_two_colours():
+    n = 3000
+    trees = np.stack([np.arange(1, n), np.arange(1, n) - np.random.default_rng(0).integers(1, 2, n - 1)], axis=1)
+    kept = trees[np.random.default_rng(1).random(n - 1) < 0.7]
+    assert colouring(n, kept).max() == 1
+
+
+def test_more_colours_than_bits_of_a_word():
+    n = 5000  # beyond the graphs that are coloured vertex by vertex from the start
+    clique = complete_edges(80)
+    assert colouring(n, np.concatenate([clique, grid_edges(50, 100)[200:]])).max() + 1 >= 80
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_levels_give_the_raster_scan(name):
+    n, edges = GRAPHS[name]
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    levels = raster_levels(n, edges)
+    assert (levels[low] < levels[high]).all()
+    if name == "path":  # more levels than are worth a block each
+        assert (levels == np.arange(n)).all()
+        return
+    expected = np.zeros(n, dtype=np.int64)
+    for i in np.argsort(high, kind="stable"):
+        expected[high[i]] = max(expected[high[i]], expected[low[i]] + 1)
+    assert (levels == expected).all()
+
+
+def planned(model, order):
+    units = units_of(model)
+    plan = layout(model, units, order)
+    return units, plan, compressed_rows(model, units, plan.order)
+
+
+def blocks_of(sweep):
+    return sweep.first + sweep.middle + sweep.last
+
+
+def block_weights(block, n):
+    """(rows, N) couplings of a block."""
+    if block.neighbours is None:
+        return block.weights
+    table = np.zeros((block.biases.size, n))
+    for near, weights in zip(block.neighbours, block.weights[:, :, 0], strict=True):
+        np.add.at(table, (np.arange(len(near)), near), weights)
+    return table
+
+
+GROUPS = ((0, 7, 3), (2, 5), (9,), (11, 10, 8))
+
+
+def models():
+    yield random_model(100, grid_edges(10, 10))
+    yield random_model(400, grid_edges(20, 20))
+    yield random_model(12, complete_edges(12))
+    yield random_model(12, random_edges(12, 30, 5), groups=GROUPS)
+    yield random_model(300, random_edges(300, 900, 3))
+    yield random_model(3, np.zeros((0, 2), dtype=np.int64))
+
+
+@pytest.mark.parametrize("model", list(models()))
+@pytest.mark.parametrize("order", ["chromatic", "raster"])
+def test_sweep_tables_hold_the_model(model, order):
+    units, plan, rows = planned(model, order)
+    n = model.num_variables
+    assert sorted(plan.order.tolist()) == list(range(n))
+    W = model.dense()[np.ix_(plan.order, plan.order)]
+    own = units.of[plan.order]
+    W[own[:, None] == own[None, :]] = 0.0
+    low = 0
+    sweep = sweep_tables(model, plan, rows)
+    for block, kind in zip(blocks_of(sweep), plan.kinds, strict=True):
+        high = low + block.biases.size
+        assert np.array_equal(block.biases.ravel(), model.biases[plan.order[low:high]])
+        assert np.allclose(block_weights(block, n), W[low:high])
+        assert not W[low:high, low:high].any()
+        assert block.biases.shape[0] == kind if kind else block.biases.ndim == 1
+        if kind:  # the members of a group lie one column down
+            members = own[low:high].reshape(kind, -1)
+            assert (members == members[0]).all()
+        low = high
+    head = sum(block.biases.size for block in sweep.first)
+    tail = n - sum(block.biases.size for block in sweep.last)
+    assert not np.tril(W)[:head].any()
+    assert not np.triu(W)[tail:].any()
+
+
+@pytest.mark.parametrize("model", list(models()))
+@pytest.mark.parametrize("order", ["chromatic", "raster"])
+def test_scan_tables_hold_the_model(model, order):
+    units, plan, rows = planned(model, order)
+    scan = scan_tables(model, units, plan, rows)
+    valid = scan.valid > 0
+    firsts = scan.rows[:, :, 0][valid]
+    assert sorted(own := units.of[plan.order[firsts]]) == sorted(set(own)) == list(range(len(units.sizes)))
+    assert scan.valid.size <= 2 * len(units.sizes)
+    position = np.argsort(plan.order)
+    for b, members in enumerate(scan.rows):
+        for w, unit in enumerate(members):
+            q = units.of[plan.order[unit[0]]]
+            assert set(unit.tolist()) == set(position[units.members[q]].tolist())
+            if scan.absent is not None:
+                assert (scan.absent[b, w] == 0).sum() == units.sizes[q]
+                assert scan.off[b, w] == (-np.inf if units.grouped[q] else 0.0)
+    W = dense_rows(rows, 0, model.num_variables)
+    if is_dense(rows):
+        assert np.array_equal(scan.weights, W)
+        return
+    for i in range(model.num_variables):
+        entries = scan.start[i] + scan.window[scan.window < scan.degree[i]]
+        row = np.zeros(model.num_variables)
+        row[scan.columns[entries]] = scan.weights[entries]
+        assert np.array_equal(row, W[i])
+
+
+def test_single_units_keep_their_sequence():
+    model = random_model(12, random_edges(12, 30, 5), groups=GROUPS)
+    units, plan, rows = planned(model, "raster")
+    scan = scan_tables(model, units, plan, rows, np.arange(len(units.sizes)))
+    assert scan.rows.shape[:2] == (len(units.sizes), 1)
+    assert (np.diff(plan.order[scan.rows[:, 0, 0]]) > 0).all()
+
+
+def test_one_hub_does_not_widen_the_table():
+    n = 3000
+    hub = np.stack([np.zeros(n // 2, dtype=np.int64), np.arange(1, n, 2)], axis=1)
+    path = np.stack([np.arange(2, n - 1), np.arange(3, n)], axis=1)
+    model = random_model(n, np.concatenate([hub, path]))
+    _, plan, rows = planned(model, "chromatic")
+    entries = sum(block.weights.size for block in blocks_of(sweep_tables(model, plan, rows)))
+    assert entries <= 4 * model.num_edges + 2 * n
+
+
+def test_padding_is_neutral():
+    model = random_model(9, np.array([[0, 1], [0, 2], [0, 3], [4, 5]]))
+    _, _, rows = planned(model, "chromatic")
+    neighbours, weights = padded_rows(rows, 0, 9)
+    assert neighbours.shape == weights.shape == (3, 9)
+    assert ((weights != 0).sum(axis=0) == np.diff(rows.start)).all()
+
+
+@pytest.mark.parametrize("groups", [(), GROUPS])
+@pytest.mark.parametrize("few", [True, False])
+def test_the_mode_is_found(groups, few):
+    model = random_model(14, complete_edges(14), seed=4, scale=2.0, groups=groups)
+    units, plan, rows = planned(model, "chromatic")
+    tables = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+    assert isinstance(tables, Scan) != few
+    found = np.empty(14)
+    found[plan.order] = find_mode(model, plan.order, tables)
+    states = (np.arange(2**14)[:, None] >> np.arange(14)) & 1
+    assert model.log_weight(found) == pytest.approx(model.log_weight(states).max())
+    assert np.array_equal(find_mode(model, plan.order, tables), found[plan.order])
+
+
+def test_the_mode_is_a_local_maximum_of_a_large_model():
+    model = random_model(90000, grid_edges(300, 300), scale=2.0)
+    _, plan, rows = planned(model, "chromatic")
+    s = np.empty(90000)
+    s[plan.order] = find_mode(model, plan.order, sweep_tables(model, plan, rows))
+    fields = model.biases + model.csr() @ s
+    assert (fields[s == 1] > 0).all()
+    assert (fields[s == 0] <= 0).all()
