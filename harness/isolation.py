@@ -139,15 +139,16 @@ class Worker:
 
     def _reap(self) -> int:
         """The exit status; a process that closed its pipe and lives on is killed."""
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
         try:
             status = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             self._kill_group()
             status = self._process.wait()
+        # not before: a worker whose input ends exits at once with 0, also one that is just exiting with its own status
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
         return status
 
     def _kill_group(self) -> None:

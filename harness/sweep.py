@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -125,21 +126,20 @@ def sweep(argv: Sequence[str]) -> int:
     # the axes are named anyway; launchers and the like are not the cell's
     varied = tuple(key for key in plan.varied if key not in records.CELL[:3] and not key.startswith(("hydra", "+")))
     started = int(time.time())
-    interrupted = False
     stopped: Exception | None = None
-    with _job_state(display.Display(output, plan.cells), varied), _terminable():
+    with _job_state(display.Display(output, plan.cells), varied), _interruptible() as interrupted:
         try:
             _run_hydra([*flags, *arguments.overrides, *forced])
         except KeyboardInterrupt:
-            interrupted = True
+            interrupted.set()
         except _AbortError as abort:
             stopped = abort.error
         except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
             stopped = error
     status = _conclude(folder, started, plan.config.report)
-    if stopped is not None:
+    if stopped is not None and not interrupted.is_set():
         raise stopped
-    if interrupted:
+    if interrupted.is_set():
         output.print(
             f"interrupted; go on with: spinbench sweep --resume {shlex.quote(display.shown(folder))}", soft_wrap=True
         )
@@ -304,14 +304,21 @@ def _job_state(shown: display.Display, varied: tuple[str, ...]) -> Iterator[None
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """A polite kill ends the sweep as Ctrl-C does: with workers stopped and what was measured recorded."""
+def _interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C and a polite kill end the sweep, with workers stopped and what was measured recorded.
+
+    Yields:
+        Set by the signal itself: libraries that it lands in may turn the KeyboardInterrupt into an error of theirs.
+    """
+    received = threading.Event()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        received.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield received
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
