@@ -171,7 +171,8 @@ def compare(
 
     Args:
         model: any model.
-        methods, backends: registered names; None: all.
+        methods: registered names; None: all.
+        backends: registered names; None: all.
         budget: of each pair.
         options: as for `run`, except settings of methods.
 
