@@ -1,0 +1,49 @@
+"""Pages that are generated while the site is built: from plugins' classes, conf/*.yaml and the command line's parser."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import command_line_page
+import configuration_page
+import methods_page
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+
+PAGES = {
+    "reference/methods.md": methods_page.text,
+    "reference/configuration.md": configuration_page.text,
+    "reference/command-line.md": command_line_page.text,
+}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@event_priority(100)  # before mkdocstrings reads its options
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Shows mkdocstrings the package under its import name, as it is installed; it reads the source, not the objects."""
+    options: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"].setdefault("python", {})
+    options["paths"] = [str(_package_tree())]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the generated pages."""
+    for name, text in PAGES.items():
+        files.append(File.generated(config, name, content=text()))
+    return files
+
+
+def _package_tree() -> Path:
+    """A folder in which `spinbench` holds links to the folders of the checkout; removed at exit."""
+    tree = Path(tempfile.mkdtemp(prefix="spinbench-docs-"))
+    atexit.register(shutil.rmtree, tree, ignore_errors=True)
+    package = tree / "spinbench"
+    package.mkdir()
+    for source in (*(ROOT / "harness").iterdir(), ROOT / "backends", ROOT / "methods", ROOT / "conf"):
+        (package / source.name).symlink_to(source)
+    return tree
