@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 import yaml
+
 from spinbench import cli
 
 HEAD = """# Command line
@@ -51,5 +52,7 @@ def _sweep() -> str:
     """The usage that `spinbench sweep --help` prints, up to the groups."""
     template: str = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["hydra"]["help"]["template"]
     usage = template.partition("== Groups")[0].strip()
-    link = "[Configuration](configuration.md) has all groups and values; further flags are Hydra's (`--cfg job`, `--info`).\n"
+    link = (
+        "[Configuration](configuration.md) has all groups and values; further flags are Hydra's, such as `--cfg job`.\n"
+    )
     return f"```text\n{usage}\n```\n\n{link}"

@@ -10,15 +10,15 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 HEAD = """# Configuration
 
 `spinbench sweep` composes a cell from one option of each group, `GROUP=NAME`, and single values, `NAME=VALUE`. With
-`-m`, commas make all combinations. `spinbench sweep --help` prints the groups and values that your installation has, those
-of plugins among them; `spinbench sweep --cfg job …` prints what was composed.
+`-m`, commas make all combinations. `spinbench sweep --help` prints the groups and values that your installation has,
+those of plugins among them; `spinbench sweep --cfg job …` prints what was composed.
 
 ## The cell and the sweep { #config }
 
 """
 GROUPS = {
     "model": "What is measured on: `model=NAME model.PARAMETER=VALUE`.",
-    "method": "What computes: `method=NAME method.SETTING=VALUE`; [Methods and backends](methods.md) says more of the settings.",
+    "method": "What computes: `method=NAME method.SETTING=VALUE`; [Methods and backends](methods.md) has more of that.",
     "backend": "Where it is computed.",
     "budget": "How long; a budget holds either seconds or samples.",
     "size": "How large an experiment is.",
@@ -31,7 +31,11 @@ def text() -> str:
     """Markdown."""
     found = sorted(path.name for path in CONF.iterdir() if path.is_dir() and any(path.rglob("*.yaml")))
     groups = [*(name for name in GROUPS if name in found), *(name for name in found if name not in GROUPS)]
-    return HEAD + _block((CONF / "config.yaml").read_text(encoding="utf-8").partition("\nhydra:")[0]) + "".join(map(_group, groups))
+    return (
+        HEAD
+        + _block((CONF / "config.yaml").read_text(encoding="utf-8").partition("\nhydra:")[0])
+        + "".join(map(_group, groups))
+    )
 
 
 def _group(group: str) -> str:

@@ -1,4 +1,4 @@
-"""Pages that are generated while the site is built: from plugins' classes, conf/*.yaml and the command line's parser."""
+"""Pages that are generated while the site is built: from plugins' classes, conf/*.yaml and the command's parser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @event_priority(100)  # before mkdocstrings reads its options
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Shows mkdocstrings the package under its import name, as it is installed; it reads the source, not the objects."""
+    """Shows mkdocstrings, which reads source and not objects, the package under its import name."""
     options: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"].setdefault("python", {})
     options["paths"] = [str(_package_tree())]
     return config

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import griffe
+
 from spinbench import registry
 from spinbench.api import Method
 

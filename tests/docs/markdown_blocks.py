@@ -1,0 +1,63 @@
+"""The fenced blocks of a page, and what stands before them for the tests.
+
+A comment on the line before a block says how the tests treat it:
+
+    <!-- tests run: COMMAND -->    run this in place of a command that takes minutes
+    <!-- tests skip this: WHY -->
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+_BLOCK = re.compile(
+    r"(?:^ *<!-- tests (?P<order>run|skip this): (?P<words>.*?) -->\n)?"
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text without indentation, the line it starts at; what the tests run instead."""
+
+    language: str
+    text: str
+    line: int
+    instead: str | None = None
+    skipped: bool = False
+
+    @property
+    def tested(self) -> str:
+        """What the tests run."""
+        return self.instead or self.text
+
+
+def blocks(page: Path) -> list[Block]:
+    """All of a page, in order."""
+    source = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            language=found["language"],
+            text=textwrap.dedent(found["text"]),
+            line=source.count("\n", 0, found.start()) + 1,
+            instead=found["words"] if found["order"] == "run" else None,
+            skipped=found["order"] == "skip this",
+        )
+        for found in _BLOCK.finditer(source)
+    ]
+
+
+def commands(block: Block) -> list[str]:
+    """Lines of a shell block that call spinbench, without comments; continued lines joined, here-documents left out."""
+    text = re.sub(r"<<'(\w+)'\n.*?^\1$", "", block.text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
+    parts = [part.strip() for line in lines for part in re.split(r"&&|;|\|", line)]
+    return [part for part in parts if part.startswith("spinbench ")]

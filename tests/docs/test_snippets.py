@@ -1,0 +1,67 @@
+"""Code and commands on the pages: Python runs and prints what its comments say; commands parse, with all names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from markdown_blocks import DOCS, PAGES, ROOT, blocks, commands
+
+from spinbench import cli, composition
+
+ELSEWHERE = {
+    "README.md": "tests/test_readme.py",
+    "docs/tutorial.md": "tests/docs/test_tutorial.py",
+    "docs/how-to/add-a-method.md": "tests/test_how_tos.py",
+    "docs/how-to/add-a-backend.md": "tests/test_how_tos.py",
+}
+"""Pages whose Python another test runs."""
+
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+WITH_PYTHON = [
+    name
+    for name in NAMES
+    if name not in ELSEWHERE and any(one.language == "python" and not one.skipped for one in blocks(ROOT / name))
+]
+
+
+def check_printed(source: str, printed: str) -> None:
+    """Each `print(…)  # numbers` has printed these numbers."""
+    expected = re.findall(r"^print\(.*\) +# ([-+.e\d ]*\d)$", source, re.MULTILINE)
+    lines = iter(printed.splitlines())
+    for wanted in expected:
+        assert wanted in lines, f"{wanted} was not printed, or not in its turn:\n{printed}"
+
+
+@pytest.mark.parametrize("name", WITH_PYTHON)
+def test_python_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = "".join(one.text for one in blocks(ROOT / name) if one.language == "python" and not one.skipped)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, name, "exec"), {"__name__": "page"})
+    check_printed(source, printed.getvalue())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "```sh" in (ROOT / name).read_text(encoding="utf-8")])
+def test_commands_parse(name: str) -> None:
+    found = [line for one in blocks(ROOT / name) if one.language == "sh" for line in commands(one)]
+    for line in found:
+        words = shlex.split(line)[1:]
+        if "mine" in line:
+            continue  # a plugin that the reader writes; tests/test_how_tos.py and test_tutorial.py run it
+        if words[0] != "sweep":
+            cli._parser().parse_args(words)
+        elif not {"--help", "--resume", "--profile"} & set(words):
+            overrides = [word for word in words[1:] if not word.startswith("-")]
+            composition.plan(overrides, multirun="-m" in words)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = [page.relative_to(DOCS).as_posix() for page in PAGES[1:]]
+    assert [page for page in pages if f" {page}\n" not in navigation] == []
