@@ -24,6 +24,7 @@ write in place, so that they can be compiled.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,22 +47,24 @@ def matrices(own: Array, other: Array, xp: Namespace = np) -> Array:
 
 def apply(tables: Array, slot: int, degree: int, matrix: Array, xp: Namespace = np) -> Array:
     """Tables (..., 2**degree) with the axis of one slot multiplied by matrices (..., 2, 2)."""
-    lead = tables.shape[:-1]
-    split = tables.reshape(*lead, 2**slot, 2, 2 ** (degree - slot - 1))
-    zero, one = split[..., 0, :], split[..., 1, :]
-    m = matrix[..., None, None]
-    rows = [m[..., y, 0, :, :] * zero + m[..., y, 1, :, :] * one for y in (0, 1)]
-    result = xp.stack(rows, axis=-2)
-    return result.reshape(*result.shape[:-3], 2**degree)
+    entries = _entries(degree)
+    same, crossed = _by_entry(matrix[..., None, :, :], entries.ones[slot][None], xp)
+    return same[..., 0, :] * tables + crossed[..., 0, :] * xp.take(tables, entries.partner[slot], axis=-1)
+
+
+def apply_all(tables: Array, matrix: Array, xp: Namespace = np) -> Array:
+    """Tables (..., 2**d) with the axis of every slot multiplied by its matrix, (..., d, 2, 2)."""
+    degree = matrix.shape[-3]
+    entries = _entries(degree)
+    same, crossed = _by_entry(matrix, entries.ones, xp)
+    for k in range(degree):
+        tables = same[..., k, :] * tables + crossed[..., k, :] * xp.take(tables, entries.partner[k], axis=-1)
+    return tables
 
 
 def transform(tables: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
     """f_{a,G}, (..., 2**d), of tables (..., 2**d) under angles (..., d)."""
-    degree = own.shape[-1]
-    G = matrices(own, other, xp)
-    for k in range(degree):
-        tables = apply(tables, k, degree, G[..., k, :, :], xp)
-    return tables
+    return apply_all(tables, matrices(own, other, xp), xp) if own.shape[-1] else tables
 
 
 def transformed(model: ForneyModel, angles: npt.ArrayLike) -> list[FloatArray]:
@@ -91,11 +94,10 @@ def second_generators(own: Array, other: Array, xp: Namespace = np) -> tuple[Arr
 
 def first_derivatives(gauged: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
     """∂f_{a,G}(x)/∂angle, (..., 2d, 2**d), from gauged tables (..., 2**d) and their angles (..., d)."""
-    degree = own.shape[-1]
-    return xp.stack(
-        [apply(gauged, k, degree, L[..., k, :, :], xp) for L in generators(own, other, xp) for k in range(degree)],
-        axis=-2,
-    )
+    entries = _entries(own.shape[-1])
+    t, s = _tangent_and_secant(own[..., None], other[..., None], xp)
+    own_part, other_part = _with_generators(gauged, t, s, entries.ones, entries, xp)
+    return xp.concatenate([own_part, other_part], axis=-2)
 
 
 def second_derivatives(gauged: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
@@ -142,39 +144,84 @@ def derivatives(gauged: Array, weights: Array, own: Array, other: Array, xp: Nam
         other: (..., d) angles of the opposite ends.
         xp: array namespace.
     """
-    degree = own.shape[-1]
+    entries = _entries(own.shape[-1])
     used = weights != 0
     safe = xp.where(used, gauged, 1.0)
     ratio = weights / safe
-    first = first_derivatives(gauged, own, other, xp)
-    gradient = (first * ratio[..., None, :]).sum(axis=-1)
-    # slots differ: Σ_x r(x) (L_k L_l f)(x) = Σ_x (L_kᵀ r)(x) (L_l f)(x)
-    pulled = xp.stack(
-        [
-            apply(ratio, k, degree, xp.swapaxes(L[..., k, :, :], -1, -2), xp)
-            for L in generators(own, other, xp)
-            for k in range(degree)
-        ],
-        axis=-2,
-    )
-    mixed = pulled @ xp.swapaxes(first, -1, -2)
-    same = np.tile(np.eye(degree), (2, 2))
-    own_own, own_other, other_other = (
-        xp.stack([(apply(gauged, k, degree, M[..., k, :, :], xp) * ratio).sum(axis=-1) for k in range(degree)], axis=-1)
-        for M in second_generators(own, other, xp)
-    )
-    eye = xp.asarray(np.eye(degree))
-    diagonal = xp.concatenate(
-        [
-            xp.concatenate([own_own[..., None] * eye, own_other[..., None] * eye], axis=-1),
-            xp.concatenate([own_other[..., None] * eye, other_other[..., None] * eye], axis=-1),
-        ],
-        axis=-2,
-    )
-    curvature = (first * (ratio / safe)[..., None, :]) @ xp.swapaxes(first, -1, -2)
-    hessian = mixed * xp.asarray(1.0 - same) + diagonal - curvature
+    t, s = _tangent_and_secant(own[..., None], other[..., None], xp)
+    first = xp.concatenate(_with_generators(gauged, t, s, entries.ones, entries, xp), axis=-2)
+    gradient = xp.matmul(first, ratio[..., None])[..., 0]
+    # slots differ: Σ_x r(x) (L_k L_l f)(x) = Σ_x (L_kᵀ r)(x) (L_l f)(x); the transposes swap the roles of 0 and 1
+    pulled = xp.concatenate(_with_generators(ratio, t, s, 1.0 - entries.ones, entries, xp), axis=-2)
+    curvature = xp.matmul(first * (ratio / safe)[..., None, :], xp.swapaxes(first, -1, -2))
+    mixed = xp.matmul(pulled, xp.swapaxes(first, -1, -2)) * entries.apart
+    hessian = mixed + _same_slot(gauged, ratio, t, s, entries, xp) - curvature
     value = (weights * xp.log(safe)).sum(axis=-1)
     return Derivatives(value, gradient, hessian)
+
+
+class _Entries(NamedTuple):
+    """Of tables of d slots.
+
+    Attributes:
+        ones: (d, 2**d) float64, x_k of each entry.
+        partner: (d, 2**d) the entry with x_k flipped.
+        apart: (2d, 2d) 0 where two angles belong to one slot, else 1.
+        diagonal: (d, d) identity.
+    """
+
+    ones: FloatArray
+    partner: npt.NDArray[np.int64]
+    apart: FloatArray
+    diagonal: FloatArray
+
+
+@lru_cache(maxsize=32)
+def _entries(degree: int) -> _Entries:
+    places = 1 << np.arange(degree - 1, -1, -1)[:, None]
+    index = np.arange(2**degree)
+    diagonal = np.eye(degree)
+    return _Entries(
+        ((index & places) > 0).astype(np.float64), index ^ places, 1.0 - np.tile(diagonal, (2, 2)), diagonal
+    )
+
+
+def _by_entry(matrix: Array, ones: FloatArray, xp: Namespace) -> tuple[Array, Array]:
+    """(..., d, 2**d) coefficients of f(x) and of f(x with x_k flipped), for matrices (..., d, 2, 2)."""
+    high = ones > 0
+    same = xp.where(high, matrix[..., 1, 1][..., None], matrix[..., 0, 0][..., None])
+    crossed = xp.where(high, matrix[..., 1, 0][..., None], matrix[..., 0, 1][..., None])
+    return same, crossed
+
+
+def _with_generators(
+    tables: Array, t: Array, s: Array, ones: FloatArray, entries: _Entries, xp: Namespace
+) -> tuple[Array, Array]:
+    """L f for the own and the opposite angle of every slot, (..., d, 2**d) each, with t and s (..., d, 1).
+
+    L = [[-t/2, s], [0, t/2]] and [[-t/2, 0], [-s, t/2]].
+    """
+    straight = (t / 2 * (2.0 * entries.ones - 1.0)) * tables[..., None, :]
+    crossed = s * xp.take(tables, entries.partner, axis=-1)
+    return straight + (1.0 - ones) * crossed, straight - ones * crossed
+
+
+def _same_slot(gauged: Array, ratio: Array, t: Array, s: Array, entries: _Entries, xp: Namespace) -> Array:
+    """(..., 2d, 2d) Σ_x r(x) (M_k f)(x) for pairs of angles of one slot; M of `second_generators`."""
+    straight = (ratio * gauged)[..., None, :]
+    crossed = ratio[..., None, :] * xp.take(gauged, entries.partner, axis=-1)
+    one, one_crossed = (xp.sum(part * entries.ones, axis=-1) for part in (straight, crossed))
+    zero, zero_crossed = (xp.sum(part * (1.0 - entries.ones), axis=-1) for part in (straight, crossed))
+    t, s = t[..., 0], s[..., 0]
+    low, high, slope = t * t / 4 - s * s / 2, t * t / 4 + s * s / 2, s * t
+    own_own = low * zero + high * one + slope * zero_crossed
+    own_other = low * (zero + one) - slope / 2 * (zero_crossed + one_crossed)
+    other_other = high * zero + low * one + slope * one_crossed
+    rows = [
+        xp.concatenate([left[..., None] * entries.diagonal, right[..., None] * entries.diagonal], axis=-1)
+        for left, right in ((own_own, own_other), (own_other, other_other))
+    ]
+    return xp.concatenate(rows, axis=-2)
 
 
 def product_weights(q: Array, group: DegreeGroup, xp: Namespace = np) -> Array:

@@ -17,11 +17,20 @@ from scipy.special import expit, logit
 from spinbench.api import Backend, Estimate, Kernel
 from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.batched import Members, ascent, members_of, pinned_members, schedule_of, structure_of
+from spinbench.methods.gauge.batched import (
+    Entry,
+    Members,
+    ascent,
+    members_of,
+    pinned_members,
+    schedule_of,
+    structure_of,
+)
 from spinbench.methods.gauge.bounds import corrections, point_mass_bound, verify
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.method import Gauged, PointMass
-from spinbench.methods.gauge.search import Candidate, Point, take_gauge, take_point, trivial
+from spinbench.methods.gauge.newton import ENDS
+from spinbench.methods.gauge.search import Candidate, Point, field_end, take_gauge, take_point, trivial
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel
 from spinbench.trace import Trace
@@ -72,7 +81,7 @@ class BatchSearch:
         else:
             yield from self._mean_field()
 
-    def _ascend(self, members: Members, entries: Sequence[tuple[float, float, float, int]], z: FloatArray) -> Steps:
+    def _ascend(self, members: Members, entries: Sequence[Entry], z: FloatArray) -> Steps:
         """Returns where the ascents end."""
         compiled = ascent(self._structure, z.shape[1] > 2 * self._structure.num_edges, self._device)
         schedule, place = schedule_of(entries), compiled.start(z)
@@ -89,8 +98,7 @@ class BatchSearch:
         place = yield from self._ascend(members_of([m for _, m in self._members]), _entries(deltas), z)
         best: dict[int, tuple[Candidate, float]] = {}
         for row, (p, model) in enumerate(self._members):
-            residual, converged = float(place.residual[row]), bool(place.converged[row])
-            stage = point_mass.Stage(place.z[row], residual, deltas[-1], True, converged)
+            stage = point_mass.Stage(place.z[row], float(place.residual[row]), deltas[-1], ENDS[place.end[row]])
             found = take_gauge(model, stage, self.reports[p], judge)
             if found is not None and (p not in best or found[1] > best[p][1]):
                 best[p] = found
@@ -136,7 +144,7 @@ class BatchSearch:
         fields, change = self._fields(rng.uniform(0.1, 0.9, (edges, method.field_starts)))
         for (p, model), q in zip(self._members, fields, strict=True):
             point = Point(model, np.zeros(2 * edges), q[:, 0])
-            take_point(point, self.reports[p], "mf", change, change < mean_field.TOLERANCE)
+            take_point(point, self.reports[p], "mf", change, field_end(change))
         starts = self._starts()
         early, _ = yield from self._gauges(starts, method.deltas[:EARLY], "g_bp")
         if method.deltas[EARLY:]:
@@ -161,7 +169,13 @@ class BatchSearch:
         angles = theta.shape[1]
         logits = logit(np.clip(np.stack(q), field_gauge.NEAREST, 1.0 - field_gauge.NEAREST))
         entries = [
-            (weight, floor, field_gauge.tolerance(floor), field_gauge.limit(k, schedule))
+            Entry(
+                weight,
+                floor,
+                field_gauge.tolerance(floor),
+                field_gauge.limit(k, schedule),
+                field_gauge.patience(k, schedule),
+            )
             for k, (weight, floor) in enumerate(schedule)
         ]
         members = members_of([model for _, model in self._members])
@@ -169,7 +183,7 @@ class BatchSearch:
         for row, (p, model) in enumerate(self._members):
             gauge, free = place.z[row, :angles], place.z[row, angles:]
             point = Point(model, gauge, field_gauge.rounded(model, gauge, expit(free)))
-            take_point(point, self.reports[p], "g_mf", float(place.residual[row]), bool(place.converged[row]))
+            take_point(point, self.reports[p], "g_mf", float(place.residual[row]), ENDS[place.end[row]])
 
 
 class JaxGaugeKernel(Kernel):
@@ -215,8 +229,9 @@ def solve(models: Sequence[Model | ForneyModel], method: Gauged, device: str = "
     return [answers[k] for k in range(len(plans))]
 
 
-def _entries(deltas: Sequence[float]) -> list[tuple[float, float, float, int]]:
-    return [(point_mass.CONDITIONING * d, d, point_mass.tolerance(d), point_mass.LIMIT) for d in deltas]
+def _entries(deltas: Sequence[float]) -> list[Entry]:
+    limit = point_mass.LIMIT
+    return [Entry(point_mass.CONDITIONING * d, d, point_mass.tolerance(d), limit, limit + 1) for d in deltas]
 
 
 def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:

@@ -42,29 +42,35 @@ LONGEST = 16
 """Maximisations of a schedule at most; all schedules are filled up to it, so that steps are compiled once."""
 
 
-class Schedule(NamedTuple):
-    """Maximisations, one after the other; (LONGEST,) arrays of which the first `count` count.
+class Entry(NamedTuple):
+    """One maximisation.
 
     Attributes:
-        conditioning: weights of Σ log cos(φ - ψ).
+        conditioning: weight of Σ log cos(φ - ψ).
         weight: δ of G-BP, the floor ε of G-MF.
         tolerance: of the gradient.
         limit: Newton steps.
-        count: ().
+        patience: steps after which slow progress ends it.
     """
 
-    conditioning: Array
-    weight: Array
-    tolerance: Array
-    limit: Array
+    conditioning: float
+    weight: float
+    tolerance: float
+    limit: int
+    patience: int
+
+
+class Schedule(NamedTuple):
+    """Maximisations, one after the other: a row an `Entry`, (LONGEST, 5), of which the first `count` count."""
+
+    entries: Array
     count: Array
 
 
-def schedule_of(entries: Sequence[tuple[float, float, float, int]]) -> Schedule:
-    """From (conditioning, weight, tolerance, limit), at most LONGEST of them."""
+def schedule_of(entries: Sequence[Entry]) -> Schedule:
+    """Of at most LONGEST entries."""
     rows = np.array([*entries, *[entries[-1]] * (LONGEST - len(entries))], dtype=np.float64)
-    conditioning, weight, tolerance, limit = rows.T
-    return Schedule(conditioning, weight, tolerance, limit, np.array(len(entries)))
+    return Schedule(rows, np.array(len(entries)))
 
 
 class Members(NamedTuple):
@@ -90,7 +96,8 @@ class Place(NamedTuple):
         steps, flat: taken in this stage, and those in a row that gained nothing.
         shift: λ of the Hessian.
         residual: of the gradient at the last step's start.
-        converged: whether the last stage that ended did so at a maximum.
+        end: why the last stage that ended did so, an index into `ENDS`.
+        mark: the value when slow progress was looked for last.
     """
 
     z: Array
@@ -99,7 +106,8 @@ class Place(NamedTuple):
     flat: Array
     shift: Array
     residual: Array
-    converged: Array
+    end: Array
+    mark: Array
 
 
 def structure_of(model: ForneyModel) -> Structure:
@@ -161,7 +169,7 @@ class Ascent:
         points = np.asarray(z, dtype=np.float64)
         m = len(points)
         zeros = np.zeros(m, dtype=np.int32)
-        return Place(points, zeros, zeros, zeros, np.full(m, 1e-3), np.full(m, 1e300), np.zeros(m, dtype=bool))
+        return Place(points, zeros, zeros, zeros, np.full(m, 1e-3), np.full(m, 1e300), zeros, np.zeros(m))
 
     def advance(self, members: Members, schedule: Schedule, place: Place, steps: int) -> tuple[int, Place]:
         """At most so many Newton steps of every member, fewer where all are through: their number, and the end."""
@@ -181,7 +189,7 @@ class Ascent:
     def _step(self, members: Members, schedule: Schedule, place: Place) -> Place:
         xp, lax = self._xp, self._jax.lax
         k = xp.minimum(place.stage, schedule.count - 1)
-        conditioning, weight, tolerance, limit = (column[k] for column in schedule[:4])
+        conditioning, weight, tolerance, limit, patience = (schedule.entries[k, j] for j in range(5))
         z = place.z
         tables = self._tables(z, members)
         value = self._value(z, tables, members, conditioning, weight, [0.0] * len(tables))
@@ -228,9 +236,18 @@ class Ascent:
         quick = xp.where(length < 0.2, xp.minimum(4.0 * shift, 1e6), quick)
         shift = xp.where(moved, quick, 100.0 * shift)
         steps = place.steps + 1
-        at_top = (residual < tolerance) | (moved & (flat >= rules.FLAT_STEPS))
-        ended = at_top | bad | (steps > limit) | (~moved & (shift > 1e8))
-        still = bad | (residual < tolerance) | ~moved
+        looked = place.steps % rules.SLOW_STEPS == 0
+        slow = looked & (place.steps >= patience) & (value - place.mark < rules.SLOW * (1.0 + xp.abs(value)))
+        still = bad | slow | (residual < tolerance) | (steps > limit) | ~moved
+        reasons = {
+            "slow": slow,
+            "stalled": bad | (~moved & (shift > 1e8)),
+            "gradient": residual < tolerance,
+            "limit": steps > limit,
+            "flat": moved & (flat >= rules.FLAT_STEPS),
+        }
+        end = xp.select(list(reasons.values()), [rules.ENDS.index(reason) for reason in reasons], 0)
+        ended = end > 0
         running = place.stage < schedule.count
         fresh = Place(
             z=xp.where(still, z, z + length * direction),
@@ -239,7 +256,8 @@ class Ascent:
             flat=xp.where(ended | ~moved, 0, flat),
             shift=xp.where(ended, 1e-3, shift),
             residual=xp.where(bad, place.residual, residual),
-            converged=xp.where(ended, at_top & ~bad, place.converged),
+            end=xp.where(ended, end, place.end),
+            mark=xp.where(looked, value, place.mark),
         )
         kept = [xp.where(running, new, old).astype(old.dtype) for new, old in zip(fresh, place, strict=True)]
         return Place(*kept)

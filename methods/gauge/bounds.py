@@ -86,9 +86,7 @@ def _absolute(tables: FloatArray, own: FloatArray, other: FloatArray, *, transpo
     matrices = np.abs(gauges.matrices(own, other))
     if transposed:
         matrices = matrices.swapaxes(-1, -2)
-    for k in range(own.shape[1]):
-        tables = gauges.apply(tables, k, own.shape[1], matrices[:, k])
-    return tables
+    return np.asarray(gauges.apply_all(tables, matrices))
 
 
 def point_mass_bound(model: ForneyModel, tables: Sequence[FloatArray]) -> float:
@@ -182,9 +180,7 @@ def node_beliefs(model: ForneyModel, theta: npt.ArrayLike, weights: Sequence[Flo
         own, other = flat[group.own], flat[group.other]
         gauged = gauges.transform(group.tables, own, other)
         pulled = np.divide(weight, gauged, out=np.zeros_like(gauged), where=(gauged > 0) & (weight > 0))
-        matrices = gauges.matrices(own, other).swapaxes(-1, -2)
-        for k in range(group.degree):
-            pulled = gauges.apply(pulled, k, group.degree, matrices[:, k])
+        pulled = gauges.apply_all(pulled, gauges.matrices(own, other).swapaxes(-1, -2))
         belief = np.maximum(pulled * group.tables, 0.0)
         total = belief.sum(axis=1, keepdims=True)
         beliefs.append(np.where(total > 0, belief / np.where(total > 0, total, 1.0), 0.5**group.degree))

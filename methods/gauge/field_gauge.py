@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from spinbench.methods.gauge.bounds import mean_field_bound, verify
-from spinbench.methods.gauge.newton import Newton
+from spinbench.methods.gauge.newton import End, Newton
 from spinbench.methods.gauge.objectives import MeanFieldObjective
 from spinbench.models.forney import ForneyModel
 
@@ -22,8 +22,8 @@ FROM_FIELD = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
 """(weight of Σ log cos(φ - ψ), floor) of each maximisation, from a mean field solution."""
 FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-5, FLOOR))
 """The same, from an early stage of G-BP."""
-LIMIT, LAST_LIMIT = 25, 60
-"""Newton steps of one maximisation, and of the last one."""
+LIMIT, LAST_LIMIT, PATIENCE = 25, 200, 60
+"""Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow."""
 SNAP = 10.0
 """At the end, logits beyond it are also tried at infinity."""
 NEAREST = 0.02
@@ -37,17 +37,13 @@ class Joint(NamedTuple):
         theta: (2E,) angles.
         q: (E,) q_e(1).
         residual: of the current maximisation.
-        ended: whether this maximisation ended.
-        converged: whether it ended at a maximum.
-        last: whether it belongs to the last weight.
+        end: why this maximisation has ended, "" while it has not.
     """
 
     theta: FloatArray
     q: FloatArray
     residual: float
-    ended: bool
-    converged: bool
-    last: bool
+    end: End
 
 
 def tolerance(floor: float) -> float:
@@ -58,6 +54,11 @@ def tolerance(floor: float) -> float:
 def limit(k: int, schedule: Sequence[tuple[float, float]]) -> int:
     """Newton steps of entry k."""
     return LAST_LIMIT if k + 1 == len(schedule) else LIMIT
+
+
+def patience(k: int, schedule: Sequence[tuple[float, float]]) -> int:
+    """Newton steps after which slow progress ends entry k."""
+    return PATIENCE if k + 1 == len(schedule) else LIMIT + 1
 
 
 def ascent(
@@ -71,21 +72,19 @@ def ascent(
     z = np.concatenate([theta, scipy.special.logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
     for k, (weight, floor) in enumerate(schedule):
         objective = MeanFieldObjective(model, weight, floor)
-        newton = Newton(objective, z, tolerance=tolerance(floor), limit=limit(k, schedule))
+        newton = Newton(
+            objective,
+            z,
+            tolerance=tolerance(floor),
+            limit=limit(k, schedule),
+            patience=patience(k, schedule),
+        )
         if newton.end:
             return
         while not newton.end:
             newton.step()
             z = newton.z
-            ended = bool(newton.end)
-            yield Joint(
-                z[: 2 * edges],
-                scipy.special.expit(z[2 * edges :]),
-                newton.residual,
-                ended,
-                newton.converged,
-                k + 1 == len(schedule),
-            )
+            yield Joint(z[: 2 * edges], scipy.special.expit(z[2 * edges :]), newton.residual, newton.end)
 
 
 def rounded(model: ForneyModel, theta: FloatArray, q: FloatArray) -> FloatArray:

@@ -61,7 +61,7 @@ def maximise(model: ForneyModel) -> Stage:
     found = solver(x0=np.zeros(2 * model.num_edges), lbg=lower, ubg=ca.inf)
     stats = solver.stats()
     residual = stats["iterations"]["inf_du"][-1]
-    return Stage(np.array(found["x"]).ravel(), float(residual), 0.0, True, bool(stats["success"]))
+    return Stage(np.array(found["x"]).ravel(), float(residual), 0.0, "gradient" if stats["success"] else "stalled")
 
 
 def _gauged(ca: Any, table: FloatArray, own: list[int], theta: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel, Reduction
+from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.search import Report, trivial
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel
@@ -17,10 +18,10 @@ from spinbench.models.forney import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 
 REDUCTIONS: dict[str, Reduction] = dict.fromkeys(
-    ("bound", "bounds", "marginals", "residual", "converged", "unverified", "finished"), "last"
+    ("bound", "bounds", "marginals", "residual", "end", "unverified", "finished"), "last"
 )
-"""bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, converged, unverified and
-finished (1,)."""
+"""bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, unverified and finished
+(1,); end (1,), an index into `ENDS`."""
 LARGEST = 1e300
 """Stands for an infinite residual, since statistics are finite."""
 
@@ -98,7 +99,7 @@ def statistics_of(report: Report, names: Sequence[str]) -> dict[str, npt.NDArray
     single = {
         "bound": report.bound,
         "residual": min(report.residual, LARGEST),
-        "converged": float(report.converged),
+        "end": float(ENDS.index(report.end)),
         "unverified": float(report.unverified),
         "finished": float(report.finished),
     }

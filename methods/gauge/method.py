@@ -10,6 +10,7 @@ from spinbench.api import Estimate, Method, Reduction
 from spinbench.errors import SpinbenchError
 from spinbench.methods.gauge.ipopt import check_available
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
+from spinbench.methods.gauge.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
 from spinbench.methods.gauge.search import Headline, Report, Solver, first_report, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
@@ -85,7 +86,11 @@ class Gauged(Method):
         return bool(trace.total("finished")[0])
 
     def estimate(self, model: Model, tables: GaugePlan, trace: Trace) -> Estimate:
-        """The best verified bound so far; not converged while the search goes on."""
+        """The best verified bound so far; not converged while the search goes on.
+
+        The diagnostics stalled and out_of_steps are 1 where that is how the maximisation ended that gave it.
+        """
+        end = ENDS[int(trace.total("end")[0])]
         found = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
         return Estimate(
             marginals=trace.total("marginals")[:, 0] if self.gives_marginals else None,
@@ -95,8 +100,10 @@ class Gauged(Method):
                 **{f"bound_{name}": value for name, value in found.items()},
                 "residual": float(trace.total("residual")[0]),
                 "unverified": float(trace.total("unverified")[0]),
+                "stalled": float(end == "stalled"),
+                "out_of_steps": float(end == "limit"),
             },
-            converged=bool(trace.total("finished")[0]) and bool(trace.total("converged")[0]),
+            converged=bool(trace.total("finished")[0]) and end in CONVERGED,
         )
 
     @property

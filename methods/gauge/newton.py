@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,15 @@ import scipy
 from spinbench.methods.gauge.objectives import Objective, Point
 
 FloatArray = npt.NDArray[np.float64]
-End = Literal["", "gradient", "flat", "stalled", "limit"]
+End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
+"""Why an ascent has ended; "" while it has not.
+
+"gradient", "flat" and "slow" are convergence: the gradient fell to the tolerance, or steps have ceased to raise the
+value. "stalled": no step raises it though the gradient says so, or a derivative is not finite; "limit": all steps are
+used up.
+"""
+ENDS: tuple[End, ...] = get_args(End)
+CONVERGED = frozenset[End]({"gradient", "flat", "slow"})
 
 SUFFICIENT = 1e-4
 """Share of the slope that a step must gain (Armijo)."""
@@ -20,6 +28,9 @@ KEPT = 0.01
 HALVINGS = 40
 FLAT, FLAT_STEPS = 1e-13, 3
 """So many steps that each gain less than this, relative to the value, end an ascent."""
+SLOW, SLOW_STEPS = 2e-6, 10
+"""And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
+gradients need not vanish, so that progress alone tells."""
 
 
 class Newton:
@@ -32,11 +43,14 @@ class Newton:
         z: where it stands.
         point: the objective there.
         residual: largest component of the gradient before the last step, over the coordinates that may move.
-        end: why it has ended; "" while it has not. "gradient" and "flat" are convergence.
+        end: why it has ended.
         steps: taken so far.
     """
 
-    def __init__(self, objective: Objective, z: FloatArray, *, tolerance: float, limit: int) -> None:
+    def __init__(
+        self, objective: Objective, z: FloatArray, *, tolerance: float, limit: int, patience: int | None = None
+    ) -> None:
+        """`patience`: steps after which slow progress ends the ascent; by default it never does."""
         self.objective = objective
         self.z = z
         self.point = objective.evaluate(z)
@@ -47,14 +61,14 @@ class Newton:
         self._limit = limit
         self._shift = 1e-3
         self._flat = 0
-
-    @property
-    def converged(self) -> bool:
-        """Whether it ended at a maximum."""
-        return self.end in ("gradient", "flat")
+        self._patience = limit + 1 if patience is None else patience
+        self._mark = self.point.value
 
     def step(self) -> None:
         """One Newton step, or the end."""
+        if self._slow():
+            self.end = "slow"
+            return
         gradient, hessian = self.objective.derivatives(self.z, self.point.tables)
         free = np.flatnonzero(self.objective.free(self.z, gradient))
         slope = gradient[free]
@@ -89,6 +103,13 @@ class Newton:
         self._flat = self._flat + 1 if gain < FLAT * (1.0 + abs(found.value)) else 0
         if self._flat >= FLAT_STEPS:
             self.end = "flat"
+
+    def _slow(self) -> bool:
+        """At every `SLOW_STEPS`-th step: whether those since the last time gained next to nothing."""
+        if self.steps % SLOW_STEPS:
+            return False
+        gain, self._mark = self.point.value - self._mark, self.point.value
+        return self.steps >= self._patience and gain < SLOW * (1.0 + abs(self.point.value))
 
     def _search(self, move: FloatArray, slope: float) -> tuple[float, Point | None]:
         floors = [KEPT * table for table in self.point.tables]

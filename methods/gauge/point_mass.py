@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench import gauges
-from spinbench.methods.gauge.newton import Newton
+from spinbench.methods.gauge.newton import End, Newton
 from spinbench.methods.gauge.objectives import PointMassObjective
 from spinbench.models.forney import ForneyModel
 
@@ -31,15 +31,13 @@ class Stage(NamedTuple):
         theta: (2E,) angles; they keep all gauged tables positive.
         residual: of the current maximisation.
         delta: of the current maximisation, infinite while an interior point is looked for.
-        ended: whether this maximisation ended, and converged: its residual is then that of `theta`.
-        converged: whether it ended at a maximum.
+        end: why this maximisation has ended, "" while it has not.
     """
 
     theta: FloatArray
     residual: float
     delta: float
-    ended: bool
-    converged: bool
+    end: End
 
 
 def tolerance(delta: float) -> float:
@@ -83,7 +81,7 @@ def continuation(
         newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit)
         while not newton.end:
             newton.step()
-            yield Stage(newton.z, newton.residual, delta, bool(newton.end), newton.converged)
+            yield Stage(newton.z, newton.residual, delta, newton.end)
         theta = newton.z
 
 
@@ -102,7 +100,7 @@ def _interior_point(model: ForneyModel, theta: FloatArray) -> Generator[Stage, N
         newton = Newton(objective, theta, tolerance=1e-6, limit=SEARCH_LIMIT)
         while not newton.end:
             newton.step()
-            yield Stage(theta, newton.residual, np.inf, False, False)
+            yield Stage(theta, newton.residual, np.inf, "")
         theta = newton.z
         need = 0.0
         for group in model.groups:

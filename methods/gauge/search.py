@@ -1,7 +1,7 @@
 """What the gauged methods do with their Newton steps: labels, continuations, corrections, restarts.
 
-A search is a generator that gives way after every Newton step and keeps a `Report` up to date; whatever it has found
-so far is a verified bound at any time.
+A search is a generator that gives way after every Newton step and brings a `Report` up to date at the end of each
+maximisation; what it has found so far is a verified bound at any time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spinbench.methods.gauge.bounds import (
     point_mass_bound,
     verify,
 )
+from spinbench.methods.gauge.newton import End
 from spinbench.methods.gauge.objectives import Tables, barrier_weights, product_weights
 from spinbench.models.forney import ForneyModel
 
@@ -39,7 +40,7 @@ class Report:
         bound: the one that was asked for.
         marginals: (N,) of the source's variables, of the best candidate; NaN where there are none yet.
         residual: largest component of the gradient where the maximisation ended that gave the best candidate.
-        converged: whether it ended at a maximum.
+        end: why that maximisation ended.
         judged: the best candidate's bound.
         unverified: gauges that gave no bound, for an entry was negative beyond rounding.
         finished: whether the search is over.
@@ -49,7 +50,7 @@ class Report:
     marginals: FloatArray
     bounds: dict[str, float] = field(default_factory=dict)
     residual: float = np.inf
-    converged: bool = False
+    end: End = ""
     judged: float = -np.inf
     unverified: int = 0
     finished: bool = False
@@ -58,10 +59,10 @@ class Report:
         """Take in a bound."""
         self.bounds[name] = max(value, self.bounds[name])
 
-    def answer(self, value: float, residual: float, converged: bool) -> None:
+    def answer(self, value: float, residual: float, end: End) -> None:
         """A new best candidate."""
         self.bound = max(self.bound, value)
-        self.judged, self.residual, self.converged = value, residual, converged
+        self.judged, self.residual, self.end = value, residual, end
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def trivial(model: ForneyModel, report: Report) -> None:
     for name in report.bounds:
         report.bounds[name] = model.log_constant
     report.marginals = model.variable_marginals([])
-    report.answer(model.log_constant, 0.0, True)
+    report.answer(model.log_constant, 0.0, "gradient")
 
 
 def search_point_mass(
@@ -149,7 +150,8 @@ def _one_model(
     value = -np.inf
     stages = point_mass.continuation(model, deltas) if solver == "newton" else iter([ipopt.maximise(model)])
     for stage in stages:
-        found = take_gauge(model, stage, report, judge) if np.isfinite(stage.delta) else None
+        ended = stage.end and np.isfinite(stage.delta)
+        found = take_gauge(model, stage, report, judge) if ended else None
         if found is not None and found[1] > value:
             best, value = found
         yield
@@ -159,27 +161,24 @@ def _one_model(
 def take_gauge(
     model: ForneyModel, stage: point_mass.Stage, report: Report, judge: str
 ) -> tuple[Candidate, float] | None:
-    """Offer the bounds of a gauge; at the end of a maximisation corrections too, and the candidate is returned."""
+    """Offer the bounds of the gauge that a maximisation ended with; the candidate and its bound by `judge`."""
     verified = verify(model, stage.theta)
     if verified is None:
-        report.unverified += stage.ended
+        report.unverified += 1
         return None
     tables, slack = verified
     found = {"g_bp": point_mass_bound(model, tables)}
-    if stage.ended:
-        found["single"], found["multiple"] = corrections(model, tables)
+    found["single"], found["multiple"] = corrections(model, tables)
     for name in found.keys() & report.bounds.keys():
         report.offer(name, found[name] - slack)
     report.bound = max(report.bound, report.bounds[judge])
-    if not stage.ended:
-        return None
     value = found[judge] - slack
     if value > report.judged:
         weights = [
             np.broadcast_to(barrier_weights(group.degree, stage.delta), table.shape)
             for group, table in zip(model.groups, tables, strict=True)
         ]
-        report.answer(value, stage.residual, stage.converged)
+        report.answer(value, stage.residual, stage.end)
         report.marginals = model.variable_marginals(node_beliefs(model, stage.theta, weights))
     return Candidate(model, stage.theta, tables, slack), value
 
@@ -211,11 +210,11 @@ def search_mean_field(
         q = yield from _field(model, report, field_starts, rng)
         early = None
         for stage in point_mass.continuation(model, deltas):
-            if np.isfinite(stage.delta) and stage.ended:
+            if np.isfinite(stage.delta) and stage.end:
                 if stage.delta == deltas[min(1, len(deltas) - 1)]:
                     early = stage.theta
                 point = Point(model, stage.theta, np.zeros(model.num_edges))
-                take_point(point, report, "g_bp", stage.residual, stage.converged)
+                take_point(point, report, "g_bp", stage.residual, stage.end)
             yield
         if early is None:
             continue
@@ -244,22 +243,25 @@ def _field(
     q = start
     for q, change in mean_field.ascend(tables, start):
         best = q[:, int(mean_field.value(tables, q).argmax())]
-        take_point(
-            Point(model, np.zeros(2 * model.num_edges), best), report, "mf", change, change < mean_field.TOLERANCE
-        )
+        take_point(Point(model, np.zeros(2 * model.num_edges), best), report, "mf", change, field_end(change))
         yield
     return q[:, np.argsort(-mean_field.value(tables, q), kind="stable")]
 
 
+def field_end(change: float) -> End:
+    """Of mean field, whose last sweep changed q by so much."""
+    return "gradient" if change < mean_field.TOLERANCE else "limit"
+
+
 def _joint(start: Point, report: Report, schedule: Sequence[tuple[float, float]]) -> Generator[None, None, None]:
     for joint in field_gauge.ascent(start.model, start.theta, start.q, schedule):
-        if joint.ended:
+        if joint.end:
             q = field_gauge.rounded(start.model, joint.theta, joint.q)
-            take_point(Point(start.model, joint.theta, q), report, "g_mf", joint.residual, joint.converged)
+            take_point(Point(start.model, joint.theta, q), report, "g_mf", joint.residual, joint.end)
         yield
 
 
-def take_point(point: Point, report: Report, name: str, residual: float, converged: bool) -> None:
+def take_point(point: Point, report: Report, name: str, residual: float, end: End) -> None:
     """Offer the bound of a point, and make it the answer where it is the best."""
     verified = verify(point.model, point.theta)
     if verified is None:
@@ -274,5 +276,5 @@ def take_point(point: Point, report: Report, name: str, residual: float, converg
         product_weights(point.q[group.edges]) + field_gauge.FLOOR / table.shape[1]
         for group, table in zip(point.model.groups, tables, strict=True)
     ]
-    report.answer(value, residual, converged)
+    report.answer(value, residual, end)
     report.marginals = point.model.variable_marginals(node_beliefs(point.model, point.theta, weights))
