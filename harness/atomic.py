@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+FOREIGN_AGE = 86_400.0
+"""Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -17,8 +23,9 @@ def write_json(path: Path, value: Any) -> None:
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The name must not match *.json: readers list folders while writers are at work.
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    # The name must not match *.json: readers list folders while writers are at work. It says whose the file is.
+    prefix = f".{path.name}.{_host()}.{os.getpid()}."
+    handle, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(value, file, allow_nan=False)
@@ -26,5 +33,44 @@ def write_json(path: Path, value: Any) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
+
+
+def clear_fragments(folder: Path) -> int:
+    """Remove the temporary files that killed writers left in a folder; those of living writers stay.
+
+    Returns:
+        How many were removed.
+    """
+    removed = 0
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            if _abandoned(path):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _abandoned(path: Path) -> bool:
+    host, process = ([*path.name.split(".")[-4:-2], "", ""])[:2]
+    if host == _host() and process.isdigit():
+        return not alive(int(process))
+    return time.time() - path.stat().st_mtime > FOREIGN_AGE
+
+
+def alive(process: int) -> bool:
+    """Whether a process of this machine exists; one that is dead and not yet buried does."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def _host() -> str:
+    """Without dots, which part the names of temporary files."""
+    return socket.gethostname().replace(".", "_")

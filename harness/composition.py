@@ -1,5 +1,5 @@
-"""Hydra's side of a sweep: overrides to cells, and Hydra's errors to sentences. Besides `searchpath`, `axes` and
-`sweep`, nothing knows Hydra."""
+"""Hydra's side of a sweep: overrides to cells, and Hydra's errors to sentences. Besides `searchpath`, `axes`,
+`launchers`, `job` and `sweep`, nothing knows Hydra."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from spinbench import registry, searchpath
+from spinbench import environment, launchers, registry, searchpath
 from spinbench.errors import SpinbenchError
 
 
@@ -30,6 +30,8 @@ def _seed(*parameters: float) -> int:
 
 
 OmegaConf.register_new_resolver("spinbench.seed", _seed, replace=True)
+# how many cells can be timed at once on this machine
+OmegaConf.register_new_resolver("spinbench.cores", lambda: len(environment.cores()), replace=True)
 
 _NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 
@@ -137,7 +139,7 @@ def _unknown_key(key: str, config: DictConfig) -> SpinbenchError:
         allowed.remove("name")
     else:
         what = f"setting in {parent}" if parent else "setting or group"
-        allowed += [] if parent else ["experiment"]
+        allowed += [] if parent else ["experiment", "launcher"]
     return registry.unknown_name(what, leaf, allowed)
 
 
@@ -147,6 +149,8 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
     allowed = {str(option) for option in error.options or ()}
     if group is None:
         head, _, name = path.rpartition("/")
+        if head == "hydra/launcher" and (refusal := launchers.not_installed(name)) is not None:
+            return refusal
         return registry.unknown_name(head or "config", name, sorted(allowed))
     if group == "model":
         allowed |= set(searchpath.model_names())

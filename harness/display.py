@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import os
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,10 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from spinbench.records import Record
+from spinbench.records import Record, RecordError, read_record
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""
+WATCH_SECONDS = 0.5
+"""How often a sweep looks for records that a launcher's processes have written."""
 
 
 def console() -> Console:
@@ -60,6 +64,11 @@ class Display:
         """A cell starts."""
         self._bar.update(self._task, description=cell)
 
+    @property
+    def left(self) -> int:
+        """Cells that nothing was told of yet."""
+        return self._total - self._done
+
     def end(self, cell: str, record: Record | None) -> None:
         """A cell has its record; None: it had a good one from before."""
         self._done += 1
@@ -68,6 +77,73 @@ class Display:
         line.append(*outcome(record))
         self._output.print(line, soft_wrap=True)
         self._bar.update(self._task, advance=1)
+
+
+class Watcher:
+    """Tells of the records that other processes write into a sweep's folder.
+
+    Jobs that a launcher runs side by side show nothing themselves; this thread of the sweep's own process looks for
+    what they have written.
+
+    Args:
+        shown: where to.
+        folder: of the sweep.
+        varied: keys of the sweep with more than one value.
+    """
+
+    def __init__(self, shown: Display, folder: Path, varied: Sequence[str]) -> None:
+        self._display = shown
+        self._folder = folder / "records"
+        self._varied = varied
+        self._known = self._files()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(WATCH_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        found = self._files()
+        for name in sorted(found, key=lambda name: found[name]):
+            if self._known.get(name) != found[name]:
+                with contextlib.suppress(RecordError):  # replaced or removed meanwhile
+                    record = read_record(self._folder / name)
+                    self._display.end(cell_name(record["axes"], self._varied_of(record)), record)
+        self._known = found
+
+    def _varied_of(self, record: Record) -> dict[str, Any]:
+        """A record knows what its cell is made of; names that an experiment sets others by are left out."""
+        found = {}
+        for key in self._varied:
+            value: Any = record["config"]
+            for part in key.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if value is not None and not isinstance(value, Mapping):
+                found[key] = value
+        return found
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        """Time of the last change and number of each record's file; files are replaced, never changed."""
+        found = {}
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("record-") and entry.name.endswith(".json"):
+                    with contextlib.suppress(OSError):
+                        state = entry.stat()
+                        found[entry.name] = state.st_mtime_ns, state.st_ino
+        return found
 
 
 def shown(path: Path) -> str:

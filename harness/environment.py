@@ -50,6 +50,42 @@ def affinity() -> set[int]:
     return set(range(os.cpu_count() or 1))
 
 
+def cores() -> dict[int, int]:
+    """Physical cores to time on: the lowest logical processor of each, and the one of its processors to bind to.
+
+    Two logical processors of a core share its arithmetic, so that cells timed on both would slow each other down. A
+    container's quota of processor time bounds how many can be busy at once; the first core, which usually serves the
+    machine's interrupts, is left out first.
+    """
+    found: dict[int, int] = {}
+    for processor in sorted(affinity()):
+        found.setdefault(_first_sibling(processor), processor)
+    allowed = _quota()
+    count = len(found) if allowed is None else min(len(found), max(1, int(allowed)))
+    return dict(list(found.items())[-count:])
+
+
+def _first_sibling(processor: int) -> int:
+    """The lowest logical processor of the same core; "0,64" and "0-1" are lists of two siblings."""
+    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    try:
+        return int(path.read_text(encoding="ascii").replace("-", ",").split(",")[0])
+    except (OSError, ValueError):
+        return processor
+
+
+def _quota() -> float | None:
+    """Processors' worth of time that the control group allows; None: no bound, or none that is known."""
+    group = Path("/sys/fs/cgroup")
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            limit, period = " ".join((group / name).read_text(encoding="ascii") for name in names).split()
+            return int(limit) / int(period) if limit not in ("max", "-1") else None
+        except (OSError, ValueError):
+            continue
+    return None
+
+
 def root() -> Path | None:
     """The checkout that this package's source stands in, or None (an installed wheel)."""
     if named := os.environ.get(ROOT_VARIABLE):

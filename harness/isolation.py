@@ -36,10 +36,16 @@ class Pool:
     """Warm workers, one for each (method, backend): the next cell of the pair saves start-up and compilation.
 
     Cells are measured one after another on one core, which no other sweep of the same user times on meanwhile.
+
+    Args:
+        idle: workers that are kept at most.
+        share: bind this process to the core, too. A launcher's processes prepare their next cells there instead of
+            on the cores of each other's measurements.
     """
 
-    def __init__(self, idle: int = IDLE_WORKERS) -> None:
+    def __init__(self, idle: int = IDLE_WORKERS, *, share: bool = False) -> None:
         self._idle = idle
+        self._share = share
         self._workers: OrderedDict[tuple[str, ...], Worker] = OrderedDict()
         self._core: Core | None = None
 
@@ -47,17 +53,18 @@ class Pool:
         """The answer of a worker, or a failed one after `limit` seconds or when the worker dies."""
         place = cell["backend"]
         pair = (cell["method"]["name"], place["name"], str(place.get("device")), str(place.get("precision")))
-        if self._core is None:
-            self._core = Core()
+        core = self.claim()
         worker = self._workers.pop(pair, None)
         if worker is None:
             while len(self._workers) >= self._idle:
                 self._workers.popitem(last=False)[1].close()
-            worker = Worker(self._core.number, str(place.get("device")))
+            worker = Worker(core, str(place.get("device")))
+        since = time.perf_counter()
         try:
             answer = worker.measure(cell, limit)
         except WorkerDiedError as error:
             answer = failure(str(error), worker.log() or None)
+            answer["stages"] = {"run": time.perf_counter() - since}
         except BaseException:
             worker.close()
             raise
@@ -66,6 +73,14 @@ class Pool:
         else:
             self._workers[pair] = worker
         return answer
+
+    def claim(self) -> int:
+        """The processor of this pool's core; the first call locks a core, and waits until one is free."""
+        if self._core is None:
+            self._core = Core()
+            if self._share and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(0, {self._core.number})
+        return self._core.number
 
     def close(self) -> None:
         """End all workers and give the core back."""
@@ -80,6 +95,7 @@ class Worker:
     """A process that measures the cells it is sent, one JSON line each way (`spinbench.worker`)."""
 
     def __init__(self, core: int, device: str) -> None:
+        self._since = time.perf_counter()
         self._ready = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self._process = subprocess.Popen(
@@ -92,12 +108,18 @@ class Worker:
         )
 
     def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
-        """Raises WorkerDiedError: no answer within `limit` seconds, or the process ended; close it then."""
+        """The answer, with the seconds since the process was started as a stage of its first cell.
+
+        Raises:
+            WorkerDiedError: no answer within `limit` seconds, or the process ended; close it then.
+        """
         assert self._process.stdin is not None
+        started: dict[str, float] = {}
         try:
             if not self._ready:
                 self._read_line(START_LIMIT)
                 self._ready = True
+                started["start"] = time.perf_counter() - self._since
             self._process.stdin.write(json.dumps(cell).encode() + b"\n")
             self._process.stdin.flush()
             line = self._read_line(limit)
@@ -106,7 +128,7 @@ class Worker:
         except (BrokenPipeError, EOFError):
             raise WorkerDiedError(_last_words(self._reap())) from None
         answer: Answer = json.loads(line)
-        return answer
+        return {**answer, "stages": {**started, **answer["stages"]}}
 
     def log(self) -> str:
         """The end of what the process wrote to its standard error and output."""
@@ -157,7 +179,11 @@ class Worker:
 
 
 class Core:
-    """A processor core, locked against other sweeps of this user on this machine; waits until one is free."""
+    """A processor core, locked against other sweeps of this user on this machine; waits until one is free.
+
+    Attributes:
+        number: the logical processor to bind to.
+    """
 
     def __init__(self) -> None:
         from filelock import FileLock, Timeout
@@ -167,11 +193,11 @@ class Core:
         told = False
         while True:
             # From the last: the first core usually serves the machine's interrupts.
-            for number in sorted(environment.affinity(), reverse=True):
-                lock = FileLock(folder / f"{socket.gethostname()}-{number}.lock")
+            for core, processor in reversed(environment.cores().items()):
+                lock = FileLock(folder / f"{socket.gethostname()}-{core}.lock")
                 with contextlib.suppress(Timeout):
                     lock.acquire(timeout=0)
-                    self.number, self._lock = number, lock
+                    self.number, self._lock = processor, lock
                     return
             if not told:
                 print("spinbench: all cores are timing other sweeps; waiting for one", file=sys.stderr, flush=True)

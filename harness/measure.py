@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import math
 import os
 import time
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.records import CELL, METRICS, SCHEMA, Record, axes, cell_key, plain, protocol
+from spinbench.stages import Stages, waited
 
 if TYPE_CHECKING:
     from spinbench.isolation import Pool
@@ -22,22 +24,33 @@ if TYPE_CHECKING:
     from spinbench.result import Result
 
 Answer = dict[str, Any]
-"""The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference."""
+"""The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
+environment, stages, oversubscribed."""
 
 TIME_LIMIT = 300.0
 """Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""
+
+WAITING_SHARE = 0.05
+"""Of the seconds of a run: a process that waits longer than that for its core does not have it to itself."""
 
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 """Environment variables with the folders in which compiled code is kept from one process to the next."""
 
 
-def measure_cell(config: Any, *, git: Mapping[str, Any] | None = None, pool: Pool | None = None) -> Record:
+def measure_cell(
+    config: Any,
+    *,
+    git: Mapping[str, Any] | None = None,
+    pool: Pool | None = None,
+    before: Mapping[str, float] | None = None,
+) -> Record:
     """Measure one cell in a child process; whatever happens there comes back as a record.
 
     Args:
         config: a composed configuration (plain or OmegaConf); see conf/config.yaml.
         git: state of the measured code; None: asked now.
         pool: of warm workers; None: one process for this cell alone.
+        before: seconds of the stages that the cell has behind it.
     """
     from spinbench import environment, isolation
 
@@ -51,6 +64,8 @@ def measure_cell(config: Any, *, git: Mapping[str, Any] | None = None, pool: Poo
             answer = single.measure(cell, limit)
     else:
         answer = pool.measure(cell, limit)
+    duration = time.perf_counter() - since
+    answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
         "schema": SCHEMA,
         "id": uuid.uuid4().hex,
@@ -63,7 +78,7 @@ def measure_cell(config: Any, *, git: Mapping[str, Any] | None = None, pool: Poo
         **answer,
         "environment": answer["environment"] or environment.describe(),
         "started_at": started,
-        "duration": time.perf_counter() - since,
+        "duration": duration,
     }
 
 
@@ -82,6 +97,8 @@ def failure(sentence: str, details: str | None = None) -> Answer:
         "result": None,
         "reference": None,
         "environment": {},
+        "stages": {},
+        "oversubscribed": None,
     }
 
 
@@ -97,8 +114,9 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     """
     from spinbench import environment
 
+    stages = Stages()
     try:
-        answer = _measure(cell, warm=warm)
+        answer = _measure(cell, stages, warm=warm)
     except (UnsupportedError, UnavailableError, IntractableError) as refusal:
         answer = {**failure(str(refusal)), "status": "skipped", "metrics": {}}
     except SpinbenchError as error:
@@ -108,32 +126,56 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     except Exception as error:  # a defect of a method, a backend or a kernel costs its own cell
         text = " ".join(str(error).split())
         answer = failure(f"{type(error).__name__}: {text}", traceback.format_exc())
-    answer["environment"] = environment.describe()
-    cleaned: Answer = plain(answer)
-    return cleaned
+    with stages("metrics"):
+        answer["environment"] = environment.describe()
+        cleaned: Answer = plain(answer)
+    return {**cleaned, "stages": stages.seconds}
 
 
-def _measure(cell: Mapping[str, Any], *, warm: bool) -> Answer:
+def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
+    from spinbench import tracked
     from spinbench.models import specs
 
-    model = specs.build(cell["model"])
+    with stages("imports"):
+        _import_plugins(cell)
+    with stages("model"):
+        model = specs.build(cell["model"])
     with _compilation(cell["backend"]["name"], warm=warm) as compilation:
-        result = _run(model, cell)
-    reference, described = _reference(model)
-    tracked, spread = _metrics(result, reference, described)
+        result, busy = _run(model, cell, stages)
+    with stages("reference"):
+        reference, described = _reference(model)
+    with stages("metrics"):
+        found, spread = tracked.numbers(result, reference, described)
+        summary = tracked.summary(result, reference)
     if compilation["kind"] in ("warm", "cached"):
-        del tracked["compile_seconds"]  # what was compiled earlier was not measured now
+        del found["compile_seconds"]  # what was compiled earlier was not measured now
     return {
         "status": "ok",
         "error": None,
         "traceback": None,
-        "metrics": tracked,
-        "result": {**_summary(result, reference), "marginal_rmse_se": spread, "compilation": compilation["kind"]},
+        "metrics": found,
+        "result": {**summary, "marginal_rmse_se": spread, "compilation": compilation["kind"]},
         "reference": described,
+        "oversubscribed": busy,
     }
 
 
-def _run(model: Model, cell: Mapping[str, Any]) -> Result:
+def _import_plugins(cell: Mapping[str, Any]) -> None:
+    """Import what the pair needs before any clock starts; what is wrong with it is said when it is used."""
+    from spinbench import registry
+
+    method, backend = cell["method"]["name"], cell["backend"]["name"]
+    with contextlib.suppress(SpinbenchError):
+        how = registry.support(method, backend)
+        if how.runs:
+            for module in registry.backend_class(backend).requires:
+                importlib.import_module(module)
+        if how.tier == "native":
+            registry.load("kernels", f"{method}.{backend}")
+
+
+def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
+    """The result, and a sentence if the process did not have its core to itself."""
     from spinbench import registry
     from spinbench.budget import Budget
     from spinbench.runner import run
@@ -142,18 +184,45 @@ def _run(model: Model, cell: Mapping[str, Any]) -> Result:
     method = registry.make_method(settings.pop("name"), settings)
     place = dict(cell["backend"])
     backend = place.pop("name")
+    busy: list[str | None] = []
 
     def once() -> Result:
         budget = Budget(**cell["budget"])
-        return run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
+        before, since = waited(), time.perf_counter()
+        try:
+            result = run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
+        except BaseException:
+            stages.add("run", time.perf_counter() - since)
+            raise
+        took = time.perf_counter() - since
+        busy.append(_oversubscribed(before, waited(), took))
+        for name, seconds in dataclasses.asdict(result.seconds).items():
+            stages.add(name, seconds)
+        stages.add("estimate", max(took - result.seconds.total, 0.0))
+        return result
 
     result = once()
     if method.anytime or "loop" not in registry.backend_class(backend).provides:
-        return result
+        return result, busy[-1]
     # Such a method compiles while it runs: what the second run saves is the compilation.
     again = once()
     compiling = max(result.seconds.total - again.seconds.total, 0.0)
-    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling))
+    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling)), busy[-1]
+
+
+def _oversubscribed(before: float | None, after: float | None, seconds: float) -> str | None:
+    """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
+    from spinbench import environment
+
+    cores = len(environment.affinity())
+    for name in environment.THREAD_VARIABLES:
+        value = os.environ.get(name, "1")
+        if value.isdigit() and int(value) > cores:
+            return f"{name}={value} asked for more threads than the {cores} core{'s' * (cores > 1)} of its process"
+    if before is None or after is None or after - before <= WAITING_SHARE * seconds:
+        return None
+    share = (after - before) / seconds
+    return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
 
 
 def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
@@ -168,110 +237,6 @@ def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
         text = " ".join(str(error).split())
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     return found, {"log_z": found.log_z, "method": found.settings.get("solver")}
-
-
-def _metrics(
-    result: Result, reference: Result | None, described: Mapping[str, Any]
-) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """The tracked numbers, and the standard error of the marginals' RMSE."""
-    import numpy as np
-
-    from spinbench import metrics
-
-    rmse, spread = _rmse_of(result, reference)
-    log_z_error = None
-    if reference is not None and result.log_z is not None and reference.log_z is not None:
-        log_z_error = abs(result.log_z - reference.log_z)
-    sampling_time = None
-    if result.ess is not None and np.isfinite(result.ess).any():
-        sampling_time = result.seconds.run / float(np.nanmedian(result.ess))
-    points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
-    known = [(seconds, error) for seconds, error in points if error is not None]
-    target = metrics.TARGET_RMSE
-    missing = described.get("reason")
-    none = f"{result.method} gives no"
-    return {
-        "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
-        "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z"),
-        "run_seconds": _metric(result.seconds.run, None, ""),
-        "compile_seconds": _metric(result.seconds.compile, None, ""),
-        "seconds_per_ess": _metric(sampling_time, None, f"{none} effective sample size"),
-        "time_to_error": _metric(
-            metrics.time_to_error(known),
-            None,
-            missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
-        ),
-    }, spread
-
-
-def _metric(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:
-    if value is None:
-        return {"failed": missing}
-    if not math.isfinite(value):
-        return {"failed": f"it came out as {value}"}
-    known = spread is not None and math.isfinite(spread)
-    return {"value": float(value), "standard_error": float(spread or 0.0)} if known else {"value": float(value)}
-
-
-def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
-    """RMSE of the marginals and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
-
-    The errors of different variables are taken to be independent, which makes the standard error too small where
-    they move together.
-    """
-    import numpy as np
-
-    if reference is None or estimate.marginals is None:
-        return None, None
-    difference = _flat(estimate.marginals) - _flat(reference.marginals)
-    rmse = float(np.sqrt(np.mean(difference**2)))
-    if estimate.marginals_se is None or not rmse > 0:
-        return rmse, None
-    errors = _flat(estimate.marginals_se)
-    return rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse))
-
-
-def _flat(marginals: Any) -> Any:
-    import numpy as np
-
-    return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
-
-
-def _summary(result: Result, reference: Result | None) -> dict[str, Any]:
-    import numpy as np
-
-    def statistic(function: Any, values: Any) -> float | None:
-        return None if values is None or not np.isfinite(values).any() else float(function(values))
-
-    exact_log_z = None if reference is None else reference.log_z
-    return {
-        "tier": result.tier,
-        "status": result.status,
-        "samples": result.samples,
-        "chains": result.chains,
-        "burn_in": result.burn_in,
-        "log_z": result.log_z,
-        "log_z_se": result.log_z_se,
-        "log_z_kind": result.log_z_kind,
-        "log_z_estimates": result.log_z_estimates,
-        "ess_min": statistic(np.nanmin, result.ess),
-        "ess_median": statistic(np.nanmedian, result.ess),
-        "r_hat_max": statistic(np.nanmax, result.r_hat),
-        "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
-        "diagnostics": result.diagnostics,
-        "trajectory": [
-            {
-                "seconds": point.seconds,
-                "samples": point.samples,
-                "marginal_rmse": _rmse_of(point.estimate, reference)[0],
-                "log_z": point.estimate.log_z,
-                "log_z_error": None
-                if point.estimate.log_z is None or exact_log_z is None
-                else abs(point.estimate.log_z - exact_log_z),
-            }
-            for point in result.trajectory
-        ],
-    }
 
 
 @contextlib.contextmanager

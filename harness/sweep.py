@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -10,8 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,82 +17,16 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import composition, display, environment, records
-from spinbench.atomic import write_json
+from spinbench import composition, display, environment, job, launchers, profiling, records
+from spinbench.arguments import Arguments
+from spinbench.atomic import clear_fragments, write_json
 from spinbench.budget import Budget
 from spinbench.errors import SpinbenchError
-from spinbench.isolation import Pool
-from spinbench.measure import cell_of, measure_cell
 from spinbench.records import COMMAND_FILE
 from spinbench.searchpath import PACKAGE
 
 INTERRUPTED = 130
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc"}
-
-_state: _State | None = None
-
-
-class _AbortError(BaseException):
-    """Ends a sweep from within a job; Hydra would go on after an Exception."""
-
-    def __init__(self, error: SpinbenchError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@dataclass
-class _State:
-    """Of the process that runs jobs. A launcher's own processes get one without a display."""
-
-    pool: Pool
-    display: display.Display | None = None
-    varied: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """The command line after `spinbench sweep`.
-
-    Attributes:
-        flags: of Hydra, in its order.
-        overrides: NAME=VALUE.
-        resume: folder of the sweep to go on with.
-    """
-
-    flags: tuple[str, ...]
-    overrides: tuple[str, ...]
-    resume: Path | None
-
-    @classmethod
-    def parse(cls, argv: Sequence[str]) -> Arguments:
-        """Flags may stand anywhere; `--resume FOLDER` without overrides takes those of the first start.
-
-        Raises:
-            SpinbenchError: the folder to resume is none of a sweep.
-        """
-        flags: list[str] = []
-        overrides: list[str] = []
-        resume: Path | None = None
-        rest = list(argv)
-        while rest:
-            word = rest.pop(0)
-            name, _, value = word.partition("=")
-            if name == "--resume":
-                if not value and not rest:
-                    raise SpinbenchError("--resume needs the folder of a sweep: --resume FOLDER")
-                resume = Path(value or rest.pop(0))
-            elif name in ("--cfg", "-c", "--info", "-i", "--package", "-p", "--config-dir", "-cd"):
-                flags += [word] if value or not rest else [word, rest.pop(0)]
-            else:
-                (flags if word.startswith("-") else overrides).append(word)
-        if resume is not None and not overrides:
-            overrides = _first_overrides(resume)
-        return cls(tuple(flags), tuple(overrides), resume)
-
-    @property
-    def multirun(self) -> bool:
-        """Whether all combinations were asked for."""
-        return bool({"-m", "--multirun"} & set(self.flags))
 
 
 def sweep(argv: Sequence[str]) -> int:
@@ -110,8 +42,10 @@ def sweep(argv: Sequence[str]) -> int:
     if _ASKS_HYDRA & {flag.partition("=")[0] for flag in arguments.flags}:
         _run_hydra([*arguments.flags, *arguments.overrides])
         return 0
+    entered = time.perf_counter()
     plan = composition.plan(arguments.overrides, multirun=arguments.multirun)
     _check(plan.config)
+    launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     folder = _open_folder(arguments, plan.config)
     state = environment.git_state(environment.root())
     forced = [f"{name}={_quoted(value)}" for name, value in {f"git.{key}": state[key] for key in state}.items()]
@@ -120,72 +54,68 @@ def sweep(argv: Sequence[str]) -> int:
     flags = [flag for flag in arguments.flags if flag not in ("-m", "--multirun")] + ["-m"] * plan.multirun
     output = display.console()
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
-    output.print(
-        f"after an interruption: spinbench sweep --resume {shlex.quote(display.shown(folder))}", soft_wrap=True
-    )
-    # the axes are named anyway; launchers and the like are not the cell's
-    varied = tuple(key for key in plan.varied if key not in records.CELL[:3] and not key.startswith(("hydra", "+")))
-    started = int(time.time())
+    resume = f"spinbench sweep --resume {shlex.quote(display.shown(folder))}"
+    output.print(f"after an interruption: {resume}", soft_wrap=True)
+    clock = profiling.Clock(started=int(time.time()), before=time.perf_counter() - entered)
     stopped: Exception | None = None
-    with _job_state(display.Display(output, plan.cells), varied), _interruptible() as interrupted:
+    with _jobs(plan, folder), _interruptible() as interrupted:
         try:
             _run_hydra([*flags, *arguments.overrides, *forced])
         except KeyboardInterrupt:
             interrupted.set()
-        except _AbortError as abort:
+        except job.AbortError as abort:
             stopped = abort.error
-        except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
+        except SpinbenchError as error:
             stopped = error
-    status = _conclude(folder, started, plan.config.report)
+        except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
+            stopped = _explained(error, plan.config, resume)
+    status = _conclude(folder, plan.config.report, clock)
+    if arguments.profile:
+        clock.show(output, folder, wall=time.perf_counter() - entered)
     if stopped is not None and not interrupted.is_set():
         raise stopped
     if interrupted.is_set():
-        output.print(
-            f"interrupted; go on with: spinbench sweep --resume {shlex.quote(display.shown(folder))}", soft_wrap=True
-        )
+        output.print(f"interrupted; go on with: {resume}", soft_wrap=True)
         return INTERRUPTED
     return status
 
 
-def job(config: DictConfig) -> str:
-    """One cell of a sweep: measure it unless it has a good record, and write the record."""
-    global _state
-    if _state is None:
-        _state = _State(Pool())
-    whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    cell = cell_of(whole)
-    folder, state = Path(whole["sweep_dir"]), whole["git"]
-    varied = {key: OmegaConf.select(config, key) for key in _state.varied}
-    name = display.cell_name(records.axes(cell), varied)
-    if _state.display is not None:
-        _state.display.begin(name)
-    record = None
-    if not _has_good_record(folder, records.cell_key(cell, state)):
-        record = measure_cell(whole, git=state, pool=_state.pool)
-        try:
-            records.write_record(folder, record)
-        except records.RecordError as error:
-            raise _AbortError(error) from error
-    if _state.display is not None:
-        _state.display.end(name, record)
-    return "measured before" if record is None else str(record["status"])
+def _explained(error: Exception, config: DictConfig, resume: str) -> Exception:
+    """What ended a sweep from outside of spinbench, as a sentence; others are defects and keep their traceback."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if launchers.side_by_side(config):
+        found = SpinbenchError(f"the launcher failed with {text}; what was measured is kept, go on with: {resume}")
+    elif isinstance(error, OSError):
+        found = SpinbenchError(f"the sweep was stopped by {text}; what was measured is kept, go on with: {resume}")
+    else:
+        return error
+    found.__cause__ = error
+    return found
 
 
-def _conclude(folder: Path, started: int, name: str | None) -> int:
+def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     """Report and history of what was measured; the exit status."""
     from spinbench import report
 
+    clear_fragments(folder / "records")
     try:
         found = records.latest(records.read_records(folder))
     except records.RecordError:
         return 1  # ended before the first record
-    report.show(found, folder, name)
-    for line in report.history([folder]):
-        display.console().print(line, soft_wrap=True)
-    failed = any(record["status"] == "failed" and record["started_at"] >= started for record in found)
+    status = int(any(record["status"] == "failed" and record["started_at"] >= clock.started for record in found))
+    output = display.console()
+    with clock.stage("report"):
+        try:
+            report.show(found, folder, name)
+        except OSError as error:
+            output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
+            status = 1
+    with clock.stage("history"):
+        for line in report.history([folder]):
+            output.print(line, soft_wrap=True)
     if all(record["status"] == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
-    return int(failed)
+    return status
 
 
 def _check(config: DictConfig) -> None:
@@ -222,6 +152,8 @@ def _open_folder(arguments: Arguments, config: DictConfig) -> Path:
     command = folder / COMMAND_FILE
     try:
         (folder / "records").mkdir(parents=True, exist_ok=True)
+        for part in (folder, folder / "records"):
+            clear_fragments(part)
         write_json(command, {"overrides": list(arguments.overrides), "report": config.report})
     except OSError as error:
         raise SpinbenchError(
@@ -236,21 +168,6 @@ def _fresh_folder() -> Path:
     while folder.exists():
         folder, number = Path("multirun") / f"{stamp}_{number}", number + 1
     return folder
-
-
-def _first_overrides(folder: Path) -> list[str]:
-    try:
-        return list(map(str, json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))["overrides"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SpinbenchError(
-            f"{folder} is not the folder of a sweep (it has no readable {COMMAND_FILE}), so there is nothing to resume"
-        ) from error
-
-
-def _has_good_record(folder: Path, key: str) -> bool:
-    with suppress(records.RecordError):
-        return bool(records.read_record(records.path_of(folder, key))["status"] == "ok")
-    return False
 
 
 def _quoted(value: str | bool | None) -> str:
@@ -271,7 +188,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         with composition.explained(), _combinations_unchecked():
-            hydra.main(version_base="1.3", config_path=f"pkg://{PACKAGE}", config_name="config")(job)()
+            hydra.main(version_base="1.3", config_path=f"pkg://{PACKAGE}", config_name="config")(job.run)()
     finally:
         sys.argv = before[0]
         os.environ.clear()
@@ -292,15 +209,30 @@ def _combinations_unchecked() -> Iterator[None]:
 
 
 @contextmanager
-def _job_state(shown: display.Display, varied: tuple[str, ...]) -> Iterator[None]:
-    global _state
-    _state = _State(Pool(), shown, varied)
+def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
+    """What jobs need while Hydra runs them, here or in a launcher's processes, and what tells of them."""
+    # the axes are named anyway; launchers and the like are not the cell's
+    hidden = (*records.CELL[:3], "launcher")
+    varied = tuple(key for key in plan.varied if key not in hidden and not key.startswith(("hydra", "launcher.", "+")))
+    shown = display.Display(display.console(), plan.cells)
+    if not launchers.side_by_side(plan.config):
+        state = job.State(display=shown, varied=varied, idle_since=time.perf_counter())
+        job.enter(state)
+        try:
+            with shown:
+                yield
+        finally:
+            state.pool.close()
+            job.enter(None)
+        return
+    watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
     try:
-        with shown:
+        with launchers.attached(plan.config), shown, watcher:
             yield
     finally:
-        _state.pool.close()
-        _state = None
+        launchers.finish(plan.config)
+        if shown.left:
+            display.console().print(f"{shown.left} of {plan.cells} cells were not measured now")
 
 
 @contextmanager

@@ -1,0 +1,134 @@
+"""A job of a sweep, which is one cell: in the sweep's own process, or in one that a launcher started for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from spinbench import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
+from spinbench import display, launchers, records
+from spinbench.atomic import alive
+from spinbench.errors import SpinbenchError
+from spinbench.isolation import Pool
+from spinbench.measure import cell_of, measure_cell
+from spinbench.stages import Stages
+
+PARENT_SECONDS = 0.5
+"""How often a launcher's process looks whether the sweep still lives."""
+
+
+class AbortError(BaseException):
+    """Ends a sweep from within a job; Hydra would go on after an Exception."""
+
+    @property
+    def error(self) -> SpinbenchError:
+        """What is to be said."""
+        return SpinbenchError(*self.args)
+
+
+@dataclass
+class State:
+    """Of a process that runs jobs.
+
+    Attributes:
+        pool: of workers.
+        display: None in a launcher's processes, of which there are several.
+        varied: keys of the sweep with more than one value.
+        idle_since: when the process became free for its next cell; None: at an unknown time.
+        writing: seconds that the last record took to be written.
+        broken: why this process writes no more records.
+    """
+
+    pool: Pool = field(default_factory=Pool)
+    display: display.Display | None = None
+    varied: tuple[str, ...] = ()
+    idle_since: float | None = None
+    writing: float = 0.0
+    broken: SpinbenchError | None = None
+
+
+_state: State | None = None
+
+
+def enter(state: State | None) -> None:
+    """Set the state of this process; None: that of a launcher's process, made when its first job comes."""
+    global _state
+    _state = state
+
+
+def run(config: DictConfig) -> str:
+    """One cell of a sweep: measure it unless it has a good record, and write the record.
+
+    Returns:
+        Its record's status, or "measured before".
+
+    Raises:
+        AbortError: the record cannot be written.
+        SpinbenchError: the same, where the launcher cannot be stopped.
+    """
+    state = _state or _of_launcher()
+    if state.broken is not None:
+        raise state.broken
+    stages = Stages()
+    if state.idle_since is not None:
+        stages.add("compose", time.perf_counter() - state.idle_since)
+        stages.add("record", state.writing)
+    with stages("lookup"):
+        whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
+        cell = cell_of(whole)
+        folder, git = Path(whole["sweep_dir"]), whole["git"]
+        found = _has_good_record(folder, records.cell_key(cell, git))
+    name = ""
+    if state.display is not None:
+        name = display.cell_name(records.axes(cell), {key: OmegaConf.select(config, key) for key in state.varied})
+        state.display.begin(name)
+    record = None
+    state.writing = 0.0
+    if not found:
+        record = measure_cell(whole, git=git, pool=state.pool, before=stages.seconds)
+        since = time.perf_counter()
+        try:
+            records.write_record(folder, record)
+        except records.RecordError as error:
+            state.broken = error
+            hydra: Any = HydraConfig.instance().cfg
+            if launchers.stops_at_once(hydra):
+                raise AbortError(str(error)) from error
+            raise
+        state.writing = time.perf_counter() - since
+    if state.display is not None:
+        state.display.end(name, record)
+    state.idle_since = time.perf_counter()
+    return "measured before" if record is None else str(record["status"])
+
+
+def _of_launcher() -> State:
+    """The state of a process that a launcher started: bound to a core of its own, ending with whoever started it."""
+    global _state
+    _state = State(Pool(share=True))
+    if sweep := os.environ.get(launchers.PROCESS_VARIABLE):
+        threading.Thread(target=_end_with, args=(int(sweep),), daemon=True).start()
+    _state.pool.claim()
+    return _state
+
+
+def _end_with(sweep: int) -> None:
+    """Launchers' processes outlive a sweep that is killed, some for minutes, and would keep their cores."""
+    parent = os.getppid()
+    while os.getppid() == parent and alive(sweep):
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
+def _has_good_record(folder: Path, key: str) -> bool:
+    with suppress(records.RecordError):
+        return bool(records.read_record(records.path_of(folder, key))["status"] == "ok")
+    return False

@@ -1,0 +1,128 @@
+"""Launchers: what runs the cells of a sweep side by side, and whether there is a core for each of them.
+
+`launcher=joblib|submitit|slurm|ray` (conf/launcher) chooses one of Hydra's; without it cells run one after another.
+Timed cells never share a core: more at a time than there are cores is refused here, each process locks a core of its
+own (`isolation.Core`), and a cell that other programs disturbed all the same says so in its record.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from spinbench import environment
+from spinbench.errors import SpinbenchError, UnavailableError
+
+PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
+"""Environment variable with the number of the process that runs the sweep."""
+EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
+"""Of spinbench, to install Hydra's launchers with."""
+
+
+class Trim(Callback):
+    """Drops the configuration from what a job returns: 0.1 MB that would be kept, and sent around, for each cell."""
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        """Called by Hydra where the job ran."""
+        job_return.cfg = job_return.hydra_cfg = None
+
+
+def side_by_side(config: DictConfig) -> bool:
+    """Whether jobs run in processes of a launcher instead of the sweep's own."""
+    return not _target(config).endswith(".BasicLauncher")
+
+
+def stops_at_once(config: DictConfig) -> bool:
+    """Whether a job can end the sweep by raising; other launchers run what they have been given to its end."""
+    return not side_by_side(config) or _target(config).endswith(".JoblibLauncher")
+
+
+def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
+    """Refuse what would time two cells on one core of this machine.
+
+    Args:
+        config: the first cell's, Hydra's node included.
+        cells: of the sweep.
+        multirun: whether Hydra runs several jobs; it launches a single one itself.
+
+    Raises:
+        SpinbenchError: more cells at a time than there are cores; a number of jobs that is none.
+    """
+    if not side_by_side(config):
+        return
+    if not multirun:
+        raise SpinbenchError("a launcher runs several cells; add -m, or name more than one value of something")
+    jobs, name = _jobs(config, cells)
+    if jobs is None:
+        return
+    cores = len(environment.cores())
+    if not isinstance(jobs, int) or jobs < 1:
+        raise SpinbenchError(f"{name}={jobs} was given; an integer from 1 to {cores}, the cores here, is needed")
+    if jobs > cores:
+        raise SpinbenchError(
+            f"{name} means {jobs} cells at a time, but this machine has {cores} core{'s' * (cores > 1)} for them and "
+            f"timed cells never share one; give launcher.jobs={cores} or less"
+        )
+
+
+@contextmanager
+def attached(config: DictConfig) -> Iterator[None]:
+    """Let processes that launchers start on this machine know whose they are, so that they end with it."""
+    if _target(config).endswith(".SlurmLauncher"):  # jobs of a cluster have a life of their own
+        yield
+        return
+    os.environ[PROCESS_VARIABLE] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[PROCESS_VARIABLE]
+
+
+def finish(config: DictConfig) -> None:
+    """End the processes that a launcher keeps waiting for more jobs: they hold cores."""
+    if _target(config).endswith(".JoblibLauncher"):
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    elif _target(config).endswith(".RayLauncher"):
+        import ray
+
+        ray.shutdown()
+
+
+def not_installed(name: str) -> SpinbenchError | None:
+    """The error for a launcher of an extra that is not installed; None for a name that is no launcher's."""
+    extra = EXTRAS.get(name)
+    if extra is None:
+        return None
+    return UnavailableError(f"the launcher {name} is not installed here; pip install 'spinbench[{extra}]'")
+
+
+def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
+    """How many cells run at a time here, and the setting that says so; None: they run elsewhere."""
+    chosen, target = config.hydra.launcher, _target(config)
+    if target.endswith(".JoblibLauncher"):
+        jobs = chosen.n_jobs
+        if isinstance(jobs, int) and jobs < 0:  # as joblib counts: -1 means all processors
+            jobs = max(len(environment.affinity()) + 1 + jobs, 1)
+        return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
+    if target.endswith("submitit_launcher.LocalLauncher"):
+        batch = config.hydra.sweeper.get("max_batch_size")
+        return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={'null' if batch is None else batch}"
+    if target.endswith(".RayLauncher"):
+        start = chosen.ray.init
+        if start.get("address") is not None:
+            return None, ""
+        given = start.get("num_cpus")
+        name = f"hydra.launcher.ray.init.num_cpus={'null' if given is None else given}"
+        return len(environment.affinity()) if given is None else given, name
+    return None, ""
+
+
+def _target(config: DictConfig) -> str:
+    return str(config.hydra.launcher._target_)

@@ -1,0 +1,96 @@
+"""Where the wall time of a sweep went (`spinbench sweep --profile`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from spinbench import records
+from spinbench.records import Record
+from spinbench.stages import OVERHEAD, STAGES, Stages
+
+SWEEP = {
+    "before": "the first cell: names, folder, state of the code",
+    "report": "at the end, with its pictures",
+    "history": "records into asv's",
+}
+"""What is done once for all cells."""
+
+
+class Clock:
+    """Of a sweep, beside the clocks of its cells.
+
+    Args:
+        started: Unix time; older records are of an earlier start.
+        before: seconds that went by before the first cell.
+
+    Attributes:
+        started: as given.
+    """
+
+    def __init__(self, started: int, before: float) -> None:
+        self.started = started
+        self._stages = Stages()
+        self._stages.add("before", before)
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """Counts what happens inside as "report" or "history"."""
+        return self._stages(name)
+
+    def show(self, output: Console, folder: Path, wall: float) -> None:
+        """Print where the time went; `wall` seconds in all."""
+        try:
+            found = [record for record in records.read_records(folder) if record["started_at"] >= self.started]
+        except records.RecordError:
+            found = []
+        output.print()
+        output.print(table(found, self._stages.seconds, wall))
+        output.print(sentence(found, self._stages.seconds), soft_wrap=True)
+
+
+def totals(found: Sequence[Record]) -> dict[str, float]:
+    """Seconds of each stage, summed over cells; records of older versions have none."""
+    return {name: sum(record.get("stages", {}).get(name, 0.0) for record in found) for name in STAGES}
+
+
+def overhead(found: Sequence[Record], once: Mapping[str, float]) -> float:
+    """Seconds a cell that the harness adds beside process start and imports."""
+    seconds = totals(found)
+    return (sum(seconds[name] for name in OVERHEAD) + sum(once.values())) / max(len(found), 1)
+
+
+def sentence(found: Sequence[Record], once: Mapping[str, float]) -> str:
+    """The overhead in words."""
+    each = overhead(found, {})
+    return (
+        f"harness overhead beside process start and imports: {each:.3f} s a cell ({', '.join(OVERHEAD)}), "
+        f"{overhead(found, once):.3f} s with what is done once ({', '.join(SWEEP)})"
+    )
+
+
+def table(found: Sequence[Record], once: Mapping[str, float], wall: float) -> Table:
+    """Stages with their seconds a cell, in all, and as a share of the wall time."""
+    cells = len(found)
+    result = Table(
+        title=f"where {wall:.1f} s went: {cells} cell{'s' * (cells != 1)} measured",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 0),
+    )
+    result.add_column("stage", no_wrap=True)
+    result.add_column("of", style="dim")
+    for heading in ("s a cell", "s in all", "share"):
+        result.add_column(heading, justify="right", no_wrap=True)
+    rows = [(name, STAGES[name], seconds) for name, seconds in totals(found).items()]
+    rows += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
+    for name, what, seconds in rows:
+        result.add_row(
+            name, what, f"{seconds / max(cells, 1):.4f}", f"{seconds:.2f}", f"{seconds / max(wall, 1e-9):.1%}"
+        )
+    return result

@@ -1,0 +1,115 @@
+"""What a record says of a result: the tracked numbers, and the rest of the result as plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinbench.result import Result
+
+
+def numbers(
+    result: Result, reference: Result | None, described: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], float | None]:
+    """The tracked numbers, and the standard error of the marginals' RMSE."""
+    import numpy as np
+
+    from spinbench import metrics
+
+    rmse, spread = _rmse_of(result, reference)
+    log_z_error = None
+    if reference is not None and result.log_z is not None and reference.log_z is not None:
+        log_z_error = abs(result.log_z - reference.log_z)
+    sampling_time = None
+    if result.ess is not None and np.isfinite(result.ess).any():
+        sampling_time = result.seconds.run / float(np.nanmedian(result.ess))
+    points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
+    known = [(seconds, error) for seconds, error in points if error is not None]
+    target = metrics.TARGET_RMSE
+    missing = described.get("reason")
+    none = f"{result.method} gives no"
+    return {
+        "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
+        "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z"),
+        "run_seconds": _metric(result.seconds.run, None, ""),
+        "compile_seconds": _metric(result.seconds.compile, None, ""),
+        "seconds_per_ess": _metric(sampling_time, None, f"{none} effective sample size"),
+        "time_to_error": _metric(
+            metrics.time_to_error(known),
+            None,
+            missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
+        ),
+    }, spread
+
+
+def _metric(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:
+    if value is None:
+        return {"failed": missing}
+    if not math.isfinite(value):
+        return {"failed": f"it came out as {value}"}
+    known = spread is not None and math.isfinite(spread)
+    return {"value": float(value), "standard_error": float(spread or 0.0)} if known else {"value": float(value)}
+
+
+def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
+    """RMSE of the marginals and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
+
+    The errors of different variables are taken to be independent, which makes the standard error too small where
+    they move together.
+    """
+    import numpy as np
+
+    if reference is None or estimate.marginals is None:
+        return None, None
+    difference = _flat(estimate.marginals) - _flat(reference.marginals)
+    rmse = float(np.sqrt(np.mean(difference**2)))
+    if estimate.marginals_se is None or not rmse > 0:
+        return rmse, None
+    errors = _flat(estimate.marginals_se)
+    return rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse))
+
+
+def _flat(marginals: Any) -> Any:
+    import numpy as np
+
+    return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
+
+
+def summary(result: Result, reference: Result | None) -> dict[str, Any]:
+    import numpy as np
+
+    def statistic(function: Any, values: Any) -> float | None:
+        return None if values is None or not np.isfinite(values).any() else float(function(values))
+
+    exact_log_z = None if reference is None else reference.log_z
+    return {
+        "tier": result.tier,
+        "status": result.status,
+        "samples": result.samples,
+        "chains": result.chains,
+        "burn_in": result.burn_in,
+        "log_z": result.log_z,
+        "log_z_se": result.log_z_se,
+        "log_z_kind": result.log_z_kind,
+        "log_z_estimates": result.log_z_estimates,
+        "ess_min": statistic(np.nanmin, result.ess),
+        "ess_median": statistic(np.nanmedian, result.ess),
+        "r_hat_max": statistic(np.nanmax, result.r_hat),
+        "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
+        "diagnostics": result.diagnostics,
+        "trajectory": [
+            {
+                "seconds": point.seconds,
+                "samples": point.samples,
+                "marginal_rmse": _rmse_of(point.estimate, reference)[0],
+                "log_z": point.estimate.log_z,
+                "log_z_error": None
+                if point.estimate.log_z is None or exact_log_z is None
+                else abs(point.estimate.log_z - exact_log_z),
+            }
+            for point in result.trajectory
+        ],
+    }
