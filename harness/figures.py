@@ -27,7 +27,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
+FILLS = ("full", "none", "left")
+"""Of markers: the first six methods in sorted order have full ones, the next six hollow, the next half-full ones."""
 COLUMNS = 3
+PANELS = 12
+"""Of a picture; more models take more pictures."""
 STYLE: Any = {
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -50,47 +54,71 @@ _LABELS = {"exact": "exact (time taken)"}
 
 @dataclass(frozen=True)
 class Looks:
-    """Colour tells the method, line and marker the backend; the same in all panels of a report."""
+    """Colour and filling tell the method, line and marker the backend; the same in all panels of a report."""
 
     colours: dict[str, str]
+    fills: dict[str, str]
     lines: dict[str, tuple[Any, str]]
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Looks:
         """For all methods and backends of a leaderboard."""
         board = list(rows)
-        colours = dict(zip(sorted({row.method for row in board}), cycle(COLOURS), strict=False))
+        methods = sorted({row.method for row in board})
+        colours = dict(zip(methods, cycle(COLOURS), strict=False))
+        fills = {method: FILLS[i // len(COLOURS) % len(FILLS)] for i, method in enumerate(methods)}
         looks = zip(cycle(LINES), cycle(MARKERS), strict=False)
-        return cls(colours, dict(zip(sorted({row.backend for row in board}), looks, strict=False)))
+        return cls(colours, fills, dict(zip(sorted({row.backend for row in board}), looks, strict=False)))
 
 
-def accuracy_over_time(records: Sequence[Record], path: Path) -> bool:
-    """Draw the RMSE of the marginals over time into a file; see `accuracy`.
+def accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
+    """Draw the RMSE of the marginals over time into files; see `accuracy`.
 
     Returns:
-        False where no record has a trajectory with errors, so that nothing was drawn.
+        `path` and, where there are many models, numbered ones beside it; none where no record has a trajectory with
+        errors, so that nothing was drawn.
 
     Raises:
-        SpinbenchError: the file cannot be written.
+        SpinbenchError: a file cannot be written.
     """
     with style():
-        figure = accuracy(leaderboard.rows(records))
-        if figure is not None:
-            save(figure, path)
-    return figure is not None
+        return [written for page in accuracy(leaderboard.rows(records)) for written in page.save(path)]
 
 
-def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Figure | None:
-    """One panel a model and a legend; None where there is nothing to draw.
+@dataclass(frozen=True)
+class Page:
+    """A picture of some models.
+
+    Attributes:
+        figure: drawn.
+        number: 0 for the first page of a quantity.
+    """
+
+    figure: Figure
+    number: int
+
+    def save(self, *paths: Path) -> list[Path]:
+        """Into files of these names; the numbers of later pages are appended. Errors as of the function `save`."""
+        own = [path.with_stem(f"{path.stem}-{self.number + 1}") if self.number else path for path in paths]
+        for path in own:
+            save(self.figure, path)
+        return own
+
+
+def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Iterator[Page]:
+    """Pages of one panel a model and a legend; none where there is nothing to draw.
 
     A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
     error is not of sampling, is a vertical line at the seconds that it took.
     """
     drawn = [row for row in board if _curve(row, quantity) is not None or _exact_seconds(row) is not None]
     models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))
-    if not models:
-        return None
     looks = Looks.of(drawn)
+    for number, first in enumerate(range(0, len(models), PANELS)):
+        yield Page(_page(drawn, models[first : first + PANELS], looks, quantity), number)
+
+
+def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Quantity) -> Figure:
     columns = min(len(models), COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
@@ -102,7 +130,7 @@ def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Figu
         spare.set_visible(False)
     for panel, model in zip(panels.flat, models, strict=False):
         draw(panel, [row for row in drawn if row.model == model], looks, quantity)
-        panel.set_title(model, parse_math=False, wrap=True)
+        panel.set_title(model, parse_math=False, wrap=True, y=1.0)
     for panel in panels[:, 0]:
         panel.set_ylabel(curves.TITLES[quantity])
     _legend(figure, looks)
@@ -178,6 +206,7 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
         if (found := _curve(row, quantity)) is not None:
             many = found.seeds > 1
             style = {"color": colour, "linestyle": line, "linewidth": 1.4, "markersize": 3.6, "gid": name}
+            style |= {"fillstyle": looks.fills[row.method]}
             panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
             if many:
                 panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
@@ -210,17 +239,30 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
         axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+    _place_labels(panel)
     panel.grid(which="major", color=GRID, linewidth=0.7)
     panel.set_axisbelow(True)
+
+
+def _place_labels(panel: Axes) -> None:
+    """At a fixed distance: to look for free space takes a third of the time of drawing."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure: Any = panel.figure
+    for axis, place, inches in ((panel.xaxis, (0.5, 0.0), (0.0, -0.27)), (panel.yaxis, (0.0, 0.5), (-0.56, 0.0))):
+        axis.set_label_coords(*place, panel.transAxes + ScaledTranslation(*inches, figure.dpi_scale_trans))
 
 
 def _legend(figure: Figure, looks: Looks) -> None:
     from matplotlib.lines import Line2D
 
-    entries = [
-        Line2D([], [], color=colour, linewidth=3, label=_LABELS.get(method, method))
-        for method, colour in looks.colours.items()
-    ]
+    entries = []
+    for method, colour in looks.colours.items():
+        entry = Line2D([], [], color=colour, linewidth=3, label=_LABELS.get(method, method))
+        if (fill := looks.fills[method]) != "full":
+            entry.set(marker="s", markersize=7, linewidth=1.4, fillstyle=fill, markerfacecoloralt="white")
+            entry.set_markerfacecolor("white" if fill == "none" else colour)
+        entries.append(entry)
     entries += [
         Line2D([], [], color=MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
         for backend, (line, marker) in looks.lines.items()

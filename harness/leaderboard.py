@@ -15,7 +15,7 @@ from rich.text import Text
 
 from spinbench import brackets
 from spinbench.brackets import Bracket
-from spinbench.metrics import time_to_error
+from spinbench.metrics import TARGET_RMSE, time_to_error
 from spinbench.records import Record
 
 R_HAT_LIMIT = 1.05
@@ -74,6 +74,11 @@ def rows(records: Iterable[Record]) -> list[Row]:
     return sorted(found, key=lambda row: (row.model, row.rmse is None, row.rmse or 0.0, row.method, row.backend))
 
 
+def is_wrong(row: Row) -> bool:
+    """Whether it failed, or bounds contradict it."""
+    return row.status.startswith("failed") or any(flag in row.status for flag in brackets.FLAGS)
+
+
 def tables(board: Sequence[Row]) -> list[Table]:
     """A table for each model; below it, where log Z is not known, the bounds on it."""
     return [
@@ -114,13 +119,20 @@ def _table(model: str, board: Sequence[Row]) -> Table:
         table.add_column("settings")
     if many:
         table.add_column("seeds", justify="right")
+    timed = any(row.time_to_error is not None for row in board)
     log_z = "log Z" if sentence else "|log Z\nerror|"
-    for heading in ("marginal\nRMSE", log_z, "ESS/s", "compile\nseconds", "run\nseconds"):
+    for heading in (
+        "marginal\nRMSE",
+        log_z,
+        *([f"seconds to\n{100 * TARGET_RMSE:g} % RMSE"] if timed else []),
+        "ESS/s",
+        "compile\nseconds",
+        "run\nseconds",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("tier")
     table.add_column("status")
     for row in board:
-        wrong = row.status.startswith("failed") or any(flag in row.status for flag in brackets.FLAGS)
         table.add_row(
             row.method,
             row.backend,
@@ -128,11 +140,12 @@ def _table(model: str, board: Sequence[Row]) -> Table:
             *([str(row.replicates)] if many else []),
             with_error(row.rmse, row.rmse_se),
             f"{row.log_z:.6g}" if sentence and row.log_z is not None else short(row.log_z_error),
+            *([short(row.time_to_error)] if timed else []),
             short(row.ess_per_second),
             short(row.compile_seconds),
             short(row.run_seconds),
             row.tier,
-            Text(row.status, style="red" if wrong else "" if row.status == "ok" else "dim"),
+            Text(row.status, style="red" if is_wrong(row) else "" if row.status == "ok" else "dim"),
         )
     return table
 

@@ -82,11 +82,8 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
     except SpinbenchError as error:
         output.print(Text(str(error), style="red"), soft_wrap=True)
     else:
-        text = (
-            f"picture of accuracy against wall-clock: {shown(path)}"
-            if drawn
-            else "no picture: no cell has known errors"
-        )
+        places = ", ".join(map(shown, drawn))
+        text = f"picture of accuracy against wall-clock: {places}" if drawn else "no picture: no cell has known errors"
         output.print(text, soft_wrap=True)
 
 

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import importlib.resources
+import math
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from spinbench import __version__, figures, leaderboard
 from spinbench.errors import SpinbenchError
 from spinbench.leaderboard import Row
 from spinbench.metrics import TARGET_RMSE
 from spinbench.records import Record
-from spinbench.reporting import curves, heatmaps, svg, tabular
+from spinbench.reporting import content, curves, heatmaps, svg, tabular
 from spinbench.reporting.curves import Quantity
 
 PAGE = "report.html"
-_OPEN_PANELS = 12
-"""Models whose charts are unfolded at once."""
+_OPEN_PANELS = 6
+"""Models whose charts are unfolded at once; those of others become elements of the page when they are."""
+_ROWS = 250
+"""Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +110,21 @@ def environment() -> Environment:
     own = {name: text for name, text in texts.items() if not name.endswith(".html")}
     found.globals |= {name.replace(".js", "_js").removesuffix(".css"): Markup(text) for name, text in own.items()}
     found.globals["version"] = __version__
-    found.filters |= {"short": leaderboard.short, "path": quote}
+    found.globals["infinity"] = math.inf
+    found.filters |= {"short": leaderboard.short, "path": quote, "breakable": _breakable}
     return found
+
+
+def _breakable(text: str) -> Markup:
+    """A label that may be broken behind punctuation."""
+    return Markup(re.sub(r"(?<=[/(,_])(?=[^\s;])", "<wbr>", str(escape(text))))
 
 
 def _pictures(board: Sequence[Row], folder: Path) -> Iterable[Path]:
     names: dict[Quantity, str] = {"marginal_rmse": "accuracy", "log_z_error": "log_z"}
     for quantity, name in names.items():
-        figure = figures.accuracy(board, quantity)
-        if figure is not None:
-            for kind in ("png", "svg"):
-                figures.save(figure, folder / f"{name}.{kind}")
-                yield folder / f"{name}.{kind}"
+        for picture in figures.accuracy(board, quantity):
+            yield from picture.save(*(folder / f"{name}.{kind}" for kind in ("png", "svg")))
 
 
 def _render(
@@ -137,40 +144,35 @@ def _render(
             title=", ".join(dict.fromkeys(path.resolve().name for path in sources)) or "records",
             period=" to ".join(dict.fromkeys(map(_date, (min(started), max(started))))),
             counts=Counter(record["status"] for record in records),
-            rows=[_line(i, row) for i, row in enumerate(board)],
-            on_front=_on_front(board),
+            rows=[content.line(i, row) for i, row in enumerate(board)],
+            limit=_ROWS,
+            on_front=content.on_front(board),
+            bounds=content.bounds(board),
+            unknown=any(row.log_z is not None and row.log_z_error is None for row in board),
             many=any(row.replicates > 1 for row in board),
             varied=any(row.variant for row in board),
             choices={
                 axis: sorted({record["axes"][axis] for record in records}) for axis in ("model", "method", "backend")
             },
-            colours={method: figures.COLOURS.index(colour) for method, colour in looks.colours.items()},
+            colours={
+                method: (figures.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
+            },
             lines={backend: (_dashes(line), marker) for backend, (line, marker) in looks.lines.items()},
             panels=list(_panels(board, looks)),
             maps=maps,
-            problems=_problems(records),
-            places=_places(records),
+            problems=content.problems(records),
+            places=content.places(records),
             files=[file.name for file in files],
             target=TARGET_RMSE,
             site=site,
-            data=_data(records, board),
+            data=content.data(records, board),
         )
     )
 
 
-def _line(number: int, row: Row) -> dict[str, Any]:
-    """A row for the template: texts to show and numbers to sort by."""
-    return {
-        "number": number,
-        "row": row,
-        "rmse": leaderboard.with_error(row.rmse, row.rmse_se),
-        "failed": row.status.startswith("failed"),
-    }
-
-
 def _panels(board: Sequence[Row], looks: figures.Looks) -> Iterable[Panel]:
     shown = 0
-    for place, (model, numbers) in enumerate(_by_model(board).items()):
+    for place, (model, numbers) in enumerate(content.by_model(board).items()):
         rows = [board[i] for i in numbers]
         names = [f"{svg.PREFIX}{i}" for i in numbers]
         titles = {
@@ -186,88 +188,6 @@ def _panels(board: Sequence[Row], looks: figures.Looks) -> Iterable[Panel]:
         if charts:
             shown += 1
             yield Panel(model, tuple(charts), unfolded=shown <= _OPEN_PANELS)
-
-
-def _on_front(board: Sequence[Row]) -> set[int]:
-    """Numbers of the rows with a checkpoint on their model's Pareto front."""
-    found: set[int] = set()
-    for numbers in _by_model(board).values():
-        candidates: list[tuple[float, float]] = []
-        owners: list[int] = []
-        for i in numbers:
-            if (curve := curves.curve(board[i].members)) is not None:
-                candidates += zip(curve.seconds.tolist(), curve.middle.tolist(), strict=True)
-                owners += [i] * len(curve.seconds)
-        found |= {owners[i] for i in curves.front(candidates)}
-    return found
-
-
-def _by_model(board: Sequence[Row]) -> dict[str, list[int]]:
-    """Numbers of the rows of each model."""
-    found: dict[str, list[int]] = {}
-    for i, row in enumerate(board):
-        found.setdefault(row.model, []).append(i)
-    return found
-
-
-def _problems(records: Iterable[Record]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, str, str, str], tuple[dict[str, None], list[int]]] = {}
-    for i, record in enumerate(records):
-        if record["status"] != "ok":
-            axes = record["axes"]
-            key = (record["status"], axes["method"], axes["backend"], record["error"] or "no reason given")
-        elif "reason" in (record["reference"] or {}):
-            key = ("no exact answer", "", "", record["reference"]["reason"])
-        else:
-            continue
-        models, cells = found.setdefault(key, ({}, []))
-        models[record["axes"]["model"]] = None
-        cells.append(i)
-    names = ("status", "method", "backend", "reason")
-    return [
-        {**dict(zip(names, key, strict=True)), "models": list(models), "cells": cells}
-        for key, (models, cells) in sorted(found.items())
-    ]
-
-
-def _places(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Where and with what cells were measured, each combination once, with the number of its cells."""
-    found: dict[str, dict[str, Any]] = {}
-    for record in records:
-        place, git = record["environment"], record["git"]
-        commit = (git.get("commit") or "outside git") + (" with uncommitted changes" if git.get("dirty") else "")
-        one = {
-            "commit": commit,
-            "host": place.get("hostname"),
-            "processor": place.get("cpu"),
-            "cores": place.get("cores"),
-            "GPUs": ", ".join(map(str, place.get("gpus") or [])) or None,
-            "system": place.get("platform"),
-            "Python": place.get("python"),
-            "versions": ", ".join(f"{name} {version}" for name, version in place.get("versions", {}).items()) or None,
-            "threads": ", ".join(f"{name}={n}" for name, n in place.get("threads", {}).items()) or None,
-        }
-        found.setdefault(str(one), {"cells": 0, "facts": {k: v for k, v in one.items() if v is not None}})["cells"] += 1
-    return sorted(found.values(), key=lambda place: -int(place["cells"]))
-
-
-def _data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
-    """What the scripts need: all of the records, environments once each, and which cells are those of a row."""
-    shared: dict[str, int] = {}
-    environments: list[Mapping[str, Any]] = []
-    cells = []
-    place_of = {id(record): i for i, record in enumerate(records)}
-    for record in records:
-        text = repr(record["environment"])
-        if text not in shared:
-            shared[text] = len(environments)
-            environments.append(record["environment"])
-        cells.append({**record, "environment": shared[text]})
-    return {
-        "cells": cells,
-        "environments": environments,
-        "rows": [[place_of[id(record)] for record in row.members] for row in board],
-    }
 
 
 def _dashes(line: Any) -> str:

@@ -134,8 +134,17 @@ def test_table_shows_every_figure() -> None:
     for table in leaderboard.tables(leaderboard.rows([record(), record("dhmc", status="failed")])):
         output.print(table)
     text = output.export_text()
-    for piece in ("model m", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
+    for piece in ("model m", "1 % RMSE", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
         assert piece in text
+
+
+def test_table_has_the_seconds_to_the_target_where_one_is_reached() -> None:
+    def columns(rmse: float) -> list[str]:
+        (table,) = leaderboard.tables(leaderboard.rows([record(rmse=rmse)]))
+        return [str(column.header) for column in table.columns]
+
+    assert "seconds to\n1 % RMSE" in columns(0.005)
+    assert "seconds to\n1 % RMSE" not in columns(0.5)
 
 
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

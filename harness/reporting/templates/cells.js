@@ -1,23 +1,24 @@
 "use strict";
 // The records of a row in a dialog, and the seconds to an error of the reader's choice.
-const data = JSON.parse(document.getElementById("data").textContent);
+let parsed = null;
+const data = () => parsed ??= JSON.parse(document.getElementById("data").textContent);
 const dialog = document.getElementById("cell");
 const chooser = dialog.querySelector("select");
 function showCell(number) {
-  const { environment, ...record } = data.cells[number];
+  const { environment, ...record } = data().cells[number];
   const axes = record.axes;
   dialog.querySelector("strong").textContent = axes.method + " on " + axes.backend + ", " + axes.model;
   dialog.querySelector("pre").textContent =
-    JSON.stringify({ ...record, environment: data.environments[environment] }, null, 2);
+    JSON.stringify({ ...record, environment: data().environments[environment] }, null, 2);
 }
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-cells]");
   if (button === null) return;
   const cells = button.dataset.cells === "row"
-    ? data.rows[Number(button.closest("tr").dataset.number)]
+    ? data().rows[Number(button.closest("tr").dataset.number)]
     : JSON.parse(button.dataset.cells);
   chooser.replaceChildren(...cells.map((number) => {
-    const record = data.cells[number];
+    const record = data().cells[number];
     return new Option("seed " + record.config.seed + ": " + record.status + " (" + record.key + ")", number);
   }));
   showCell(cells[0]);
@@ -42,14 +43,15 @@ function median(values) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 const target = document.getElementById("target");
-const points = data.rows.map((cells) => cells.map((i) => data.cells[i]).filter((cell) => cell.status === "ok").map(
+let series = null;
+const points = () => series ??= data().rows.map((cells) => cells.map((i) => data().cells[i]).filter((cell) => cell.status === "ok").map(
   (cell) => cell.result.trajectory.filter((p) => p.marginal_rmse !== null).map((p) => [p.seconds, p.marginal_rmse])));
 const reached = Array.from(document.querySelectorAll("td[data-reached]"));
 target.addEventListener("input", () => {
   const error = Number(target.value) / 100;
   if (!(error > 0)) return;
   for (const cell of reached) {
-    const times = points[Number(cell.closest("tr").dataset.number)].map((found) => timeToError(found, error));
+    const times = points()[Number(cell.closest("tr").dataset.number)].map((found) => timeToError(found, error));
     const seconds = times.length ? median(times) : Infinity;
     if (Number.isFinite(seconds)) cell.dataset.value = seconds;
     else delete cell.dataset.value;

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from spinbench import leaderboard
+from spinbench import figures, leaderboard
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import curves, heatmaps, page, tabular
+from spinbench.reporting import content, curves, heatmaps, page, tabular
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
 
@@ -29,6 +29,8 @@ def make(
     status: str = "ok",
     error: str | None = None,
     kind: str = "estimate",
+    log_z: float | None = None,
+    exact: float | None = 1.0,
 ) -> dict[str, Any]:
     key = f"{abs(hash((method, backend, model, str(settings), seed))):016x}"[:16]
     trajectory = [
@@ -64,12 +66,14 @@ def make(
             "status": "ok",
             "r_hat_max": 1.0,
             "compilation": "none",
+            "log_z": log_z,
+            "log_z_se": 0.1 if kind == "estimate" else None,
             "log_z_kind": kind,
             "log_z_estimates": {"direct": [1.0, 0.1]},
             "seconds": {"run": 1.0, "compile": 0.0},
             "trajectory": trajectory,
         },
-        "reference": {"log_z": 1.0} if status == "ok" else None,
+        "reference": {"log_z": exact} if status == "ok" else None,
         "environment": {"python": "3.11", "hostname": "box", "cpu": "a processor", "versions": {"numpy": "2"}},
         "started_at": 1_700_000_000,
         "duration": 1.0,
@@ -211,6 +215,43 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
     assert heatmaps.find(leaderboard.rows(RECORDS)) == []
 
 
+BOUNDED = [
+    make("mf", kind="lower", log_z=8.5, model="wide", exact=None),
+    make("weak", kind="lower", log_z=8.0, model="wide", exact=None),
+    make("trw", kind="upper", log_z=9.25, model="wide", exact=None),
+    make("gibbs", log_z=9.0, model="wide", exact=None),
+    *(make("bp", log_z=log_z, seed=seed, model="wide", exact=None) for seed, log_z in enumerate((9.1, 12.0))),
+    make("mf", kind="lower", log_z=1.5, model="known"),
+    make("gibbs", log_z=30.0, model="known"),
+]
+
+
+def test_page_shows_the_bracket_and_what_it_contradicts(tmp_path: Path) -> None:
+    wide, known = sorted(content.bounds(leaderboard.rows(BOUNDED)), key=lambda line: line.model, reverse=True)
+    assert (wide.known.lower, wide.known.lower_method, wide.width) == (8.5, "mf", 0.75)
+    assert wide.flagged == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
+    assert (known.known.exact, known.width) == (1.0, None)
+    assert known.flagged == ("mf on numpy: 1.5 bound violated",)
+    assert content.bounds(leaderboard.rows(RECORDS)) == []
+    text = page.write(BOUNDED, tmp_path / "a").page.read_text()
+    for piece in ("Bounds on log Z", "8.5", "9.25", *wide.flagged, *known.flagged):
+        assert piece in text
+    assert text.count('class="bad">ok, ') == 2
+    assert "Bounds on log Z" not in page.write(RECORDS, tmp_path / "b").page.read_text()
+
+
+def test_many_models_take_several_pictures(tmp_path: Path) -> None:
+    paths = figures.accuracy_over_time([make(model=f"m{i}") for i in range(13)], tmp_path / "p.png")
+    assert [path.name for path in paths] == ["p.png", "p-2.png"]
+    assert all(path.stat().st_size for path in paths)
+
+
+def test_methods_beyond_the_colours_have_other_markers() -> None:
+    board = leaderboard.rows([make(f"method{i:02}") for i in range(14)])
+    looks = figures.Looks.of(board)
+    assert len({(looks.colours[row.method], looks.fills[row.method]) for row in board}) == 14
+
+
 def shown(browser: Any) -> list[list[str]]:
     """Method and error of the leaderboard's visible rows, from top to bottom."""
     rows: list[list[str]] = browser.evaluate(
@@ -309,5 +350,36 @@ class TestInChromium:
         for _ in range(2):
             browser.click("thead th:nth-child(2) button")
         assert browser.evaluate(first) == "m0399"
+        assert len(shown(browser)) == 250
+        browser.click(".more button")
+        assert len(shown(browser)) == 400
         browser.choose("select[data-axis=model]", "m0017")
         assert len(shown(browser)) == 1
+
+    def test_folded_charts_are_drawn_when_they_are_unfolded(self, browser: Any, tmp_path: Path) -> None:
+        records = [make(method, model=f"m{i}") for i in range(8) for method in ("gibbs", "dhmc")]
+        browser.open(page.write(records, tmp_path).page.as_uri())
+        charts = "document.querySelectorAll('.charts svg').length"
+        assert browser.evaluate(charts) == 12
+        browser.choose("select[data-axis=method]", "gibbs")
+        browser.click(".panel[data-model=m7] summary")
+        browser.wait(f"{charts} === 14")
+        hidden = "Array.from(document.querySelectorAll('.panel[data-model=m7] g[data-row]'), g => g.style.display)"
+        assert sorted(set(browser.evaluate(hidden))) == ["", "none"]
+        browser.choose("select[data-axis=model]", "m6")
+        browser.wait(f"{charts} === 16")
+        assert browser.log == []
+
+    def test_bounds_are_sorted_and_filtered(self, browser: Any, tmp_path: Path) -> None:
+        browser.open(page.write(BOUNDED, tmp_path).page.as_uri())
+        models = (
+            "Array.from(document.querySelectorAll('#bounds ~ .scroll')[0].querySelectorAll('tbody tr'))"
+            ".filter(row => row.offsetParent !== null).map(row => row.dataset.model)"
+        )
+        assert browser.evaluate(models) == ["known", "wide"]
+        for _ in range(2):
+            browser.click("#bounds ~ .scroll thead th:nth-child(2) button")
+        assert browser.evaluate(models) == ["wide", "known"]
+        browser.choose("select[data-axis=model]", "known")
+        assert browser.evaluate(models) == ["known"]
+        assert browser.log == []

@@ -1,0 +1,147 @@
+"""What the page of a report shows beside its charts: tables, bounds, reasons, environments, the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spinbench import brackets, leaderboard
+from spinbench.brackets import Bracket
+from spinbench.leaderboard import Row
+from spinbench.records import Record
+from spinbench.reporting import curves
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the bounds among a model's records say.
+
+    Attributes:
+        model: its label.
+        known: the narrowest bracket; infinite on a side without a bound.
+        width: in nats; None where a bound is missing.
+        flagged: sentences about the rows that it contradicts.
+    """
+
+    model: str
+    known: Bracket
+    width: float | None
+    flagged: tuple[str, ...]
+
+
+def line(number: int, row: Row) -> dict[str, Any]:
+    """A row for the template: texts to show and numbers to sort by."""
+    return {
+        "number": number,
+        "row": row,
+        "rmse": leaderboard.with_error(row.rmse, row.rmse_se),
+        "wrong": leaderboard.is_wrong(row),
+    }
+
+
+def on_front(board: Sequence[Row]) -> set[int]:
+    """Numbers of the rows with a checkpoint on their model's Pareto front."""
+    found: set[int] = set()
+    for numbers in by_model(board).values():
+        candidates: list[tuple[float, float]] = []
+        owners: list[int] = []
+        for i in numbers:
+            if (curve := curves.curve(board[i].members)) is not None:
+                candidates += zip(curve.seconds.tolist(), curve.middle.tolist(), strict=True)
+                owners += [i] * len(curve.seconds)
+        found |= {owners[i] for i in curves.front(candidates)}
+    return found
+
+
+def by_model(board: Sequence[Row]) -> dict[str, list[int]]:
+    """Numbers of the rows of each model."""
+    found: dict[str, list[int]] = {}
+    for i, row in enumerate(board):
+        found.setdefault(row.model, []).append(i)
+    return found
+
+
+def bounds(board: Sequence[Row]) -> list[Bounds]:
+    """Of each model with a bound on log Z, whether or not it is known exactly."""
+    found = []
+    for model, numbers in by_model(board).items():
+        rows = [board[i] for i in numbers]
+        known = brackets.bracket([record for row in rows for record in row.members])
+        if known.lower_method or known.upper_method:
+            width = known.upper - known.lower if known.lower_method and known.upper_method else None
+            found.append(Bounds(model, known, width, tuple(text for row in rows for text in _flagged(row, known))))
+    return found
+
+
+def _flagged(row: Row, known: Bracket) -> Iterable[str]:
+    """A sentence for each flag that the row's records bear."""
+    flags = [(known.flag(record), record) for record in row.members]
+    for flag in brackets.FLAGS:
+        values = sorted(record["result"]["log_z"] for own, record in flags if own == flag)
+        if values:
+            name = " ".join(filter(None, [f"{row.method} on {row.backend}", row.variant]))
+            span = " to ".join(dict.fromkeys(f"{value:.6g}" for value in (values[0], values[-1])))
+            seeds = f" ({len(values)} of {len(flags)} seeds)" if len(flags) > 1 else ""
+            yield f"{name}: {span} {flag}{seeds}"
+
+
+def problems(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Reasons for which cells failed, were skipped or have no exact answer, each with its models and cells."""
+    found: dict[tuple[str, str, str, str], tuple[dict[str, None], list[int]]] = {}
+    for i, record in enumerate(records):
+        if record["status"] != "ok":
+            axes = record["axes"]
+            key = (record["status"], axes["method"], axes["backend"], record["error"] or "no reason given")
+        elif "reason" in (record["reference"] or {}):
+            key = ("no exact answer", "", "", record["reference"]["reason"])
+        else:
+            continue
+        models, cells = found.setdefault(key, ({}, []))
+        models[record["axes"]["model"]] = None
+        cells.append(i)
+    names = ("status", "method", "backend", "reason")
+    return [
+        {**dict(zip(names, key, strict=True)), "models": list(models), "cells": cells}
+        for key, (models, cells) in sorted(found.items())
+    ]
+
+
+def places(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Where and with what cells were measured, each combination once, with the number of its cells."""
+    found: dict[str, dict[str, Any]] = {}
+    for record in records:
+        place, git = record["environment"], record["git"]
+        commit = (git.get("commit") or "outside git") + (" with uncommitted changes" if git.get("dirty") else "")
+        one = {
+            "commit": commit,
+            "host": place.get("hostname"),
+            "processor": place.get("cpu"),
+            "cores": place.get("cores"),
+            "GPUs": ", ".join(map(str, place.get("gpus") or [])) or None,
+            "system": place.get("platform"),
+            "Python": place.get("python"),
+            "versions": ", ".join(f"{name} {version}" for name, version in place.get("versions", {}).items()) or None,
+            "threads": ", ".join(f"{name}={n}" for name, n in place.get("threads", {}).items()) or None,
+        }
+        found.setdefault(str(one), {"cells": 0, "facts": {k: v for k, v in one.items() if v is not None}})["cells"] += 1
+    return sorted(found.values(), key=lambda place: -int(place["cells"]))
+
+
+def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
+    """What the scripts need: all of the records, environments once each, and which cells are those of a row."""
+    shared: dict[str, int] = {}
+    environments: list[Mapping[str, Any]] = []
+    cells = []
+    place_of = {id(record): i for i, record in enumerate(records)}
+    for record in records:
+        text = repr(record["environment"])
+        if text not in shared:
+            shared[text] = len(environments)
+            environments.append(record["environment"])
+        cells.append({**record, "environment": shared[text]})
+    return {
+        "cells": cells,
+        "environments": environments,
+        "rows": [[place_of[id(record)] for record in row.members] for row in board],
+    }
