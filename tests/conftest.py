@@ -22,6 +22,7 @@ from spinbench import registry  # noqa: E402
 PluginWriter = Callable[[str, str, dict[str, dict[str, str]]], Path]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file together, so that its fixtures compile once; tests may name another group."""
     for item in items:
