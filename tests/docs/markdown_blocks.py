@@ -61,3 +61,11 @@ def commands(block: Block) -> list[str]:
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     parts = [part.strip() for line in lines for part in re.split(r"&&|;|\|", line)]
     return [part for part in parts if part.startswith("spinbench ")]
+
+
+def check_printed(source: str, printed: str) -> None:
+    """Each `print(…)  # numbers` has printed these numbers."""
+    expected = re.findall(r"^print\(.*\) +# ([-+.e\d ]*\d)$", source, re.MULTILINE)
+    lines = iter(printed.splitlines())
+    for wanted in expected:
+        assert wanted in lines, f"{wanted} was not printed, or not in its turn:\n{printed}"

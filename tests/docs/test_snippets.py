@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
-from markdown_blocks import DOCS, PAGES, ROOT, blocks, commands
+from markdown_blocks import DOCS, PAGES, ROOT, blocks, check_printed, commands
 
 from spinbench import cli, composition
 
@@ -27,14 +27,6 @@ WITH_PYTHON = [
     for name in NAMES
     if name not in ELSEWHERE and any(one.language == "python" and not one.skipped for one in blocks(ROOT / name))
 ]
-
-
-def check_printed(source: str, printed: str) -> None:
-    """Each `print(…)  # numbers` has printed these numbers."""
-    expected = re.findall(r"^print\(.*\) +# ([-+.e\d ]*\d)$", source, re.MULTILINE)
-    lines = iter(printed.splitlines())
-    for wanted in expected:
-        assert wanted in lines, f"{wanted} was not printed, or not in its turn:\n{printed}"
 
 
 @pytest.mark.parametrize("name", WITH_PYTHON)
@@ -57,8 +49,13 @@ def test_commands_parse(name: str) -> None:
         if words[0] != "sweep":
             cli._parser().parse_args(words)
         elif not {"--help", "--resume", "--profile"} & set(words):
-            overrides = [word for word in words[1:] if not word.startswith("-")]
-            composition.plan(overrides, multirun="-m" in words)
+            compose(tuple(word for word in words[1:] if not word.startswith("-")), "-m" in words)
+
+
+@cache
+def compose(overrides: tuple[str, ...], multirun: bool) -> None:
+    """Once for the same command on several pages."""
+    composition.plan(overrides, multirun=multirun)
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -9,8 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from markdown_blocks import DOCS, ROOT, Block, blocks
-from test_snippets import check_printed
+from markdown_blocks import DOCS, ROOT, Block, blocks, check_printed
 
 pytest.importorskip("pip")
 TUTORIAL = [one for one in blocks(DOCS / "tutorial.md") if one.language in ("sh", "python")]
