@@ -251,6 +251,18 @@ class Backend(ABC):
         """`update` of an array that the caller gives up: it may be overwritten. By default a copy."""
         return self.update(array, index, values)
 
+    def add(self, total: Array, values: Array) -> Array:
+        """total + values, of a `total` that the caller gives up."""
+        return total + values
+
+    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
+        """total + scale * values, of a `total` and `values` that the caller gives up."""
+        return total + scale * values
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + e^-x), without overflow; `x` stays."""
+        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
+
 
 class Kernel(ABC):
     """A native implementation of one (method, backend) pair; an `Engine`.

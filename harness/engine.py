@@ -71,7 +71,7 @@ class ProgramEngine:
     def _combine(self, name: str, total: Any, value: Any) -> Any:
         match self._reductions[name]:
             case "sum":
-                return total + value
+                return self._backend.add(total, value)
             case "logsumexp":
                 return self._backend.xp.logaddexp(total, value)
             case _:

@@ -53,14 +53,15 @@ class HeatBath:
         if not backward:
             return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
         for low, high, block in reversed(_spans(sweep)):
-            s = self._backend.place(s, slice(low, high), self._draw_block(block, self.fields(block, s), u[low:high])[1])
+            drawn = self._draw_block(block, self.fields(block, s, low), u[low:high])[1]
+            s = self._backend.place(s, slice(low, high), drawn)
         return s
 
     def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, fields: list[Array]) -> tuple[Array, list[Array]]:
         """Forward, with uniforms u (N, C) and the fields of the first blocks; (s, p of each block)."""
         probabilities = []
         for index, (low, high, block) in enumerate(_spans(sweep)):
-            x = fields[index] if index < len(fields) else self.fields(block, s)
+            x = fields[index] if index < len(fields) else self.fields(block, s, low)
             p, drawn = self._draw_block(block, x, u[low:high])
             s = self._backend.place(s, slice(low, high), drawn)
             probabilities.append(p)
@@ -68,28 +69,38 @@ class HeatBath:
 
     def first_fields(self, sweep: Sweep, s: Array) -> list[Array]:
         """The fields of the first blocks, which are the same before a sweep and when the blocks' turn comes."""
-        return [self.fields(block, s) for block in sweep.first]
+        return [self.fields(block, s, low) for low, _, block in _spans(sweep)[: len(sweep.first)]]
 
-    def fields(self, block: Block, s: Array) -> Array:
-        """(n, C) or (K, G, C): a_i + Σ_j W_ij s_j."""
+    def fields(self, block: Block, s: Array, low: int) -> Array:
+        """(n, C) or (K, G, C): a_i + Σ_j W_ij s_j of the block whose rows begin at `low`."""
         xp = self._xp
         x = xp.reshape(block.biases, (-1, 1))
         if block.neighbours is None:
-            x = x + xp.matmul(block.weights, s)
+            x = self._backend.add(self._dense_product(block.weights, s, low), x)
         elif block.neighbours.shape[0] > GATHER_AT_ONCE:
             flat = xp.take(s, xp.reshape(block.neighbours, (-1,)), axis=0)
             x = x + xp.sum(block.weights * xp.reshape(flat, (*block.neighbours.shape, -1)), axis=0)
         elif block.neighbours.shape[0] > 0:
+            x = x + xp.zeros_like(s[:1])
             for near, weights in zip(block.neighbours, block.weights, strict=True):
-                x = x + weights * xp.take(s, near, axis=0)
+                x = self._backend.add_product(x, xp.take(s, near, axis=0), weights)
         else:
             x = x + xp.zeros_like(s[:1])
         return xp.reshape(x, (*block.biases.shape, -1))
 
+    def _dense_product(self, weights: Array, s: Array, low: int) -> Array:
+        """Σ_j W_ij s_j for the rows of a block, among which there are no couplings: at an end, they are left out."""
+        high = low + weights.shape[0]
+        if low == 0:
+            return self._xp.matmul(weights[:, high:], s[high:])
+        if high == s.shape[0]:
+            return self._xp.matmul(weights[:, :low], s[:low])
+        return self._xp.matmul(weights, s)
+
     def _draw_block(self, block: Block, x: Array, u: Array) -> tuple[Array, Array]:
         """(p, s) of the block's rows, (n, C)."""
         if block.biases.ndim == 1:
-            p = self._sigmoid(x)
+            p = self._backend.sigmoid(x)
             return p, self._as_real(u < p)
         groups = block.biases.shape[1]
         p, drawn = self._draw_member(x, -math.inf, u[:groups])
@@ -120,7 +131,7 @@ class HeatBath:
     def _draw_unit(self, absent: Array, off: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """(p, s) of members x (K, …) with uniforms u (…); `absent` (K, …) and `off` (…) are None without groups."""
         if absent is None:
-            p = self._sigmoid(x)
+            p = self._backend.sigmoid(x)
             return p, self._as_real(u < p)
         p, drawn = self._draw_member(x + absent, off, u)
         repeats = absent < 0  # a repeated member is the first
@@ -176,7 +187,7 @@ class HeatBath:
         if isinstance(sweep, Sweep):
             spans = _spans(sweep)
             return self._xp.concat(
-                [self._draw_block(b, self.fields(b, s), s[low:high])[0] for low, high, b in spans], axis=0
+                [self._draw_block(b, self.fields(b, s, low), s[low:high])[0] for low, high, b in spans], axis=0
             )
 
         def body(b: Any, p: Array) -> Array:
@@ -215,7 +226,7 @@ class HeatBath:
         """The same for blocks, given the fields of the first; the last do not depend on s."""
         total = self._xp.zeros_like(s[0]) + t.fixed
         for index, (low, high, block) in enumerate(_spans(sweep)[: len(sweep.first + sweep.middle)]):
-            x = fields[index] if index < len(fields) else self.fields(block, s)
+            x = fields[index] if index < len(fields) else self.fields(block, s, low)
             target = self._xp.reshape(t.mode[low:high], (*block.biases.shape, 1))
             if block.biases.ndim == 1:
                 parts = self._log_probability(None, None, x[None], target[None])
@@ -254,10 +265,6 @@ class HeatBath:
         first = xp.where(off < 0, xp.inf, upper[:1])
         upper = xp.concat([first, upper[1:]], axis=0)
         return p, self._as_real((u >= lower) & (u < upper))
-
-    def _sigmoid(self, x: Array) -> Array:
-        """1 / (1 + e^-x), without overflow."""
-        return 0.5 * self._xp.tanh(0.5 * x) + 0.5
 
     def _as_real(self, mask: Array) -> Array:
         return self._xp.asarray(mask, dtype=self._backend.real)

@@ -17,6 +17,9 @@ class JaxBackend(Backend):
 
     64-bit mode and full precision of matrix products (GPUs round float32 factors to 11 bits by default) are switched
     on around each call, never for the whole process.
+
+    On a device that reports its memory, arrays and compiled programs are refused before they take more than is free
+    (`spinbench.backends.jax.memory`).
     """
 
     name = "jax"
@@ -28,16 +31,18 @@ class JaxBackend(Backend):
         import jax
         import jax.numpy as jnp
 
-        from spinbench.backends.jax import random
+        from spinbench.backends.jax import memory, random
 
         super().__init__(precision=precision, device=device)
         try:
             self._device = jax.devices({"gpu": "cuda"}.get(device, device))[0]
         except RuntimeError as error:
             raise UnsupportedError(
-                f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works"
+                f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works, "
+                "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
             ) from error
         self._jax = jax
+        self._memory = memory
         self._random = random
         self.xp = jnp
         self.real = np.dtype(precision)
@@ -51,16 +56,17 @@ class JaxBackend(Backend):
         return stack
 
     def put(self, tree: Any) -> Any:
+        arrays = self._jax.tree.map(self._cast, tree)
+        need = sum(leaf.nbytes for leaf in self._jax.tree.leaves(arrays))
+        self._memory.require(need, self._device, "the model's tables and states")
         with self._scope():
-            return self._jax.tree.map(self._cast, tree)
+            return self._jax.device_put(arrays, self._device)
 
-    def _cast(self, array: Any) -> Array:
-        array = np.asarray(array)
+    def _cast(self, values: Any) -> Any:
+        array = np.asarray(values)
         if np.issubdtype(array.dtype, np.floating):
-            array = array.astype(self.real)
-        elif array.dtype == np.int64:
-            array = array.astype(np.int32)
-        return self._jax.device_put(array, self._device)
+            return array.astype(self.real)
+        return array.astype(np.int32) if array.dtype == np.int64 else array
 
     def host(self, tree: Any) -> Any:
         return self._jax.tree.map(np.asarray, tree)
@@ -69,11 +75,29 @@ class JaxBackend(Backend):
         return self._jax.block_until_ready(tree)  # type: ignore[no-untyped-call]
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        compiled = self._jax.jit(function)
+        compiled: Callable[..., Any] = self._jax.jit(function)
+        if self._memory.free_bytes(self._device) is not None:
+            compiled = self._guarded(compiled)
 
         def call(*args: Any) -> Any:
             with self._scope():
                 return compiled(*args)
+
+        return call
+
+    def _guarded(self, function: Any) -> Callable[..., Any]:
+        """A jitted function whose programs are refused before their first call if they do not fit."""
+        programs: dict[Any, Callable[..., Any]] = {}
+
+        def call(*args: Any) -> Any:
+            leaves, structure = self._jax.tree.flatten(args)
+            kinds = structure, tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
+            if kinds not in programs:
+                program = function.lower(*args).compile()
+                need = self._memory.bytes_taken(program)
+                self._memory.require(need, self._device, "a batch's results and temporary arrays")
+                programs[kinds] = program
+            return programs[kinds](*args)
 
         return call
 

@@ -1,0 +1,42 @@
+"""Device memory is asked for before it is taken: what does not fit is refused in a sentence, not by a crash.
+
+Only devices that report their memory are asked (CUDA does, JAX's CPU does not). A process that keeps memory on the
+same device without JAX's knowledge is not seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinbench.errors import UnsupportedError
+
+
+def free_bytes(device: Any) -> int | None:
+    """Bytes that the device's allocator may still give out; None where the device does not tell."""
+    known = device.memory_stats() or {}
+    if "bytes_limit" not in known:
+        return None
+    return int(known["bytes_limit"]) - int(known.get("bytes_in_use", 0))
+
+
+def bytes_taken(program: Any) -> int:
+    """What a call of a compiled JAX program takes beside its arguments: results and temporary arrays."""
+    analysis = program.memory_analysis()
+    if analysis is None:
+        return 0
+    results = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    return int(analysis.temp_size_in_bytes + results)
+
+
+def require(need: int, device: Any, purpose: str) -> None:
+    """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
+    free = free_bytes(device)
+    if free is not None and need > free:
+        raise UnsupportedError(
+            f"backend jax: {purpose} need {_size(need)} on {device.device_kind}, where {_size(free)} are free; "
+            "fewer chains, a smaller model or precision=float32 take less"
+        )
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**27 else f"{count / 2**20:.2f} MiB"
