@@ -20,6 +20,7 @@ from spinbench.reporting.curves import Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito, "Color universal design" (2008), without yellow and black
@@ -196,8 +197,6 @@ def _fix(figure: Figure) -> None:
 
 def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str] = ()) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     corners: list[tuple[float, float]] = []
     panel.set(xscale="log", yscale="log", xlabel="seconds of burn-in and sampling")
     for i, row in enumerate(rows):
@@ -235,13 +234,20 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
             fontsize=8,
         )
     panel.set(xlim=(left, right), ylim=(low, high))
-    for axis, (first, last) in ((panel.xaxis, (left, right)), (panel.yaxis, (low, high))):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
-        axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+    mark(panel.xaxis, left, right)
+    mark(panel.yaxis, low, high)
     _place_labels(panel)
     panel.grid(which="major", color=GRID, linewidth=0.7)
     panel.set_axisbelow(True)
+
+
+def mark(axis: Axis, first: float, last: float) -> None:
+    """Marks of a logarithmic axis from `first` to `last`, labelled with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
+    axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
 
 
 def _place_labels(panel: Axes) -> None:

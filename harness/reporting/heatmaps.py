@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,9 @@ def picture(found: HeatMap) -> Figure:
             panel.set_xlabel(found.x, parse_math=False)
             panel.set_title(found.columns[i], parse_math=False, fontsize=9.5)
         line[0].set_ylabel(found.y, parse_math=False)
-        figure.colorbar(drawn, ax=list(line), label=title, aspect=14, pad=0.02)
+        bar = figure.colorbar(drawn, ax=list(line), label=title, aspect=14, pad=0.02)
+        if isinstance(scale, LogNorm):
+            figures.mark(bar.ax.yaxis, known.min(), known.max())
     return figure
 
 
@@ -108,11 +110,7 @@ def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y:
         if x in one and y in one:
             rest = (row.method, row.backend, *sorted((k, str(v)) for k, v in one.items() if k not in (x, y)))
             columns[rest][one[x], one[y]] = row
-    full = {
-        key: cells
-        for key, cells in sorted(columns.items())
-        if all(len({*axis}) > 1 for axis in zip(*cells, strict=True))
-    }
+    full = {key: cells for key, cells in sorted(columns.items()) if _is_grid(cells)}
     if not full:
         return None
     xs, ys = (tuple(sorted({place[i] for cells in full.values() for place in cells})) for i in (0, 1))
@@ -125,6 +123,12 @@ def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y:
     if not any(np.isfinite(field).any() for field in errors.values()):
         return None
     return HeatMap(x, y, xs, ys, tuple(_names(list(full))), errors)
+
+
+def _is_grid(places: Iterable[tuple[float, float]]) -> bool:
+    """Whether each setting varies while the other stays; (1, 1) and (2, 2) alone make no map."""
+    xs, ys = zip(*places, strict=True)
+    return max(Counter(xs).values()) > 1 and max(Counter(ys).values()) > 1
 
 
 def _names(keys: Sequence[tuple[Any, ...]]) -> list[str]:

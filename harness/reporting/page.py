@@ -92,7 +92,7 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
                 files.append(folder / f"heatmap-{i + 1}.{kind}")
                 figures.save(figure, files[-1])
             label = f"errors over {found.x} and {found.y}"
-            drawn.append((label, Markup(svg.inline(figure, f"heat{i}", label, {}))))
+            drawn.append((figure.get_figwidth(), Markup(svg.inline(figure, f"heat{i}", label, {}))))
         page = folder / PAGE
         link = _link(site, folder) if site is not None and site.is_file() else None
         page.write_text(_render(records, board, drawn, files, sources, link), encoding="utf-8")
@@ -130,7 +130,7 @@ def _pictures(board: Sequence[Row], folder: Path) -> Iterable[Path]:
 def _render(
     records: Sequence[Record],
     board: Sequence[Row],
-    maps: Sequence[tuple[str, Markup]],
+    maps: Sequence[tuple[float, Markup]],
     files: Sequence[Path],
     sources: Sequence[Path],
     site: str | None,

@@ -213,6 +213,8 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
     printed = {text.get_text() for panel in heatmaps.picture(found).axes for text in panel.texts}
     assert {"0.0100", "0.0600", "0.100"} <= printed
     assert heatmaps.find(leaderboard.rows(RECORDS)) == []
+    diagonal = [make(model=f"grid({n})", settings={"rows": n, "cols": n}) for n in (10, 20, 40)]
+    assert heatmaps.find(leaderboard.rows(diagonal)) == []
 
 
 BOUNDED = [
