@@ -13,8 +13,8 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from spinbench import cellconfigs, display, launchers, records
 from spinbench import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
-from spinbench import display, launchers, records
 from spinbench.atomic import alive
 from spinbench.errors import SpinbenchError
 from spinbench.isolation import Pool
@@ -114,6 +114,7 @@ def _of_launcher() -> State:
     """The state of a process that a launcher started: bound to a core of its own, ending with whoever started it."""
     global _state
     _state = State(Pool(share=True))
+    cellconfigs.install()
     if sweep := os.environ.get(launchers.PROCESS_VARIABLE):
         threading.Thread(target=_end_with, args=(int(sweep),), daemon=True).start()
     _state.pool.claim()

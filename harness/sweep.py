@@ -17,7 +17,7 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import composition, display, environment, job, launchers, profiling, records
+from spinbench import cellconfigs, composition, display, environment, job, launchers, profiling, records
 from spinbench.arguments import Arguments
 from spinbench.atomic import clear_fragments, write_json
 from spinbench.budget import Budget
@@ -187,7 +187,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with composition.explained(), _combinations_unchecked():
+        with composition.explained(), _combinations_unchecked(), cellconfigs.quickly():
             hydra.main(version_base="1.3", config_path=f"pkg://{PACKAGE}", config_name="config")(job.run)()
     finally:
         sys.argv = before[0]

@@ -1,0 +1,56 @@
+"""Cells composed quickly are what Hydra composes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.utils import setup_globals
+from hydra.errors import ConfigCompositionException
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from spinbench import cellconfigs, composition, searchpath
+
+
+@pytest.fixture
+def hydra() -> Iterator[Hydra]:
+    searchpath.install()
+    assert composition  # registers resolvers
+    try:
+        yield Hydra.create_main_hydra2("sweep", create_config_search_path(f"pkg://{searchpath.PACKAGE}"))
+    finally:
+        GlobalHydra.instance().clear()
+
+
+def test_same_configurations(hydra: Hydra) -> None:
+    setup_globals()
+    cells = [
+        ["experiment=dhmc_fig2", "method=paper/gibbs", "model.c1=0.5", "model.c2=1", f"seed={seed}", "sweep_dir='a b'"]
+        for seed in (0, 1)
+    ]
+    cells += [
+        ["experiment=dhmc_fig2", "method=paper/dhmc", "model.c1=0.5", "model.c2=1", "seed=0", "reading.slack=0.1"],
+        ["experiment=tour", "backend=jax", "model=grid", "+method.extra=1", "size=smoke", "git={dirty:true}"],
+        ["method=dhmc", "~chains", "model=grid", "model.rows=3"],
+    ]
+    loader = hydra.config_loader
+    master = hydra.compose_config("config", ["experiment=dhmc_fig2"], RunMode.MULTIRUN)
+    slow = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
+    with cellconfigs.quickly():
+        quick = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
+        again = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
+        with pytest.raises(ConfigCompositionException, match="seeed"):
+            loader.load_sweep_config(master, ["seeed=1"])
+    assert quick == slow
+    assert again == slow
+
+
+def _plain(config: Any) -> dict[str, Any]:
+    content: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
+    del content["hydra"]["job"]["override_dirname"]
+    return content
