@@ -60,12 +60,13 @@ class TreeReweighted(Method):
 
     Attributes:
         rounds: of the optimisation of the edge probabilities; 0 keeps the first ones.
-        damping: d in [0, 1): a message becomes the old one to the power d times the new one to the power 1 - d.
+        damping: d in [0, 1): a message becomes the old one to the power d times the new one to the power 1 - d. None:
+            0 in compiled code, whose messages follow one another, and 0.3 on arrays, where all change at once.
         tolerance: the iteration ends, after the last round, when no message changes by more (as in `bp`).
     """
 
     rounds: int = 30
-    damping: float = 0.3
+    damping: float | None = None
     tolerance: float = 1e-9
 
     name: ClassVar[str] = "trw"
@@ -77,8 +78,8 @@ class TreeReweighted(Method):
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:
             raise SpinbenchError(f"trw: rounds={self.rounds!r} was given; an integer of at least 0 is needed")
-        if not 0 <= self.damping < 1:
-            raise SpinbenchError(f"trw: damping={self.damping} was given; a number from 0 to below 1 is needed")
+        if self.damping is not None and not 0 <= self.damping < 1:
+            raise SpinbenchError(f"trw: damping={self.damping} was given; null or a number from 0 to below 1 is needed")
         if not self.tolerance > 0:
             raise SpinbenchError(f"trw: tolerance={self.tolerance} was given; a positive number is needed")
 

@@ -19,8 +19,11 @@ ROUNDING = 20
 """Changes of so many units in the last place count as none."""
 ROUGH = 1e-3
 """Tolerance of the messages while the edge probabilities still change."""
-MAX_SWEEPS = 100
-"""Iterations of one round at most, but for the last round."""
+MAX_SWEEPS, MIN_SWEEPS, UPDATES = 100, 8, 2**21
+"""Iterations of one round at most, but for the last round: as many as update so many messages, within the two. On large
+models the next forest needs no better messages, and another round gains more than further iterations."""
+FLOODING = 0.3
+"""Default damping where all messages change at once."""
 SMALL_GAP = 1e-6
 """The edge probabilities are optimal where no forest would lower the bound by more, to first order."""
 
@@ -65,6 +68,8 @@ class TRWKernel(Kernel):
         self._backend = backend
         self._tables = tables
         self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
+        entries = max(len(tables.incidence.target), 1)
+        self._sweeps = min(max(UPDATES // entries, MIN_SWEEPS), MAX_SWEEPS)
         self._cover: list[Forest] | None = None
 
     @abstractmethod
@@ -113,7 +118,7 @@ class TRWKernel(Kernel):
         state.iterations += 1
         state.sweeps += 1
         state.converged = state.final and state.residual <= self._tolerance
-        ended = not state.final and (state.residual <= max(ROUGH, self._tolerance) or state.sweeps >= MAX_SWEEPS)
+        ended = not state.final and (state.residual <= max(ROUGH, self._tolerance) or state.sweeps >= self._sweeps)
         if state.converged or ended or state.iterations == 1 or state.sweeps % len(state.forests) == 0:
             messages = self._host(state.messages)
             state.log_z = min(state.log_z, self._bound(state, messages))
@@ -187,6 +192,7 @@ class ArrayTRWKernel(TRWKernel):
     def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
         super().__init__(method, backend, model, tables)
         self._incidence = backend.put(tables.incidence)
+        self._damping = FLOODING if method.damping is None else method.damping
         self._passing = MessagePassing(backend.xp)
         self._compiled = backend.compile(self._flood)
 
@@ -214,7 +220,7 @@ class ArrayTRWKernel(TRWKernel):
         return messages, float(self._backend.host(residual))
 
     def _flood(self, graph: Graph, weights: Any, layout: Incidence, messages: Any) -> tuple[Any, Any]:
-        xp, d = self._backend.xp, self._method.damping
+        xp, d = self._backend.xp, self._damping
         new = self._passing.updated(graph, self._passing.totals(graph, layout, weights * messages), messages)
         residual = xp.max(xp.abs(new - messages) / xp.maximum(xp.abs(new), 1.0))
         return d * messages + (1 - d) * new, residual

@@ -44,7 +44,7 @@ class NumbaTRWKernel(TRWKernel):
         collect: Any = sum_up_all
         sweep: Any = sequential_sweep
         collect(*prepared, messages, totals)
-        return messages, float(sweep(*prepared, messages, totals, self._method.damping, *self._work))
+        return messages, float(sweep(*prepared, messages, totals, self._method.damping or 0.0, *self._work))
 
     def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         edges = self._tables.edges
