@@ -106,9 +106,11 @@ def _print(panel: Axes, field: FloatArray, scale: Any) -> None:
 
 def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y: str) -> HeatMap | None:
     columns: dict[tuple[Any, ...], dict[tuple[float, float], Row]] = defaultdict(dict)
+    here = [one for one in settings if x in one and y in one]
+    told = {name for one in here for name in one if _follows(here, name, x, y)}
     for row, one in zip(board, settings, strict=True):
         if x in one and y in one:
-            rest = (row.method, row.backend, *sorted((k, str(v)) for k, v in one.items() if k not in (x, y)))
+            rest = (row.method, row.backend, *sorted((k, str(v)) for k, v in one.items() if k not in told))
             columns[rest][one[x], one[y]] = row
     full = {key: cells for key, cells in sorted(columns.items()) if _is_grid(cells)}
     if not full:
@@ -123,6 +125,12 @@ def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y:
     if not any(np.isfinite(field).any() for field in errors.values()):
         return None
     return HeatMap(x, y, xs, ys, tuple(_names(list(full))), errors)
+
+
+def _follows(settings: Iterable[Mapping[str, Any]], name: str, x: str, y: str) -> bool:
+    """Whether x and y determine a setting, as a model's seed that is chosen by them."""
+    values: dict[tuple[float, float], Any] = {}
+    return all(values.setdefault((one[x], one[y]), one[name]) == one[name] for one in settings if name in one)
 
 
 def _is_grid(places: Iterable[tuple[float, float]]) -> bool:
