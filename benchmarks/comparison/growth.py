@@ -1,0 +1,131 @@
+"""Points of the scaling curves. As a program: memory and speed of one grid in a process of its own.
+
+python -m comparison.growth SIZE    prints peak bytes, bytes held while sampling, edges, updates a second
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from comparison.ours import burnt_in
+from spinbench import registry
+from spinbench.models import PairwiseModel, generators
+
+FOLDER = Path(__file__).resolve().parents[1]
+"""Where `comparison` is imported from."""
+SHORTEST = 0.02
+"""Seconds that a timed call takes at least."""
+REPEATS = 5
+
+
+class Point(NamedTuple):
+    """Seconds of one sweep of all chains, the best of REPEATS by CPU time, and the model's edges."""
+
+    edges: int
+    seconds: float
+
+
+class Rate(NamedTuple):
+    """Updates a second by the clock on the wall; busy: CPU time over wall."""
+
+    rate: float
+    busy: float
+
+
+def grid_sweep(size: int, chains: int) -> Point:
+    """A Gibbs sweep of a size × size grid."""
+    return _sweep(generators.grid(size, size), chains)
+
+
+def dense_sweep(n: int) -> Point:
+    """A Gibbs sweep of the Sherrington-Kirkpatrick model, β = 1, one chain."""
+    return _sweep(generators.sherrington_kirkpatrick(n, beta=1.0), 1)
+
+
+def _engine(model: PairwiseModel) -> Any:
+    method = registry.make_method("gibbs", {"log_z": "none", "marginals": "empirical"})
+    return registry.bind(method, "numba", model, method.plan(model), precision="float32")
+
+
+def _sweep(model: PairwiseModel, chains: int) -> Point:
+    engine = _engine(model)
+    state = burnt_in(engine, model.num_variables, chains, 8, 0)
+    sweeps = 1
+    while True:
+        since = time.process_time()
+        state, _ = engine.advance(state, sweeps)
+        if time.process_time() - since >= SHORTEST:
+            break
+        sweeps *= 2
+    seconds = []
+    for _ in range(REPEATS):
+        since = time.process_time()
+        state, _ = engine.advance(state, sweeps)
+        seconds.append((time.process_time() - since) / sweeps)
+    return Point(model.num_edges, min(seconds))
+
+
+def parallel_updates(how: str, workers: int, chains: int = 1000, sweeps: int = 20_000) -> Rate:
+    """All chains shared out among so many threads or processes, which begin together."""
+    share = chains // workers
+    if how == "threads":
+        barrier: Any = None
+        import threading
+
+        barrier = threading.Barrier(workers)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(lambda number: _work(share, sweeps, number, barrier), range(workers)))
+    else:
+        context = multiprocessing.get_context("spawn")
+        with context.Manager() as manager, context.Pool(workers) as pool:
+            shared = manager.Barrier(workers)
+            found = pool.starmap(_work, [(share, sweeps, number, shared) for number in range(workers)])
+    wall = max(end for _, end, _ in found) - min(begin for begin, _, _ in found)
+    busy = max(cpu for *_, cpu in found) if how == "threads" else sum(cpu for *_, cpu in found)
+    return Rate(100.0 * chains * sweeps / wall, busy / wall)
+
+
+def _work(chains: int, sweeps: int, seed: int, barrier: Any) -> tuple[float, float, float]:
+    """Begin and end by the monotonic clock, and CPU time of this process between them."""
+    engine = _engine(generators.grid(10, 10))
+    state = burnt_in(engine, 100, chains, 100, seed)
+    barrier.wait()
+    begin, cpu = time.monotonic(), time.process_time()
+    engine.advance(state, sweeps)
+    return begin, time.monotonic(), time.process_time() - cpu
+
+
+def _memory(size: int) -> None:
+    generators.grid(10, 10)
+    grid_sweep(10, 1)
+    grid_sweep(40, 1)  # everything is compiled and imported
+    before = _peak()
+    model = generators.grid(size, size)
+    engine = _engine(model)
+    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 1), dtype=np.int8)
+    state = engine.warm(engine.init(0, start), 1)
+    since = time.process_time()
+    state, _ = engine.advance(state, 4)
+    seconds = time.process_time() - since
+    print(_peak() - before, _resident() - before, model.num_edges, 4 * model.num_variables / seconds)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    _memory(int(sys.argv[1]))

@@ -1,0 +1,139 @@
+"""blackjax and numpyro: Hamiltonian Monte Carlo on the same relaxed density, with the same step size and unit mass.
+
+log p(x) = -½ xᵀ Q⁻¹ x + Σ softplus(x_i + b_i), the precision matrix given. blackjax as in its documentation: the kernel
+in `lax.scan` under `jax.jit`, `jax.vmap` over chains; marginals are accumulated in the scan's carry, which is faster
+than keeping all positions. numpyro: MCMC over a potential function with chain_method="vectorized"; it keeps all
+positions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from comparison.answers import Answer
+from comparison.contender import Contender, counted, need
+from comparison.relaxed import Density
+from spinbench.api import Precision
+
+
+def _scope(precision: Precision) -> contextlib.AbstractContextManager[Any]:
+    import jax
+
+    scope: contextlib.AbstractContextManager[Any] = jax.enable_x64(precision == "float64")
+    return scope
+
+
+def _log_density(density: Density, precision: Precision) -> Callable[[Any], Any]:
+    import jax
+    import jax.numpy as jnp
+
+    Q, b = jnp.asarray(density.precision, precision), jnp.asarray(density.bias, precision)
+    return lambda x: -0.5 * x @ (Q @ x) + jax.nn.softplus(x + b).sum()
+
+
+def blackjax(density: Density, *, chains: int, samples: int, precision: Precision, burn_in: int = 500) -> Contender:
+    """All chains in one compiled call of `samples` steps; burn-in runs before the clock."""
+    need("blackjax")
+    import blackjax as library
+    import jax
+    import jax.numpy as jnp
+
+    n = density.bias.size
+    with _scope(precision):
+        b = jnp.asarray(density.bias, precision)
+        kernel = library.hmc(
+            _log_density(density, precision),
+            step_size=density.step,
+            inverse_mass_matrix=jnp.ones(n, precision),
+            num_integration_steps=density.leapfrog,
+        )
+
+    def chain(key: Any, state: Any, steps: int) -> Any:
+        def one(carry: Any, k: Any) -> Any:
+            state, total = carry
+            state, _ = kernel.step(k, state)
+            return (state, total + jax.nn.sigmoid(state.position + b)), None
+
+        carry, _ = jax.lax.scan(one, (state, jnp.zeros(n, precision)), jax.random.split(key, steps))
+        return carry
+
+    def advance(steps: int) -> Any:
+        def run(key: Any, states: Any) -> Any:
+            if chains == 1:
+                return chain(key, states, steps)
+            return jax.vmap(lambda k, s: chain(k, s, steps))(jax.random.split(key, chains), states)
+
+        return jax.jit(run)
+
+    warm, run = advance(burn_in), advance(samples)
+
+    def prepare(number: int) -> Any:
+        with _scope(precision):
+            start = jnp.zeros(n if chains == 1 else (chains, n), precision)
+            states = kernel.init(start) if chains == 1 else jax.vmap(kernel.init)(start)
+            first, second = jax.random.split(jax.random.key(number))
+            return second, jax.block_until_ready(warm(first, states)[0])
+
+    def call(given: Any) -> Any:
+        with _scope(precision):
+            return jax.block_until_ready(run(*given)[1])
+
+    def answer(sums: Any) -> Answer:
+        mean = np.asarray(sums, dtype=np.float64) / samples
+        return Answer(mean if chains == 1 else mean.mean(axis=0))
+
+    return Contender(
+        library="blackjax", distribution="blackjax", precision=precision,
+        asked=f"hmc, {counted(chains, 'chain')}, {density.leapfrog} steps of {density.step:.3g}, means in the carry",
+        work=float(chains) * samples, prepare=prepare, call=call, answer=answer, compiles=True,
+    )  # fmt: skip
+
+
+def numpyro(density: Density, *, chains: int, samples: int, precision: Precision, burn_in: int = 500) -> Contender:
+    """The same MCMC object runs again from where the burn-in of each round ended."""
+    need("numpyro")
+    import jax
+    import jax.numpy as jnp
+    from numpyro.infer import HMC, MCMC
+
+    n = density.bias.size
+    with _scope(precision):
+        log_density = _log_density(density, precision)
+    kernel = HMC(
+        potential_fn=lambda x: -log_density(x), step_size=density.step, num_steps=density.leapfrog,
+        trajectory_length=None, adapt_step_size=False, adapt_mass_matrix=False,
+    )  # fmt: skip
+    method = "vectorized" if chains > 1 else "sequential"
+
+    def sampler(steps: int) -> Any:
+        return MCMC(
+            kernel, num_warmup=0, num_samples=steps, num_chains=chains, chain_method=method, progress_bar=False,
+            jit_model_args=False,
+        )  # fmt: skip
+
+    warm, run = sampler(burn_in), sampler(samples)
+
+    def prepare(number: int) -> Any:
+        with _scope(precision):
+            start = jnp.zeros((chains, n) if chains > 1 else n, precision)
+            warm.run(jax.random.key(number), init_params=start)
+            return jax.random.key(number + 1000), jax.block_until_ready(warm.last_state.z)
+
+    def call(given: Any) -> Any:
+        with _scope(precision):
+            run.run(given[0], init_params=given[1])
+            return jax.block_until_ready(run.get_samples())
+
+    def answer(positions: Any) -> Answer:
+        u = np.asarray(positions, dtype=np.float64) + density.bias
+        return Answer((1 / (1 + np.exp(-u))).mean(axis=0))
+
+    return Contender(
+        library="numpyro", distribution="numpyro", precision=precision,
+        asked=f"HMC, {counted(chains, 'chain')}, {density.leapfrog} steps of {density.step:.3g}, positions kept",
+        work=float(chains) * samples, prepare=prepare, call=call, answer=answer, compiles=True,
+    )  # fmt: skip
