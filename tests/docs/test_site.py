@@ -122,8 +122,10 @@ def test_the_reference_holds_what_it_is_generated_from(site: Path) -> None:
 
 def test_mathematics_is_rendered(site: Path) -> None:
     page = (site / "explanations" / "relaxation.html").read_text(encoding="utf-8")
-    assert page.count("<math") > 20
-    assert "$$" not in page
+    assert page.count('<span class="formula"><svg') > 20
+    assert page.count('<div class="formula"><svg') > 2
+    assert "$" not in page.partition("<article")[2].partition("</article")[0]
+    assert "arithmatex" not in page
 
 
 def _named(path: Path) -> str:
