@@ -21,6 +21,7 @@ GROUPS = {
     "method": "What computes: `method=NAME method.SETTING=VALUE`; [Methods and backends](methods.md) has more of that.",
     "backend": "Where it is computed.",
     "budget": "How long; a budget holds either seconds or samples.",
+    "launcher": "What runs cells side by side; without one they run one after another.",
     "size": "How large an experiment is.",
     "experiment": "Whole sweeps; all else can be overridden behind them.",
     "axes": "What asv's history tracks; chosen by `family`, not on the command line.",
