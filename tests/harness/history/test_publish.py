@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from spinbench import cli, publish
+from spinbench import axes, cli, publish
 from spinbench.errors import HistoryError
 from spinbench.history import record
 
@@ -60,6 +66,62 @@ def test_site_is_offline_and_has_the_planted_regression(
         assert (site / "vendor" / path).read_text() == path
     found = json.loads((site / "regressions.json").read_text())["regressions"]
     assert {entry[0].partition("(")[0] for entry in found} == {"inference.track_run_seconds"}
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Address of a server of the files in a folder."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def real_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages as npm installs them; skips where it cannot."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm here (Debian: apt-get install npm); asv's site was not seen in a browser")
+    try:
+        return publish.fetch(tmp_path_factory.getbasetemp() / "npm")
+    except HistoryError as error:
+        pytest.skip(f"asv's site was not seen in a browser: {error}")
+
+
+def test_site_is_seen_in_chromium_with_its_selectors_and_the_planted_regression(
+    project: Any, browser: Any, real_packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter_commits(project, slow_since=4)
+    monkeypatch.setattr(publish, "fetch", lambda cache: real_packages)
+    index = publish.publish(project.root, offline=True)
+    with served(index.parent) as address:
+        browser.open(f"{address}/index.html?1#/regressions")
+        browser.wait("document.querySelectorAll('#regressions-body tbody tr').length > 0")
+        regressions = browser.evaluate("document.getElementById('regressions-body').innerText")
+        assert "inference.track_run_seconds" in regressions
+        assert "('boltzmann/neural15', 'gibbs', 'numpy')" in regressions
+        assert re.search(r"\b(1\.9|2\.0)\d?x", regressions)
+        browser.open(f"{address}/index.html?2#inference.track_run_seconds")
+        browser.wait("document.querySelectorAll('#main-graph canvas').length > 0")
+        buttons = (
+            "Array.from(document.querySelectorAll('#graphdisplay-navigation .btn'), b => b.textContent.trim())"
+            ".filter(text => text)"
+        )
+        labels = {label for axis in axes.family("inference").axes for label in axis.values}
+        assert labels | {"commit", "testbox"} <= set(browser.evaluate(buttons))
+        legend = "document.querySelector('#main-graph .legend')?.innerText ?? ''"
+        browser.wait(f"({legend}).includes('method-gibbs')")
+        browser.evaluate(
+            "Array.from(document.querySelectorAll('#graphdisplay-navigation .btn'))"
+            ".find(b => b.textContent.trim() === 'gibbs').click()"
+        )
+        browser.wait(f"!({legend}).includes('method-gibbs')")
+        assert [url for url in browser.requests if not url.startswith((address, "data:"))] == []
 
 
 def test_sentences_where_there_is_nothing_to_publish(

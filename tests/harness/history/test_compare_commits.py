@@ -1,0 +1,67 @@
+"""`spinbench report --compare` of two commits: what the journal has of each, and the planted difference alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinbench import cli
+from spinbench.errors import SpinbenchError
+from spinbench.history import record
+from spinbench.reporting import comparison, paired
+
+SEEDS = 4
+
+
+def enter(project: Any, rng: np.random.Generator, name: str, worse: float = 1.0) -> str:
+    """A commit with records of both of Gibbs sampling's cells; the grid's error of log Z is worse by a factor."""
+    commit: str = project.commit(name)
+
+    def value(metric: str, cell: Any, seed: int) -> dict[str, float]:
+        factor = worse if (metric, cell[0]) == ("log_z_error", "grid") else 1.0
+        return {"value": 0.1 * factor * float(np.exp(0.05 * rng.normal()))}
+
+    cells = [cell for cell in project.cells if cell[1] == "gibbs"]
+    made = [project.record(cell, commit, seed, value) for cell in cells for seed in range(SEEDS)]
+    record(project.root, [project.sweep(name, made)])
+    return commit
+
+
+def test_the_planted_difference_of_two_commits_is_found_and_nothing_else(
+    project: Any,
+    rng: np.random.Generator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    before = enter(project, rng, "first")
+    enter(project, rng, "second", worse=2.0)
+    assert cli.main(["report", "--compare", before[:10], "HEAD", "--output", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    # six metrics, each of two models and of both together
+    assert "18 comparisons: B is better in 0 and worse in 2, 16 are within noise" in text
+    assert (tmp_path / comparison.PAGE).read_text().count("<tr data-number") == 18
+    found = paired.compare(comparison.load(before), comparison.load("main"))
+    assert {(one.metric.name, one.model, one.verdict) for one in found.beyond_noise()} == {
+        ("log_z_error", "grid", "worse"),
+        ("log_z_error", paired.ALL_MODELS, "worse"),
+    }
+    (cell,) = [one for one in found.beyond_noise() if one.model == "grid"]
+    assert cell.pairs == SEEDS
+    assert cell.ratio == pytest.approx(2.0, rel=0.15)  # e^(4 * 0.05 * sqrt(2 / 4))
+
+
+def test_commits_without_records_and_unknown_ones_are_sentences(
+    project: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    enter(project, rng, "first")
+    project.commit("unmeasured")
+    with pytest.raises(SpinbenchError, match="commit HEAD has no records in the history of testbox"):
+        comparison.load("HEAD")
+    assert cli.main(["report", "--compare", "HEAD~1", "no-such-commit"]) == 2
+    assert "no-such-commit" in capsys.readouterr().err
