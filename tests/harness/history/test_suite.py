@@ -26,7 +26,10 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 def test_asv_discovers_what_conf_axes_defines(discovered: Path) -> None:
     found = json.loads(discovered.read_text())
-    assert set(found) == {f"inference.track_{metric.name}" for metric in FAMILY.metrics} | {"version"}
+    kernels = {name for name in found if name.startswith("kernels.track_")}
+    assert len(kernels) >= 5
+    assert {found[name]["unit"] for name in kernels} >= {"s/update", "s/gradient", "s/sample", "s/message", "s"}
+    assert set(found) - kernels == {f"inference.track_{metric.name}" for metric in FAMILY.metrics} | {"version"}
     for metric in FAMILY.metrics:
         one = found[FAMILY.benchmark(metric.name)]
         assert (one["type"], one["unit"], one["version"]) == ("track", metric.unit, metric.version)
