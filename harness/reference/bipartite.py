@@ -42,6 +42,11 @@ class Bipartite(Solver):
     def build(cls, problem: Problem) -> Bipartite:
         """Applies to bipartite graphs with a small enough side."""
         pairwise = problem.pairwise
+        # every edge ends in the smaller layer
+        if np.sort(pairwise.degrees)[-MAX_SMALLER:].sum() < len(pairwise.edges):
+            raise NotApplicableError(
+                f"a smaller layer of at most {MAX_SMALLER} variables, and this model has more or is not bipartite"
+            )
         summed = _smaller_sides(pairwise)
         if len(summed) > MAX_SMALLER:
             raise NotApplicableError(

@@ -33,6 +33,9 @@ _SOLVERS = {
 # "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a search
 _STAGES = (("enumeration", "grid", "ring", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
 _COMPILED = ("grid",)
+_COMPILED_TREES = {"tree": "compiled_tree:CompiledForest", "bucket_tree": "compiled_tree:CompiledTree"}
+_LONG = 1.0  # seconds of NumPy's bucket tree from which loading compiled code pays in any case
+_HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 METHODS = ("auto", *_SOLVERS)
 DEFAULT_MAX_BYTES = 2**30
 
@@ -46,7 +49,7 @@ def solve(
     marginals: bool = True,
     max_bytes: int = DEFAULT_MAX_BYTES,
     cache: bool = True,
-    compiled: bool = True,
+    compiled: bool | None = None,
 ) -> ExactAnswer:
     """Exact log Z and, unless turned off, all single-variable marginals.
 
@@ -56,7 +59,8 @@ def solve(
         marginals: whether marginals are wanted.
         max_bytes: memory that the solver may take; checked before it takes any.
         cache: whether to look the answer up, and to store it, on disk.
-        compiled: whether solvers that need Numba may be used.
+        compiled: whether Numba may be used: False never, True wherever it is faster once it is loaded, None where it
+            is so much faster that loading (and the first time compiling) it pays.
 
     Raises:
         ModelError: no state has positive weight (Z = 0).
@@ -87,9 +91,9 @@ def sample(
     *,
     method: str = "auto",
     max_bytes: int = DEFAULT_MAX_BYTES,
-    compiled: bool = True,
+    compiled: bool | None = None,
 ) -> IntArray:
-    """Exact independent draws, (count, N) int64; the same seed gives the same draws.
+    """Exact independent draws, (count, N) int64; the same seed and `compiled` give the same draws.
 
     Raises:
         ModelError: Z = 0, or a negative count.
@@ -111,37 +115,55 @@ def _check_method(method: str) -> None:
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
 
 
-def _solver(name: str) -> type[Solver]:
-    module, _, attribute = _SOLVERS[name].partition(":")
+def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
+    place = _COMPILED_TREES.get(name, _SOLVERS[name]) if compiled else _SOLVERS[name]
+    module, _, attribute = place.partition(":")
     found: type[Solver] = getattr(importlib.import_module(f"spinbench.reference.{module}"), attribute)
     return found
 
 
-def _candidates(problem: Problem, method: str, *, compiled: bool, sampling: bool) -> Iterator[Solver]:
+def _build(name: str, problem: Problem, *, compiled: bool | None) -> Solver:
+    """A solver by its name; of the two bucket trees, the one that `compiled` asks for."""
+    if compiled is None and name in _COMPILED_TREES:
+        kind = _kind(name)
+        if kind.seconds_a_variable * len(problem.coding.cardinalities) <= _LONG:
+            solver = kind.build(problem)
+            if not _LONG < solver.seconds < _HOPELESS:
+                return solver
+        compiled = True
+    return _kind(name, compiled=compiled).build(problem)
+
+
+def _candidates(problem: Problem, method: str, *, compiled: bool | None, sampling: bool) -> Iterator[Solver]:
     """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for."""
     if method != "auto":
-        kind = _solver(method)
-        if sampling and not kind.can_sample:
+        if sampling and not _kind(method).can_sample:
             raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
-        if method in _COMPILED and not compiled:
+        if method in _COMPILED and compiled is False:
             raise UnsupportedError(f"the exact method {method!r} needs Numba, and compiled=False rules it out")
         try:
-            yield kind.build(problem)
+            yield _build(method, problem, compiled=compiled)
         except NotApplicableError as refusal:
             raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
         return
-    enough = 5e-4 * len(problem.coding.cardinalities)  # seconds that a search would take about
+    # seconds that a search would take about
+    enough = (2e-5 if compiled else 5e-4) * len(problem.coding.cardinalities)
     costly: list[Solver] = []
     for stage in _STAGES:
         found: list[Solver] = []
         for name in stage:
-            kind = _solver(name)
-            if (compiled or name not in _COMPILED) and (kind.can_sample or not sampling):
+            if (compiled is not False or name not in _COMPILED) and (_kind(name).can_sample or not sampling):
                 with contextlib.suppress(NotApplicableError):
-                    found.append(kind.build(problem))
+                    found.append(_build(name, problem, compiled=compiled))
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]
     yield from sorted(costly, key=lambda s: s.seconds)
+
+
+def _with_fallbacks(solvers: Iterator[Solver]) -> Iterator[Solver]:
+    for solver in solvers:
+        yield solver
+        yield from solver.fallbacks()
 
 
 def _first(
@@ -154,7 +176,7 @@ def _first(
 ) -> tuple[Solver, T]:
     """The first solver that gives a result, and the result."""
     refusals: list[tuple[float, str]] = []
-    for solver in solvers:
+    for solver in _with_fallbacks(solvers):
         needed = solver.memory(marginals=marginals)
         if needed > max_bytes:
             more = "" if solver.complete else " or more"

@@ -6,6 +6,7 @@ States that hard zeros rule out disappear, and with them variables of one state;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,9 +104,20 @@ class Coding:
     state: IntArray
     labels: tuple[IntArray, ...]
 
+    @cached_property
+    def trivial(self) -> bool:
+        """Whether all variables are left as they are."""
+        return (
+            self.cardinalities == self.full
+            and bool((self.source == np.arange(len(self.full))).all())
+            and bool((self.state < 0).all())
+        )
+
     def decode_states(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(M, n) -> (M, N)."""
         x = np.asarray(states, dtype=np.int64)
+        if self.trivial:
+            return x
         fixed = self.source < 0
         member = ~fixed & (self.state >= 0)
         out = np.empty((len(x), len(self.full)), dtype=np.int64)
@@ -117,6 +129,8 @@ class Coding:
 
     def decode_marginals(self, marginals: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
         """n vectors (K,) -> N vectors."""
+        if self.trivial:
+            return tuple(marginals)
         decoded = []
         for card, source, state in zip(self.full, self.source.tolist(), self.state.tolist(), strict=True):
             if source < 0:
@@ -151,10 +165,7 @@ class Problem:
     @property
     def num_states(self) -> int:
         """Number of joint states (a Python integer, never overflows)."""
-        total = 1
-        for k in self.coding.cardinalities:
-            total *= k
-        return total
+        return math.prod(self.coding.cardinalities)
 
     @cached_property
     def network(self) -> Network:
@@ -185,6 +196,9 @@ class Problem:
 
 def _group_coding(model: PairwiseModel) -> Coding:
     n = model.num_variables
+    if not model.groups:
+        same, binary = np.arange(n), np.arange(2)
+        return Coding((2,) * n, (2,) * n, same, np.full(n, -1, dtype=np.int64), (binary,) * n)
     source, state = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     cards: list[int] = []
     group_of = {i: group for group in model.groups for i in group}

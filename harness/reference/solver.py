@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -27,11 +27,13 @@ class Solver(ABC):
         can_sample: whether `sample` is there.
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
+        seconds_a_variable: what a variable takes at least, by the same guess.
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
     """
 
     name: ClassVar[str]
     can_sample: ClassVar[bool] = True
+    seconds_a_variable: ClassVar[float] = 0.0
     width: int | None
     complete: bool = True
     seconds: float
@@ -55,7 +57,12 @@ class Solver(ABC):
 
         Raises:
             ZeroWeightError: Z = 0; `sample` too.
+            PrecisionError: float64 does not do; `sample` too.
         """
+
+    def fallbacks(self) -> Iterator[Solver]:
+        """Who else can treat the problem in this way, where `solve` raises PrecisionError."""
+        return iter(())
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Independent draws, (count, n)."""

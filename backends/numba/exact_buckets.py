@@ -1,0 +1,131 @@
+"""The plan of compiled bucket elimination: what each bucket multiplies, and the room that it needs.
+
+Variables are named by their position in the elimination order. Bucket p has the axes (p, S): axis 0 is p itself, the
+others are its separator S in ascending order. Pieces are the T tables and then the n messages; message p runs over the
+separator of p in C order. All numbers of all pieces lie in one array.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+BLOCK = 2048
+"""Entries of the innermost block that stays in the first-level cache."""
+
+
+@njit(cache=True, error_model="numpy")
+def separators(tables, start, scope, lists, following):
+    """Finds the separators of the buckets.
+
+    Args:
+        tables: T.
+        start: (T + n + 1,) int64, where the scopes of the pieces start in `scope`; those of messages are set here.
+        scope: int64 positions, of the tables; then room for the separators.
+        lists: (n,) int64 and following: (T + n,) int64, work: the pieces of each bucket as a linked list.
+
+    Returns:
+        The length of `scope` that is used; where there is less, all is to be done again with that much at least.
+    """
+    for p in range(lists.size):
+        lists[p] = -1
+    for t in range(tables):
+        lowest = scope[start[t]]
+        for k in range(start[t] + 1, start[t + 1]):
+            lowest = min(lowest, scope[k])
+        following[t] = lists[lowest]
+        lists[lowest] = t
+    end = start[tables]
+    for p in range(lists.size):
+        first = end
+        piece = lists[p]
+        while piece >= 0:
+            for k in range(start[piece], start[piece + 1]):
+                u = scope[k]
+                known = u == p
+                place = end
+                while not known and place > first and scope[place - 1] >= u:
+                    place -= 1
+                    known = scope[place] == u
+                if known:
+                    continue
+                if end == scope.size:
+                    return 2 * end + 64
+                for later in range(end, place, -1):
+                    scope[later] = scope[later - 1]
+                scope[place] = u
+                end += 1
+            piece = following[piece]
+        message = tables + p
+        start[message + 1] = end
+        if end > first:
+            following[message] = lists[scope[first]]
+            lists[scope[first]] = message
+    return end
+
+
+@njit(cache=True, error_model="numpy")
+def fill_buckets(start, scope, bucket, held):
+    """Tables and messages by the first position that they hold.
+
+    Args:
+        start, scope: of all pieces.
+        bucket: (n + 1,) int64, gets where the pieces of a bucket start in `held`; held: (T + n,) int64.
+    """
+    n, pieces = bucket.size - 1, start.size - 1
+    for p in range(n + 1):
+        bucket[p] = 0
+    for turn in range(2):
+        for i in range(pieces - 1, -1, -1):
+            if start[i] == start[i + 1]:
+                continue
+            lowest = scope[start[i]]
+            for k in range(start[i] + 1, start[i + 1]):
+                lowest = min(lowest, scope[k])
+            if turn == 0:
+                bucket[lowest] += 1
+            else:
+                bucket[lowest] -= 1
+                held[bucket[lowest]] = i
+        if turn == 0:
+            for p in range(n):
+                bucket[p + 1] += bucket[p]
+
+
+@njit(cache=True, error_model="numpy")
+def room(tables, states, start, scope, bucket, held, message, most):
+    """What the buckets take.
+
+    Args:
+        message: (n,) float64, gets the entries of each message.
+        most: (7,) int64, gets the largest numbers of axes, of larger pieces and children of a bucket, of patterns that
+            it keeps, of entries of a block, of a block at all states, of states, and of entries of small tables.
+    """
+    for k in range(7):
+        most[k] = 1
+    for p in range(states.size):
+        first, last = start[tables + p], start[tables + p + 1]
+        entries, small = 1.0, states[p]
+        for k in range(first, last):
+            entries *= states[scope[k]]
+            small += states[p] * states[scope[k]]
+        message[p] = entries
+        block, k = 1, last - 1
+        while k >= first and (block == 1 or block * states[scope[k]] <= BLOCK):
+            block *= states[scope[k]]
+            k -= 1
+        rows = patterns = 0
+        for k in range(bucket[p], bucket[p + 1]):
+            size = start[held[k] + 1] - start[held[k]]
+            rows += size > 2
+            if entries > block:
+                patterns += size > 2
+                if held[k] >= tables:
+                    rows += size > 1
+                    patterns += size > 1
+        most[0] = max(most[0], last - first + 1)
+        most[1] = max(most[1], rows + 1)
+        most[2] = max(most[2], patterns + 1)
+        most[3] = max(most[3], block)
+        most[4] = max(most[4], block * states[p])
+        most[5] = max(most[5], states[p])
+        most[6] = max(most[6], small)

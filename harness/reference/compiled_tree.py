@@ -1,0 +1,180 @@
+"""Bucket elimination in compiled code: plain sums, or logarithms where those may underflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.flat import FlatNetwork, flatten
+from spinbench.reference.order_search import FoundOrder, search_order
+from spinbench.reference.ordering import Order
+from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Problem
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+
+_SAMPLES = 2**22  # states drawn at once
+
+
+class CompiledTree(Solver):
+    """Elimination of any discrete model along the best order found."""
+
+    name = "bucket_tree"
+    width: int
+
+    def __init__(self, problem: Problem, flat: FlatNetwork, order: FoundOrder) -> None:
+        self.problem = problem
+        self.flat = flat
+        self.order = order
+        self.width = order.width
+        self.complete = order.complete
+        self.seconds = np.inf
+        if order.complete:
+            self.seconds = 2.0**order.log2_total * 6e-9 + 1.5e-6 * len(order.order) + 3e-5
+
+    @classmethod
+    def build(cls, problem: Problem) -> CompiledTree:
+        """Applies to every problem; an order that is out of reach shows in `memory`."""
+        flat = flatten(problem)
+        return cls(problem, flat, search_order(flat))
+
+    @cached_property
+    def _plan(self) -> tuple[tuple[IntArray, ...], IntArray, IntArray]:
+        """states, start, scope, bucket and held as in `exact_buckets`; offset; and the largest sizes (7,)."""
+        from spinbench.backends.numba.exact_buckets import fill_buckets, room, separators
+
+        n, tables = self.flat.states.size, self.flat.start.size - 1
+        position = np.empty(n, dtype=np.int64)
+        position[self.order.order] = np.arange(n)
+        start = np.concatenate([self.flat.start, np.empty(n, dtype=np.int64)])
+        used, scope = 4 * n + self.flat.scope.size, np.empty(0, dtype=np.int64)
+        while used > scope.size:
+            scope = np.empty(used, dtype=np.int64)
+            scope[: self.flat.scope.size] = position[self.flat.scope]
+            used = separators(tables, start, scope, np.empty(n, np.int64), np.empty(n + tables, np.int64))
+        states = self.flat.states[self.order.order]
+        bucket, held = np.empty(n + 1, dtype=np.int64), np.empty(n + tables, dtype=np.int64)
+        fill_buckets(start, scope, bucket, held)
+        message, most = np.empty(n), np.empty(7, dtype=np.int64)
+        room(tables, states, start, scope, bucket, held, message, most)
+        offset = np.concatenate([self.flat.offset, self.flat.offset[-1] + np.cumsum(message).astype(np.int64)])
+        return (states, start, scope, bucket, held), offset, most
+
+    def memory(self, *, marginals: bool) -> int:
+        """All messages, once more for marginals, and room for a bucket at work."""
+        if not self.order.complete:
+            return 8 * 2**48
+        if not self.flat.states.size:
+            return 0
+        (_, start, scope, *_), offset, most = self._plan
+        values = int(self.flat.offset[-1])
+        messages = int(offset[-1]) - values
+        axes, pieces, patterns, block, base, states, small = map(int, most)
+        work = pieces * (axes + 5) + patterns * block + 2 * base + 2 * block + small + axes * (states + 4)
+        return 8 * (4 * values + messages * (2 if marginals else 1) + work + 8 * len(start) + len(scope))
+
+    def _room(self) -> tuple[npt.NDArray[Any], ...]:
+        """Room for a bucket at work, in the order in which the kernels take it."""
+        axes, pieces, patterns, block, base, states, small = map(int, self._plan[2])
+        n = self.flat.states.size
+        return (
+            np.empty(n, dtype=np.int64),
+            np.empty(axes, dtype=np.int64),
+            np.empty(small),
+            np.empty(axes + 1, dtype=np.int64),
+            np.empty(axes),
+            np.empty((pieces, 5), dtype=np.int64),
+            np.empty((pieces, axes), dtype=np.int64),
+            np.empty((patterns, block), dtype=np.uint64),
+            np.empty(block, dtype=np.uint64),
+            np.empty(base),
+            np.empty(block),
+            np.empty(axes, dtype=np.int64),
+            np.empty((axes, states)),
+            np.empty(n),
+        )
+
+    def fallbacks(self) -> Iterator[Solver]:
+        """The same elimination in logarithms."""
+        order = self.order
+        listed = tuple(order.order.tolist())
+        again = Order(listed, order.width, order.log2_largest, order.log2_total, order.complete)
+        yield BucketTree(self.problem.network, again)
+
+    def _forward(self) -> tuple[float, tuple[npt.NDArray[Any], ...]]:
+        """log Z, and what the kernels take.
+
+        Raises:
+            PrecisionError: plain sums might underflow.
+        """
+        from spinbench.backends.numba.exact_tree import forward
+
+        if not self.flat.states.size:
+            return self.flat.constant, ()
+        values, reach, taken = self.flat.linear()
+        plan, offset, _ = self._plan
+        store = np.empty(int(offset[-1]))
+        store[: values.size] = values
+        shared = (*plan, store, offset, np.concatenate([reach, np.empty(self.flat.states.size)]), *self._room())
+        run: Callable[..., float] = forward
+        log_z = run(*shared)
+        if log_z == -math.inf:
+            raise ZeroWeightError
+        if math.isnan(log_z):
+            raise PrecisionError("its factors are too strong for plain sums in float64")
+        return log_z + taken + self.flat.constant, shared
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """Forward over all buckets, and back for marginals."""
+        from spinbench.backends.numba.exact_tree import backward
+
+        log_z, shared = self._forward()
+        if not marginals or not shared:
+            return log_z, [] if marginals else None
+        _, offset, most = self._plan
+        prior = np.empty(int(offset[-1] - self.flat.offset[-1]))
+        at = np.concatenate([[0], np.cumsum(self.flat.states)])
+        flat = np.empty(int(at[-1]))
+        run: Callable[..., None] = backward
+        run(*shared, prior, np.empty(int(most[4])), flat, at[:-1][self.order.order])
+        if self.flat.states.max() == 2:
+            return log_z, list(flat.reshape(-1, 2))
+        return log_z, np.split(flat, at[1:-1])
+
+    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Each variable given those eliminated after it, many draws at a time."""
+        from spinbench.backends.numba.exact_tree import draw
+
+        _, shared = self._forward()
+        n = self.flat.states.size
+        states = np.empty((count, n), dtype=np.int64)
+        if not n:
+            return states
+        chunk = max(1, min(count, _SAMPLES // n, 512))
+        weights = np.empty((int(self.flat.states.max()), chunk))
+        run: Callable[..., None] = draw
+        for begin in range(0, count, chunk):
+            many = min(chunk, count - begin)
+            drawn = np.empty((n, many), dtype=np.int64)
+            run(*shared[:15], rng.random((n, many)), weights, drawn)
+            states[begin : begin + many, self.order.order] = drawn.T
+        return states
+
+
+class CompiledForest(CompiledTree):
+    """A forest: width one, in time linear in the number of variables."""
+
+    name = "tree"
+
+    @classmethod
+    def build(cls, problem: Problem) -> CompiledForest:
+        """Applies where the tables, as a graph of variables, have no loop."""
+        flat = flatten(problem)
+        order = search_order(flat)
+        if order.width > 1:
+            raise NotApplicableError("a graph without loops, and this model has some")
+        return cls(problem, flat, order)
