@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-import ziamath
+from ziamath.zmath import Latex
 
 SIZE = 16.0
 """Of the letters, in SVG's units."""
@@ -25,7 +25,7 @@ def on_page_content(text: str, **_: Any) -> str:
 def _drawn(match: re.Match[str]) -> str:
     tex = html.unescape(match["tex"]).strip()
     inline = match["tag"] == "span"
-    formula = ziamath.Latex(tex, size=SIZE, inline=inline)
+    formula = Latex(tex, size=SIZE, inline=inline)
     below = float(formula.getyofst()) / EM
 
     def opening(svg: re.Match[str]) -> str:
