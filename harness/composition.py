@@ -30,6 +30,16 @@ def _seed(*parameters: float) -> int:
 
 
 OmegaConf.register_new_resolver("spinbench.seed", _seed, replace=True)
+
+
+def _chosen(table: str, entries: DictConfig, name: str, value: Any, field: str) -> Any:
+    """Resolver `${spinbench.chosen:TABLE,${TABLE},NAME,${NAME},FIELD}`: a field of the entry that NAME names."""
+    if str(value) not in entries:
+        raise SpinbenchError(f"{name}={value} was given; {table} has {', '.join(map(str, entries))}")
+    return entries[str(value)][field]
+
+
+OmegaConf.register_new_resolver("spinbench.chosen", _chosen, replace=True)
 # how many cells can be timed at once on this machine
 OmegaConf.register_new_resolver("spinbench.cores", lambda: len(environment.cores()), replace=True)
 
@@ -104,6 +114,11 @@ def explained() -> Iterator[None]:
         name = str(error.full_key or "a value")
         raise SpinbenchError(f"{name} was not given; add {name}=VALUE") from error
     except (HydraException, OmegaConfBaseException) as error:
+        within: BaseException | None = error
+        while within is not None and not isinstance(within, SpinbenchError):
+            within = within.__context__
+        if within is not None:  # of a resolver
+            raise within from None
         reason = str(error.__cause__ or error) if _NOT_A_KEY.search(str(error)) is None else str(error)
         raise SpinbenchError(" ".join(reason.split())) from error
 

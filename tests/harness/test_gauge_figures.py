@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
@@ -146,6 +147,13 @@ def test_experiments_are_the_papers(number: int, cells: int, kind: str, report: 
             [f"experiment=gauge_fig{number}", "model=paper/gauge_grid", "factors=200"], multirun=True
         )
         assert (grid.config.model.rows, grid.config.model.cols) == (rows, cols)
+
+
+def test_sizes_that_are_not_listed_are_refused() -> None:
+    plan = composition.plan(["experiment=gauge_fig3", "factors=30"], multirun=True)
+    with pytest.raises(SpinbenchError) as caught, composition.explained():
+        OmegaConf.to_container(plan.config.model, resolve=True)
+    assert str(caught.value) == "factors=30 was given; graphs has 6, 20, 60, 100, 140, 200"
 
 
 @pytest.mark.slow
