@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from spinbench.records import Record, RecordError, read_record
@@ -40,6 +39,8 @@ class Display:
         self._output = output
         self._total = total
         self._done = 0
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         self._bar = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),

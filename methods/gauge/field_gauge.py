@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from spinbench.methods.gauge.bounds import mean_field_bound, verify
 from spinbench.methods.gauge.newton import End, Newton
@@ -68,8 +67,10 @@ def ascent(
     schedule: Sequence[tuple[float, float]] = FROM_FIELD,
 ) -> Iterator[Joint]:
     """One `Joint` a Newton step, from angles that keep all tables positive; nothing where they do not."""
+    from scipy.special import expit, logit
+
     edges = model.num_edges
-    z = np.concatenate([theta, scipy.special.logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
+    z = np.concatenate([theta, logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
     for k, (weight, floor) in enumerate(schedule):
         objective = MeanFieldObjective(model, weight, floor)
         newton = Newton(
@@ -84,7 +85,7 @@ def ascent(
         while not newton.end:
             newton.step()
             z = newton.z
-            yield Joint(z[: 2 * edges], scipy.special.expit(z[2 * edges :]), newton.residual, newton.end)
+            yield Joint(z[: 2 * edges], expit(z[2 * edges :]), newton.residual, newton.end)
 
 
 def rounded(model: ForneyModel, theta: FloatArray, q: FloatArray) -> FloatArray:
@@ -93,6 +94,6 @@ def rounded(model: ForneyModel, theta: FloatArray, q: FloatArray) -> FloatArray:
     if verified is None:
         return q
     tables = verified.tables
-    near = scipy.special.expit(-SNAP)
+    near = 1.0 / (1.0 + np.exp(SNAP))
     snapped = np.where(q < near, 0.0, np.where(q > 1.0 - near, 1.0, q))
     return snapped if mean_field_bound(model, tables, snapped) >= mean_field_bound(model, tables, q) else q

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from spinbench.methods.gauge.objectives import Objective, Point
 
@@ -138,20 +137,23 @@ def _entries(hessian: Any) -> Any:
 
 
 def _solve_dense(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
+    from scipy.linalg import cho_factor, cho_solve
+
     try:
-        factor = scipy.linalg.cho_factor(matrix + np.diag(extra), check_finite=False)
+        factor = cho_factor(matrix + np.diag(extra), check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    return np.asarray(scipy.linalg.cho_solve(factor, slope, check_finite=False))
+    return np.asarray(cho_solve(factor, slope, check_finite=False))
 
 
 def _solve_sparse(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
     """By LU without pivoting, which is LDLᵀ for symmetric matrices: the pivots tell whether it is positive definite."""
-    shifted = (matrix + scipy.sparse.diags_array(extra)).tocsc()
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import splu
+
+    shifted = (matrix + diags_array(extra)).tocsc()
     try:
-        factor = scipy.sparse.linalg.splu(
-            shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
+        factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     except RuntimeError:  # a pivot is exactly zero
         return None
     if (factor.U.diagonal() <= 0).any() or not np.array_equal(factor.perm_r, factor.perm_c):

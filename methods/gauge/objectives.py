@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from spinbench import gauges
 from spinbench.models.forney import DegreeGroup, ForneyModel
@@ -120,7 +119,9 @@ class Objective:
         if self.size <= DENSE:
             flat = np.bincount(row * self.size + column, entries, self.size**2)
             return gradient, flat.reshape(self.size, self.size)
-        return gradient, scipy.sparse.coo_array((entries, (row, column)), shape=(self.size, self.size)).tocsc()
+        from scipy.sparse import coo_array
+
+        return gradient, coo_array((entries, (row, column)), shape=(self.size, self.size)).tocsc()
 
     def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
         """(size,) which coordinates may move."""
@@ -185,8 +186,10 @@ class MeanFieldObjective(Objective):
         return free
 
     def _value(self, z: FloatArray, tables: Tables) -> float:
+        from scipy.special import expit
+
         logits = z[2 * self.model.num_edges :]
-        q = scipy.special.expit(logits)
+        q = expit(logits)
         value = float(entropies(logits).sum())
         for group, table in zip(self.model.groups, tables, strict=True):
             weights = product_weights(q[group.edges]) + self.floor / table.shape[1]
@@ -194,15 +197,19 @@ class MeanFieldObjective(Objective):
         return value
 
     def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        from scipy.special import expit
+
         first = 2 * self.model.num_edges
-        q = scipy.special.expit(z[first + group.edges])
+        q = expit(z[first + group.edges])
         gradient, hessian = joint_derivatives(table, q, self.floor, z[group.own], z[group.other])
         return np.concatenate([group.own, group.other, first + group.edges], axis=1), gradient, hessian
 
     def _add_entropy(self, z: FloatArray, gradient: FloatArray, rows: Any, columns: Any, values: Any) -> None:
+        from scipy.special import expit
+
         index = np.arange(2 * self.model.num_edges, self.size)
         logits = z[index]
-        q = scipy.special.expit(logits)
+        q = expit(logits)
         spread = q * (1.0 - q)
         gradient[index] -= logits * spread
         rows.append(index)
@@ -241,6 +248,8 @@ def joint_derivatives(table: Any, q: Any, floor: float, own: Any, other: Any, xp
 
 def entropies(logits: FloatArray) -> FloatArray:
     """H(q) of q = σ(logit), elementwise; 0 at ±inf."""
+    from scipy.special import expit
+
     size = np.abs(logits)
     with np.errstate(invalid="ignore"):
-        return np.where(size > 700.0, 0.0, np.log1p(np.exp(-size)) + size * scipy.special.expit(-size))
+        return np.where(size > 700.0, 0.0, np.log1p(np.exp(-size)) + size * expit(-size))
