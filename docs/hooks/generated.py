@@ -1,4 +1,8 @@
-"""Pages that are generated while the site is built: from plugins' classes, conf/*.yaml and the command's parser."""
+"""What is generated while the site is built.
+
+Pages from plugins' classes, conf/*.yaml and the command's parser; places in the navigation for pages that mkdocs.yml does
+not name.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ PAGES = {
     "reference/command-line.md": command_line_page.text,
 }
 ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = {"how-to": "How to", "reference": "Reference"}
+"""Where the navigation shows a folder's pages; those of other folders explain."""
 
 
 @event_priority(100)  # before mkdocstrings reads its options
@@ -28,6 +34,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Shows mkdocstrings, which reads source and not objects, the package under its import name."""
     options: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"].setdefault("python", {})
     options["paths"] = [str(_package_tree())]
+    _complete(config["nav"], Path(config["docs_dir"]))
     return config
 
 
@@ -36,6 +43,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in PAGES.items():
         files.append(File.generated(config, name, content=text()))
     return files
+
+
+def _complete(nav: list[dict[str, Any]], docs: Path) -> None:
+    """Appends pages that no entry names to their sections, under their own titles."""
+    sections = {title: part for entry in nav for title, part in entry.items() if isinstance(part, list)}
+    named = {path for entry in nav for part in entry.values() for path in _paths(part)}
+    for page in sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md")):
+        if page not in named:
+            sections[SECTIONS.get(page.partition("/")[0], "Explanations")].append(page)
+
+
+def _paths(part: Any) -> list[str]:
+    """Of an entry of the navigation: a page, or a list of titled pages."""
+    return [part] if isinstance(part, str) else [path for entry in part for path in entry.values()]
 
 
 def _package_tree() -> Path:

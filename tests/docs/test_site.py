@@ -76,6 +76,11 @@ def test_all_pages_are_there(site: Path) -> None:
     assert {"reference/methods.html", "reference/configuration.html", "reference/command-line.html"} <= built
 
 
+def test_all_pages_are_in_the_navigation(site: Path, pages: dict[Path, Page]) -> None:
+    links = {urldefrag(link)[0] for link in pages[site / "index.html"].links} | {"index.html", "404.html"}
+    assert {path.relative_to(site).as_posix() for path in pages} <= links
+
+
 def test_no_link_is_dead(site: Path, pages: dict[Path, Page]) -> None:
     dead = []
     for path, page in pages.items():

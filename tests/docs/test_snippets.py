@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from markdown_blocks import DOCS, PAGES, ROOT, blocks, check_printed, commands
+from markdown_blocks import PAGES, ROOT, blocks, check_printed, commands
 
 from spinbench import cli, composition
 
@@ -56,9 +56,3 @@ def test_commands_parse(name: str) -> None:
 def compose(overrides: tuple[str, ...], multirun: bool) -> None:
     """Once for the same command on several pages."""
     composition.plan(overrides, multirun=multirun)
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
-    pages = [page.relative_to(DOCS).as_posix() for page in PAGES[1:]]
-    assert [page for page in pages if f" {page}\n" not in navigation] == []
