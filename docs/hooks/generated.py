@@ -1,7 +1,7 @@
 """What is generated while the site is built.
 
-Pages from plugins' classes, conf/*.yaml and the command's parser; places in the navigation for pages that mkdocs.yml does
-not name.
+Pages from plugins' classes, conf/*.yaml and the command's parser; places in the navigation for pages that mkdocs.yml
+does not name.
 """
 
 from __future__ import annotations
