@@ -159,6 +159,7 @@ class History:
         files: list[Path] = []
         if commits:
             with self._lock():
+                self.journal.clear_fragments()
                 for entry in intake.accepted:
                     new += self.journal.add(entry, axes.family(entry["family"]))
                 benchmarks = self._benchmarks()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinbench.atomic import write_json
+from spinbench.atomic import clear_fragments, write_json
 from spinbench.axes import Cell, Family
 from spinbench.records import RecordError, read_record
 
@@ -81,6 +81,11 @@ class Journal:
             return False
         write_json(path, {**record, "versions": {metric.name: metric.version for metric in family.metrics}})
         return True
+
+    def clear_fragments(self) -> None:
+        """Remove what recorders that were killed left unfinished."""
+        for commit in self.commits():
+            clear_fragments(self.folder / commit)
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with records."""

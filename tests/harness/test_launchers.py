@@ -1,0 +1,322 @@
+"""Cells side by side: complete records, a core for each, and no more of them than there are cores."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench import cli, environment, isolation
+from spinbench.errors import SpinbenchError
+
+CELL = ("method=faulty", "backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "model.c2=0")
+QUICK = ("-m", *CELL, "budget=samples", "budget.samples=50", "chains=2")
+SLOW = ("method.how=slow", "seed=0,1,2,3")
+AT_A_TIME = min(2, len(environment.cores()))
+
+
+def needs(module: str, extra: str) -> pytest.MarkDecorator:
+    missing = importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(module) is None
+    return pytest.mark.skipif(missing, reason=f"needs pip install 'spinbench[{extra}]'")
+
+
+joblib = needs("hydra_plugins.hydra_joblib_launcher", "joblib")
+submitit = needs("hydra_plugins.hydra_submitit_launcher", "submitit")
+ray = needs("hydra_plugins.hydra_ray_launcher", "ray")
+
+
+@pytest.fixture(autouse=True)
+def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def sweep(*overrides: str) -> int:
+    return cli.main(["sweep", *overrides])
+
+
+def stored(folder: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("records/record-*.json"))]
+
+
+def cells(found: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    return Counter((record["config"]["method"]["how"], record["config"]["seed"]) for record in found)
+
+
+def no_core_is_held() -> bool:
+    held = []
+    with contextlib.ExitStack() as stack:
+        for _ in environment.cores():
+            core = isolation.Core()  # would wait for ever
+            stack.callback(core.release)
+            held.append(core.number)
+    return len(set(held)) == len(held)
+
+
+@pytest.mark.usefixtures("faulty")
+class TestSideBySide:
+    @joblib
+    def test_joblib(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A failure costs its cell alone; a resumed sweep measures what has no good record."""
+        chosen = ("launcher=joblib", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1,2")
+        assert sweep(*QUICK, *chosen, "sweep_dir=out", "--profile") == 1
+        shown = capsys.readouterr().out
+        found = stored("out")
+        assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(3)}
+        assert {record["status"] for record in found if record["config"]["method"]["how"] == "slow"} == {"ok"}
+        used = {tuple(record["environment"]["affinity"]) for record in found}
+        assert {len(processors) for processors in used} == {1}
+        assert len(used) == AT_A_TIME
+        assert "[6/6] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=" in shown
+        assert "model grid(rows=2" in shown
+        assert "harness overhead beside process start and imports" in shown
+        assert not list(Path("out").rglob("*.tmp"))
+        assert no_core_is_held()
+
+        good = {record["id"] for record in found if record["status"] == "ok"}
+        assert sweep("--resume", "out") == 1
+        again = stored("out")
+        assert cells(again) == cells(found)
+        assert good == {record["id"] for record in again} & {record["id"] for record in found}
+        assert "3 of 6 cells were not measured now" in capsys.readouterr().out
+
+    @submitit
+    def test_submitit_on_this_machine(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ("launcher=submitit", f"launcher.jobs={AT_A_TIME}", "method.how=well,raise", "seed=0,1")
+        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 1
+        found = stored("out")
+        assert cells(found) == {(how, seed): 1 for how in ("well", "raise") for seed in range(2)}
+        assert {len(record["environment"]["affinity"]) for record in found} == {1}
+        assert "model grid(rows=2" in capsys.readouterr().out
+
+    @ray
+    def test_ray(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ("launcher=ray", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1")
+        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 1
+        found = stored("out")
+        assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(2)}
+        assert {len(record["environment"]["affinity"]) for record in found} == {1}
+        assert "model grid(rows=2" in capsys.readouterr().out
+        assert no_core_is_held()
+
+    @submitit
+    def test_slurm(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        """With an `sbatch` that runs the jobs of the array here and now, one after another."""
+        Path("bin").mkdir()
+        for name, program in (("sbatch", SBATCH), ("srun", SRUN), ("sacct", SACCT)):
+            path = Path("bin") / name
+            path.write_text(f"#!{sys.executable}\n{program}")
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}")
+        chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "seed=0,1")
+        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 0, (capsys.readouterr(), Path("log").read_text())
+        assert cells(stored("out")) == {("well", 0): 1, ("well", 1): 1}
+        (script,) = Path("out/.submitit").rglob("*.sh")
+        asked = script.read_text()
+        for line in ("--partition=short", "--account=mine", "--cpus-per-task=1", "--mem=4GB", "--time=60", "--array=0-1%2"):
+            assert line in asked
+
+    @joblib
+    def test_full_disk_ends_all_of_it_with_a_sentence(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        folder = tmp_path / "out" / "records"
+        folder.mkdir(parents=True)
+        with _small_disk(folder, "24k"):
+            status = sweep(*QUICK, "launcher=joblib", f"launcher.jobs={AT_A_TIME}", "seed=range(0,8)", "sweep_dir=out")
+            captured = capsys.readouterr()
+            kept = stored("out")
+            assert status == 2
+            assert "No space left on device" in captured.err
+            assert captured.err.count("spinbench: ") == 1
+            assert 1 <= len(kept) < 8
+            assert not list(Path("out").rglob("*.tmp"))
+
+    @joblib
+    def test_processes_end_with_a_sweep_that_is_killed(self) -> None:
+        command = [sys.executable, "-m", "spinbench", "sweep", *QUICK, "launcher=joblib", "sweep_dir=out"]
+        command += [f"launcher.jobs={AT_A_TIME}", "method.how=hang", "seed=0,1,2"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_until(lambda: len(_workers_below(process.pid)) == AT_A_TIME)
+            workers = _workers_below(process.pid)
+        finally:
+            process.kill()
+            process.wait()
+        _wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+        assert no_core_is_held()
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        pytest.param(["launcher=joblib", "launcher.jobs=4096"], "means 4096 cells at a time, but", marks=joblib),
+        pytest.param(["launcher=joblib", "launcher.jobs=0"], "jobs=0 was given; an integer from 1", marks=joblib),
+        pytest.param(["hydra/launcher=submitit_local"], "max_batch_size=null means 4096 cells", marks=submitit),
+        (["launcher=jolib"], "no launcher is named 'jolib'; did you mean joblib"),
+        pytest.param(["launcher=slurm"], "the launcher failed with RuntimeError", marks=submitit),
+    ],
+)
+def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep(*QUICK, *overrides, "seed=range(0,4096)", "sweep_dir=out") == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+    assert not stored("out")
+
+
+@joblib
+def test_a_launcher_needs_several_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep("launcher=joblib") == 2
+    assert "a launcher runs several cells; add -m" in capsys.readouterr().err
+
+
+def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spinbench import launchers
+
+    assert "pip install 'spinbench[submitit]'" in str(launchers.not_installed("submitit_slurm"))
+    assert launchers.not_installed("basic") is None
+
+
+class TestOversubscription:
+    def test_threads_beyond_the_cores_of_the_process(self, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from spinbench.measure import measure_here
+
+        monkeypatch.setenv("OMP_NUM_THREADS", "4096")
+        found = measure_here(_cell(samples=50))
+        assert found["status"] == "ok"
+        assert "OMP_NUM_THREADS=4096 asked for more threads than the" in found["oversubscribed"]
+
+    def test_another_program_on_the_same_core(self) -> None:
+        if not Path("/proc/thread-self/schedstat").exists():
+            pytest.skip("this system does not say how long threads wait for a core")
+        with contextlib.closing(isolation.Pool()) as pool:
+            busy = subprocess.Popen([sys.executable, "-c", BUSY, str(pool.claim())], stdout=subprocess.PIPE, text=True)
+            try:
+                assert busy.stdout is not None
+                busy.stdout.readline()
+                found = pool.measure(_cell(samples=3000), 120.0)
+            finally:
+                busy.kill()
+                busy.wait()
+        assert found["status"] == "ok", found["error"]
+        assert "its process waited for its core in" in found["oversubscribed"]
+
+    def test_cores_and_a_container_s_quota(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of eight logical processors in four cores, with a quota of two and a half processors, the last two cores."""
+        monkeypatch.setattr(environment, "affinity", lambda: set(range(8)))
+        monkeypatch.setattr(environment, "_first_sibling", lambda processor: processor % 4)
+        monkeypatch.setattr(environment, "_quota", lambda: None)
+        assert environment.cores() == {0: 0, 1: 1, 2: 2, 3: 3}
+        monkeypatch.setattr(environment, "_quota", lambda: 2.5)
+        assert environment.cores() == {2: 2, 3: 3}
+        monkeypatch.setattr(environment, "_quota", lambda: 0.5)
+        assert environment.cores() == {3: 3}
+        monkeypatch.setattr(environment, "affinity", lambda: {5, 6})
+        monkeypatch.setattr(environment, "_quota", lambda: None)
+        assert environment.cores() == {1: 5, 2: 6}
+
+
+BUSY = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print("busy", flush=True)
+while True:
+    pass
+"""
+
+SBATCH = """
+import os, re, subprocess, sys
+script = open(sys.argv[-1]).read()
+first, last = map(int, re.search(r"--array=(\\d+)-(\\d+)", script).groups())
+command = next(line for line in script.splitlines() if line.startswith("srun"))
+for task in range(first, last + 1):
+    mine = {"SUBMITIT_EXECUTOR": "slurm", "SLURM_JOB_ID": str(78 + task), "SLURM_ARRAY_JOB_ID": "77",
+            "SLURM_ARRAY_TASK_ID": str(task), "SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_NODELIST": "here"}
+    mine |= {"SLURM_" + name: value for name, value in (("NTASKS", "1"), ("NNODES", "1"), ("NODEID", "0"),
+                                                        ("PROCID", "0"), ("LOCALID", "0"))}
+    subprocess.Popen(["sh", "-c", command], env=os.environ | mine, stdout=subprocess.DEVNULL, stderr=open("log", "a"))
+print("Submitted batch job 77")
+"""
+SRUN = """
+import os, sys
+words = sys.argv[sys.argv.index(next(word for word in sys.argv if "python" in word and not word.endswith("srun"))) :]
+os.execvp(words[0], words)
+"""
+SACCT = """
+print("JobID|State|NodeList")
+print("77_0|RUNNING|here")
+print("77_1|RUNNING|here")
+"""
+
+
+def _cell(samples: int) -> dict[str, Any]:
+    return {
+        "model": {"name": "grid", "rows": 4, "cols": 4},
+        "method": {"name": "gibbs"},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+        "budget": {"samples": samples, "seconds": None, "burn_in": None},
+        "chains": 4,
+        "seed": 0,
+    }
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of its own in a folder."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError:
+        pytest.skip("there is no mount")
+    if done.returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _workers_below(process: int) -> list[int]:
+    """Processes that measure, below a sweep's and its launcher's."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    found = []
+    for number in parents:
+        with contextlib.suppress(OSError):
+            if b"spinbench.worker" in Path(f"/proc/{number}/cmdline").read_bytes():
+                ancestor = number
+                while ancestor in parents and ancestor != process:
+                    ancestor = parents[ancestor]
+                if ancestor == process:
+                    found.append(number)
+    return found
+
+
+def _wait_until(condition: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_errors_reach_the_sweep_whole() -> None:
+    """They cross processes as pickles."""
+    import pickle
+
+    from spinbench.job import AbortError
+
+    error = pickle.loads(pickle.dumps(AbortError("no space left")))
+    assert isinstance(error.error, SpinbenchError)
+    assert str(error.error) == "no space left"
