@@ -256,8 +256,12 @@ class Backend(ABC):
         return total + values
 
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        """total + scale * values, of a `total` and `values` that the caller gives up."""
+        """total + scale * values, of a `total` that the caller gives up."""
         return total + scale * values
+
+    def window(self, array: Array, start: Any, length: int) -> Array:
+        """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""
+        return self.xp.take(array, start + self.xp.arange(length), axis=0)
 
     def sigmoid(self, x: Array) -> Array:
         """1 / (1 + e^-x), without overflow; `x` stays."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from spinbench.colouring import colouring, raster_levels
 from spinbench.models import PairwiseModel
+from spinbench.windows import Windows, windowed_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -70,13 +71,15 @@ class Block(NamedTuple):
     Attributes:
         biases: (n,) of n binary variables, or (K, G) of G groups of K members.
         neighbours: (D, n) int64 rows of the neighbours, 0 (with weight 0) where there are fewer; n = K G for
-            groups. None for a dense block.
+            groups. None for a block that is dense or has windows.
         weights: (D, n, 1) couplings, or (n, N) rows of W for a dense block.
+        windows: where the neighbours are, in place of `neighbours`; None for all other blocks.
     """
 
     biases: FloatArray
     neighbours: IntArray | None
     weights: FloatArray
+    windows: Windows | None = None
 
 
 class Sweep(NamedTuple):
@@ -254,6 +257,8 @@ def sweep_tables(model: PairwiseModel, plan: Layout, rows: Rows) -> Sweep:
         own = own.reshape(kind, -1) if kind else own
         if dense:
             blocks.append(Block(own, None, dense_rows(rows, low, high)))
+        elif (windowed := windowed_rows(rows, low, high)) is not None:
+            blocks.append(Block(own, None, windowed[1], windowed[0]))
         else:
             neighbours, weights = padded_rows(rows, low, high)
             blocks.append(Block(own, neighbours, weights[:, :, None]))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from spinbench.layouts import Scan, Sweep
 from spinbench.models import PairwiseModel
+from spinbench.windows import Windows
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep 
 def _is_dense(tables: Sweep | Scan) -> bool:
     if isinstance(tables, Scan):
         return tables.columns is None
-    return any(block.neighbours is None for block in tables.first)
+    return any(block.neighbours is None and block.windows is None for block in tables.first)
 
 
 def _sweep(tables: Sweep | Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
@@ -65,7 +66,11 @@ def _sweep(tables: Sweep | Scan, s: FloatArray, rng: np.random.Generator, temper
     low = 0
     for block in tables.first + tables.middle + tables.last:
         high = low + block.biases.size
-        x = block.biases.reshape(-1, 1) + _pull(block.neighbours, block.weights, s)
+        if block.windows is None:
+            pull = _pull(block.neighbours, block.weights, s)
+        else:
+            pull = _pull_windows(block.windows, block.weights, s)
+        x = block.biases.reshape(-1, 1) + pull
         if block.biases.ndim == 1:
             s[low:high] = _draw_binary(x, rng, temperature)
         else:
@@ -102,6 +107,15 @@ def _pull(neighbours: npt.NDArray[np.int64] | None, weights: FloatArray, s: Floa
     pull = np.zeros((neighbours.shape[1], s.shape[1]))
     for near, weight in zip(neighbours, weights, strict=True):
         pull += weight * s[near]
+    return pull
+
+
+def _pull_windows(windows: Windows, weights: FloatArray, s: FloatArray) -> FloatArray:
+    padded = np.pad(s, ((len(windows.margin),) * 2, (0, 0)))
+    n = weights.shape[1]
+    pull = np.zeros((n, s.shape[1]))
+    for start, weight in zip(windows.starts, weights, strict=True):
+        pull += weight * padded[start : start + n]
     return pull
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.layouts import Block, Scan, Sweep
+from spinbench.windows import Windows
 
 GATHER_AT_ONCE = 8
 """Up to so many neighbours are added one by one, without a temporary array of all of them."""
@@ -75,7 +76,9 @@ class HeatBath:
         """(n, C) or (K, G, C): a_i + Σ_j W_ij s_j of the block whose rows begin at `low`."""
         xp = self._xp
         x = xp.reshape(block.biases, (-1, 1))
-        if block.neighbours is None:
+        if block.windows is not None:
+            x = self._windowed_product(block.windows, block.weights, s, x)
+        elif block.neighbours is None:
             x = self._backend.add(self._dense_product(block.weights, s, low), x)
         elif block.neighbours.shape[0] > GATHER_AT_ONCE:
             flat = xp.take(s, xp.reshape(block.neighbours, (-1,)), axis=0)
@@ -96,6 +99,16 @@ class HeatBath:
         if high == s.shape[0]:
             return self._xp.matmul(weights[:, :low], s[:low])
         return self._xp.matmul(weights, s)
+
+    def _windowed_product(self, windows: Windows, weights: Array, s: Array, x: Array) -> Array:
+        """x + Σ_j W_ij s_j, window by window."""
+        xp = self._xp
+        margin = xp.zeros_like(s[:1]) + xp.reshape(windows.margin, (-1, 1))
+        padded = xp.concat([margin, s, margin], axis=0)
+        x = x + xp.zeros_like(s[:1])
+        for start, column in zip(windows.starts, weights, strict=True):
+            x = self._backend.add_product(x, self._backend.window(padded, start, weights.shape[1]), column)
+        return x
 
     def _draw_block(self, block: Block, x: Array, u: Array) -> tuple[Array, Array]:
         """(p, s) of the block's rows, (n, C)."""

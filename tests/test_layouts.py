@@ -115,6 +115,15 @@ def blocks_of(sweep):
 
 def block_weights(block, n):
     """(rows, N) couplings of a block."""
+    if block.windows is not None:
+        starts, margin = block.windows.starts, len(block.windows.margin)
+        table = np.zeros((block.biases.size, n + 2 * margin))
+        for start, weights in zip(starts, block.weights[:, :, 0], strict=True):
+            rows = np.arange(block.biases.size)
+            table[rows, start + rows] += weights
+        assert not table[:, :margin].any()
+        assert not table[:, margin + n :].any()
+        return table[:, margin : margin + n]
     if block.neighbours is None:
         return block.weights
     table = np.zeros((block.biases.size, n))
@@ -206,6 +215,13 @@ def test_one_hub_does_not_widen_the_table():
     _, plan, rows = planned(model, "chromatic")
     entries = sum(block.weights.size for block in blocks_of(sweep_tables(model, plan, rows)))
     assert entries <= 4 * model.num_edges + 2 * n
+
+
+def test_lattices_are_read_in_windows():
+    for edges, n, windows in ((grid_edges(20, 20), 400, 5), (random_edges(300, 900, 3), 300, None)):
+        _, plan, rows = planned(random_model(n, edges), "chromatic")
+        largest = max(blocks_of(sweep_tables(random_model(n, edges), plan, rows)), key=lambda block: block.biases.size)
+        assert windows == (None if largest.windows is None else len(largest.windows.starts))
 
 
 def test_padding_is_neutral():

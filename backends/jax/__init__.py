@@ -119,3 +119,6 @@ class JaxBackend(Backend):
 
     def update(self, array: Array, index: Any, values: Array) -> Array:
         return array.at[index].set(values)
+
+    def window(self, array: Array, start: Any, length: int) -> Array:
+        return self._jax.lax.dynamic_slice_in_dim(array, start, length)

@@ -88,9 +88,11 @@ class NumpyBackend(Backend):
         return total
 
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        values *= scale
-        total += values
+        total += scale * values
         return total
+
+    def window(self, array: Array, start: Any, length: int) -> Array:
+        return array[start : start + length]
 
     def sigmoid(self, x: Array) -> Array:
         p = 0.5 * x
