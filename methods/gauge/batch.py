@@ -26,11 +26,12 @@ from spinbench.methods.gauge.batched import (
     schedule_of,
     structure_of,
 )
-from spinbench.methods.gauge.bounds import corrections, point_mass_bound, verify
+from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.search import Candidate, Point, field_end, take_gauge, take_point, trivial
+from spinbench.methods.gauge.terms import term_bounds
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel
 from spinbench.trace import Trace
@@ -132,9 +133,10 @@ class BatchSearch:
         edges = self._structure.num_edges
         for k, (p, candidate) in enumerate(best.items()):
             total = point_mass_bound(candidate.model, candidate.tables) - candidate.slack
-            for row in range(k * edges, (k + 1) * edges):
-                terms = [_term(candidate.model, members, row, z) for z in (start[row], place.z[row])]
-                total = float(np.logaddexp(total, max(terms) - candidate.slack))
+            own = slice(k * edges, (k + 1) * edges)
+            mine = members.rows(own)
+            terms = np.maximum(*(term_bounds(candidate.model, mine, z[own]) for z in (start, place.z)))
+            total = float(np.logaddexp.reduce([total, *(terms - candidate.slack)]))
             self.reports[p].offer("sequential", total)
             self.reports[p].bound = max(self.reports[p].bound, total)
 
@@ -247,12 +249,3 @@ def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:
         nodes, first = nodes + model.num_nodes, first + model.num_edges
     constant = sum(model.log_constant for model in models)
     return ForneyModel.from_log_tables(np.concatenate(edges), tables, incident=incident, log_constant=constant)
-
-
-def _term(model: ForneyModel, members: Members, row: int, theta: FloatArray) -> float:
-    """The verified bound of one term of (9), with single and pair corrections."""
-    counted = [share[row] > 0 for share in members.shares]
-    verified = verify(model, theta, [table[row] for table in members.tables], counted)
-    if verified is None or any((table[:, 0] <= 0).any() for table in verified.tables):
-        return -np.inf
-    return corrections(model, verified.tables)[1] - verified.slack

@@ -86,6 +86,10 @@ class Members(NamedTuple):
     shares: tuple[Array, ...]
     free: Array
 
+    def rows(self, chosen: slice) -> Members:
+        """Some of the members."""
+        return Members(tuple(t[chosen] for t in self.tables), tuple(s[chosen] for s in self.shares), self.free[chosen])
+
 
 class Place(NamedTuple):
     """Where each member stands; leading axis M.

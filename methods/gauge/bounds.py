@@ -34,51 +34,60 @@ class Verified(NamedTuple):
     slack: float
 
 
-def verify(
+def verify(model: ForneyModel, theta: npt.ArrayLike) -> Verified | None:
+    """Gauged tables from the angles theta (2E,), entries that are 0 but for rounding set to 0; see `verified_rows`.
+
+    None where the gauge gives no bound: an entry is negative or not finite, a matrix is nearly singular, or rounding
+    spoils everything.
+    """
+    flat = np.asarray(theta, dtype=np.float64).reshape(1, -1)
+    fine, tables, slack = verified_rows(model, flat, [group.tables[None] for group in model.groups])
+    return Verified([table[0] for table in tables], float(slack[0])) if fine[0] else None
+
+
+def verified_rows(
     model: ForneyModel,
-    theta: npt.ArrayLike,
-    given: Sequence[FloatArray] | None = None,
+    theta: FloatArray,
+    given: Sequence[FloatArray],
     counted: Sequence[npt.NDArray[np.bool_]] | None = None,
-) -> Verified | None:
-    """Gauged tables from the angles theta (2E,), entries that are 0 but for rounding set to 0.
+) -> tuple[npt.NDArray[np.bool_], Tables, FloatArray]:
+    """Gauged tables of M models of one graph, and what they may exceed Z by.
 
     Rounding is accounted for: the tables at hand are exact gauges of tables f + η, and where |η| <= ε_a f_a their
     partition function is at most Π (1 + ε_a) Z. Each level of the transformation errs by a few units in the last place
     of the sum of absolute values; what that means for f follows from the inverse matrices. Where f is 0, η is compared
     with the largest entry of its table instead.
 
-    None where the gauge gives no bound: an entry is negative or not finite, a matrix is nearly singular, or rounding
-    spoils everything.
-
     Args:
-        model: for its graph and, by default, its tables.
-        theta: (2E,).
-        given: other tables, one array a degree group.
+        model: for its graph.
+        theta: (M, 2E) angles.
+        given: tables, (M, n, 2**d) a degree group.
         counted: which of the gauged entries belong to the sum; the others, those of pinned edges, become 0.
+
+    Returns:
+        fine (M,): whether the gauge gives a bound; tables (M, n, 2**d), without negative entries where it does; slack
+        (M,), to be taken off the bound.
     """
-    flat = np.asarray(theta, dtype=np.float64).reshape(-1)
-    cosines = np.cos(flat[0::2] - flat[1::2])
-    if not (cosines > LEAST_COSINE).all():
-        return None
-    plain = [group.tables for group in model.groups] if given is None else list(given)
-    slack = 8.0 * EPS * float((1.0 / cosines).sum())
+    cosines = np.cos(theta[:, 0::2] - theta[:, 1::2])
+    fine = (cosines > LEAST_COSINE).all(axis=1)
+    flat = np.where(fine[:, None], theta, 0.0)
+    slack = 8.0 * EPS * (1.0 / np.where(fine[:, None], cosines, 1.0)).sum(axis=1)
     tables = []
-    for k, (group, f) in enumerate(zip(model.groups, plain, strict=True)):
-        own, other = flat[group.own], flat[group.other]
+    for k, (group, f) in enumerate(zip(model.groups, given, strict=True)):
+        own, other = flat[:, group.own], flat[:, group.other]
         gauged = gauges.transform(f, own, other)
-        if not np.isfinite(gauged).all():
-            return None
+        fine &= np.isfinite(gauged).all(axis=(1, 2))
+        gauged = np.where(np.isfinite(gauged), gauged, 0.0)
         if counted is not None:
             gauged = np.where(counted[k], gauged, 0.0)
-        if gauges.smallest_entry([gauged]) < -ROUNDING:
-            return None
+        fine &= (gauged >= -ROUNDING * np.abs(gauged).max(axis=2, keepdims=True)).all(axis=(1, 2))
         error = 8.0 * group.degree * EPS * _absolute(f, own, other) + np.maximum(-gauged, 0.0)
         # G_abᵀ G_ba = I: the inverse of an end's matrix is the transpose of the other end's.
         back = _absolute(error, other, own, transposed=True)
-        relative = np.divide(back, f, out=back / f.max(axis=1, keepdims=True), where=f > 0)
-        slack += float(np.log1p(relative.max(axis=1)).sum())
+        relative = np.divide(back, f, out=back / f.max(axis=2, keepdims=True), where=f > 0)
+        slack = slack + np.log1p(relative.max(axis=2)).sum(axis=1)
         tables.append(np.maximum(gauged, 0.0))
-    return Verified(tables, slack) if np.isfinite(slack) else None
+    return fine & np.isfinite(slack), tables, slack
 
 
 def _absolute(tables: FloatArray, own: FloatArray, other: FloatArray, *, transposed: bool = False) -> FloatArray:

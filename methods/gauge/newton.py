@@ -24,7 +24,7 @@ SUFFICIENT = 1e-4
 """Share of the slope that a step must gain (Armijo)."""
 KEPT = 0.01
 """No table entry may fall below this share of itself in one step (fraction to the boundary)."""
-HALVINGS = 40
+HALVINGS = 24
 FLAT, FLAT_STEPS = 1e-13, 3
 """So many steps that each gain less than this, relative to the value, end an ascent."""
 SLOW, SLOW_STEPS = 2e-6, 10

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import SpinbenchError
+from spinbench.errors import ModelError, SpinbenchError
 from spinbench.models import Model
 from spinbench.models.forney import MAX_DEGREE, ForneyModel
 
@@ -31,7 +31,10 @@ def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyMode
     from spinbench.contraction import contract
 
     given = model if isinstance(model, ForneyModel) else ForneyModel.from_model(model, seed)
-    return contract(given, merge, seed) if merge else given
+    small = contract(given, merge, seed) if merge else given
+    if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weights(small).max() == -np.inf:
+        raise ModelError(f"{small.name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
+    return small
 
 
 def prepare(model: Model | ForneyModel, labels: Labels, merge: int, seed: int) -> tuple[ForneyModel, ...]:
@@ -64,8 +67,13 @@ def prepare(model: Model | ForneyModel, labels: Labels, merge: int, seed: int) -
 def _mode(model: ForneyModel, seed: int) -> npt.NDArray[np.int64]:
     """(E,) 0/1 of a state of high probability, of the highest where all can be looked at."""
     if model.num_edges <= FEW_EDGES:
-        states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
-        return np.asarray(states[int(model.log_weight(states).argmax())])
+        return np.asarray(int(_log_weights(model).argmax()) >> np.arange(model.num_edges) & 1)
     from spinbench.models.forney_modes import find_mode
 
     return find_mode(model, seed)
+
+
+def _log_weights(model: ForneyModel) -> npt.NDArray[np.float64]:
+    """(2**E,) of all states, the first edge in the last bit."""
+    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+    return np.asarray(model.log_weight(states))
