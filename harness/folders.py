@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
+
+KEPT = 3
+"""Folders of compiled kernels that stay beside the one in use, however old they are."""
+UNUSED_SECONDS = 86_400.0
+"""Others go when no process has started with them for so long."""
+
+_NUMBA = "numba-"
 
 
 def cache_folder() -> Path:
@@ -37,4 +47,20 @@ def numba_folder() -> Path:
     digest = hashlib.sha256()
     for source in sorted(Path(kernels.__file__).parent.glob("*.py")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    return cache_folder() / "compiled" / f"numba-{digest.hexdigest()[:16]}"
+    folder = cache_folder() / "compiled" / f"{_NUMBA}{digest.hexdigest()[:16]}"
+    with contextlib.suppress(OSError):  # it can do without
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        _prune(folder.parent, keep=folder)
+    return folder
+
+
+def _prune(folder: Path, keep: Path) -> None:
+    """Remove compiled kernels of other states of the sources, but for those last used, by other checkouts perhaps."""
+    rivals = [(path.stat().st_mtime, path) for path in folder.glob(f"{_NUMBA}*") if path.name != keep.name]
+    for used, path in sorted(rivals, reverse=True)[KEPT:]:
+        if time.time() - used > UNUSED_SECONDS:
+            # under another name first, so that no process finds half of it
+            doomed = path.with_name(f".{path.name}.{os.getpid()}")
+            path.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)

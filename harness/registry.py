@@ -6,7 +6,7 @@ import difflib
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -104,7 +104,7 @@ def missing_modules(backend: type[Backend]) -> list[str]:
 def make_method(name: str, settings: dict[str, Any]) -> Method:
     """A method with settings; a wrong setting's name or value is one sentence."""
     cls = method_class(name)
-    allowed = list(cls.__dataclass_fields__)  # type: ignore[attr-defined]
+    allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
             raise unknown_name(f"setting of method {name}", key, allowed)

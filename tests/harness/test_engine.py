@@ -61,6 +61,24 @@ def test_batches_reduce_the_steps(name: str, precision: str) -> None:
     assert one["total"].dtype == precision
 
 
+@pytest.mark.parametrize(("name", "steps"), [("numpy", 3_000), ("jax", 1_000_000)])
+def test_sums_of_single_precision_do_not_drift(name: str, steps: int) -> None:
+    """Plain sums of so many float32 are 3e-5 and 1e-2 off."""
+
+    def still(backend: Backend) -> Program:
+        def observe(tables: Any, state: Any) -> Any:
+            return {"total": state}
+
+        return Program(lambda key, tables, start: start + tables[0][:, None], lambda key, tables, s: s, observe)
+
+    values = np.array([0.1, 0.3, 0.7])
+    backend = registry.backend_class(name)(precision="float32")
+    bound = ProgramEngine(still(backend), backend, (values,), {"total": "sum"})  # type: ignore[arg-type]
+    _, batch = bound.advance(bound.init(0, np.zeros((3, 2), dtype=np.int8)), steps)
+    expected = np.repeat(values.astype(np.float32).astype(np.float64)[:, None] * steps, 2, axis=1)
+    np.testing.assert_allclose(batch["total"], expected, rtol=2e-7)
+
+
 @pytest.mark.parametrize("name", ["numpy", "jax"])
 def test_seeds_and_chains_differ(name: str) -> None:
     bound = engine(name, "float64")

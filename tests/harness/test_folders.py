@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ def test_a_changed_source_gets_a_folder_of_its_own(tmp_path: Path, monkeypatch: 
         named.append(folders.numba_folder().name)
     folders.numba_folder.cache_clear()
     assert named[0] == named[2] != named[1]
+
+
+def test_folders_of_older_sources_are_removed_when_nobody_uses_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path))
+    compiled = tmp_path / "compiled"
+    days = {"numba-a": 0.5, "numba-b": 0.6, "numba-c": 0.7, "numba-d": 0.8, "numba-e": 2, "numba-f": 30, "jax": 99}
+    for name, age in days.items():
+        (compiled / name).mkdir(parents=True)
+        (compiled / name / "kernel.nbi").write_text("")
+        os.utime(compiled / name, (time.time() - age * 86_400,) * 2)
+    folders.numba_folder.cache_clear()
+    own = folders.numba_folder()
+    folders.numba_folder.cache_clear()
+    left = {path.name for path in compiled.iterdir()}
+    # a to c are the last used, d was used today
+    assert left == {own.name, "jax", "numba-a", "numba-b", "numba-c", "numba-d"}
 
 
 def test_kernels_are_compiled_into_that_folder(tmp_path: Path) -> None:

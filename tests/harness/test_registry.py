@@ -53,6 +53,16 @@ def test_built_ins_are_entry_points() -> None:
     assert {"exact", "gibbs", "block_gibbs", "dhmc"} <= set(registry.names("methods"))
 
 
+def test_what_belongs_to_a_method_and_not_to_its_settings_is_not_offered() -> None:
+    with pytest.raises(UnknownNameError, match="no setting of method gibbs is named 'zzzzzz'") as caught:
+        registry.make_method("gibbs", {"zzzzzz": 4})
+    offered = set(str(caught.value).partition("known: ")[2].split(", "))
+    assert "scan" in offered
+    assert not offered & {"name", "summary"}
+    with pytest.raises(UnknownNameError, match="no setting of method gibbs is named 'summary'"):
+        registry.make_method("gibbs", {"summary": "other"})
+
+
 @pytest.mark.usefixtures("toy")
 def test_tiers_and_reasons() -> None:
     assert registry.support("toy", "slow") == registry.Support("generic")
