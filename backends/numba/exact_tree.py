@@ -2,10 +2,10 @@
 
 The table of a bucket is never stored. A block of it that fits the first-level cache is multiplied from its pieces,
 summed over the bucket's variable and added to the message; on the way back it is made again. What is kept is a message
-a bucket, 1 / K of the tables. Pieces over one or two variables cost next to nothing: they enter while the block is built
-axis by axis, each step as long as what is built so far. The others cost one multiplication an entry, read in sequence
-where they have all axes of the block, else gathered. So the limit is a load and a few multiplications an entry of the
-clique tables.
+a bucket, 1 / K of the tables. Pieces over one or two variables cost next to nothing: they enter while the block is
+built axis by axis, each step as long as what is built so far. The others cost one multiplication an entry, read in
+sequence where they have all axes of the block, else gathered. So the limit is a load and a few multiplications an entry
+of the clique tables.
 
 Sums of positive numbers lose nothing but what underflows. Every piece is scaled so that the logarithms of its entries
 lie evenly around 0; where the sum of their largest passes REACH, `forward` gives up and the caller turns to logarithms.

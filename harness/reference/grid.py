@@ -7,7 +7,7 @@ F_r is kept; on the way back B_r joins it, and F_r B_r is the joint distribution
 The sums are plain ones of positive numbers, so nothing cancels; what could go wrong is underflow, which strong
 couplings bring. After every row the largest entry is made 1, and the smallest is looked at: an entry can only have lost
 something below 2.2e-308, so while all stay above 1e-280 nothing of weight is lost. If one falls lower, all is done
-again in log space: about eight times slower, and right for any couplings.
+again in log space: many times slower, and right for any couplings.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError
 from spinbench.reference.solver import Solver, binary_marginals, draw
 
 _FLOOR = 1e-280
-_BLOCK_BITS = 14  # 2^14 doubles stay in a core's own caches
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +138,8 @@ class Grid(Solver):
         self.rows, self.width = layout.site.shape
         total = np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)
         strong = 2 * float(total.sum(axis=1).max()) > 650  # a bound on the spread of log F
-        per_state = 8e-9 if strong else 1.5e-9
-        self.seconds = 1e-3 + 2e-5 * self.rows + 2 * layout.site.size * 2.0**self.width * per_state
+        per_state = 8e-9 if strong else 6e-10
+        self.seconds = 1e-4 + 1e-6 * layout.site.size + 2 * layout.site.size * 2.0**self.width * per_state
 
     @classmethod
     def build(cls, problem: Problem) -> Grid:
@@ -150,130 +152,95 @@ class Grid(Solver):
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
-        kept = self.rows + self.width + 1 if marginals else 1
-        return 8 * (kept + 3) * (1 << self.width)
+        kept = self.rows + self.width + 2 if marginals else 1
+        return 8 * ((kept + 1) * (1 << self.width) + _copy_size(self.width))
+
+    def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
+        """In plain sums, or in log space where those underflow."""
+        try:
+            return action(_Sweep(self.layout, keep=keep, log_space=False))
+        except _UnderflowError:
+            return action(_Sweep(self.layout, keep=keep, log_space=True))
 
     def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
         """Forward over all rows, then backward for marginals."""
-        try:
-            sweep = _Sweep(self.layout, keep=marginals, log_space=False)
-            ones = sweep.backward() if marginals else None
-        except _UnderflowError:
-            sweep = _Sweep(self.layout, keep=marginals, log_space=True)
-            ones = sweep.backward() if marginals else None
-        return sweep.log_z + self.constant, None if ones is None else binary_marginals(ones)
+
+        def both(sweep: _Sweep) -> tuple[float, FloatArray | None]:
+            return sweep.log_z, sweep.backward() if marginals else None
+
+        log_z, ones = self._with(both, keep=marginals)
+        return log_z + self.constant, None if ones is None else binary_marginals(ones)
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the last row from its distribution, then each row given the one below."""
-        try:
-            sweep = _Sweep(self.layout, keep=True, log_space=False)
-        except _UnderflowError:
-            sweep = _Sweep(self.layout, keep=True, log_space=True)
-        return sweep.draw(count, rng)
+        return self._with(lambda sweep: sweep.draw(count, rng), keep=True)
+
+
+def _copy_size(width: int) -> int:
+    from spinbench.backends.numba.exact_grid import LOW, STRIP_BITS
+
+    return 1 << max(min(width, LOW), width - LOW + STRIP_BITS)
 
 
 class _Sweep:
-    """The forward pass, made at once, and what can follow it (once: the frontiers are used up)."""
+    """The forward pass, made at once, and what can follow it."""
 
     def __init__(self, layout: Layout, *, keep: bool, log_space: bool) -> None:
-        from spinbench.backends.numba.exact_grid import columns, columns_log
+        from spinbench.backends.numba.exact_grid import forward
 
-        self._columns: Callable[..., None] = columns_log if log_space else columns
         self.layout = layout
         self.log_space = log_space
         self.rows, self.columns = layout.site.shape
         self.coefficients, scale = self._coefficients()
-        front = self._free()  # a row of free spins above the first
-        logs = [scale, -self.columns * math.log(2)]
-        self.fronts = [front.copy()] if keep else []
-        for row in self.coefficients:
-            self._cross(front, row, backward=False)
-            logs.append(self._rescale(front))
-            if keep:
-                self.fronts.append(front.copy())
-        total = float(np.exp(front).sum() if log_space else front.sum())
-        self.log_z = math.fsum([*logs, math.log(total)])
+        self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
+        self.copy = np.empty(_copy_size(self.columns))
+        self.work = np.empty((self.columns, 2, 2, 2))
+        log_z = forward(self.coefficients, self.fronts, keep, self.copy, self.work, log_space, _FLOOR)
+        if math.isnan(log_z):
+            raise _UnderflowError
+        self.log_z = log_z + scale - self.columns * math.log(2)  # above the first row is one of free spins
 
     def _coefficients(self) -> tuple[FloatArray, float]:
         """(R, C, 2, 2, 2) [row, column, left, new, old], 1 the largest of a site, and the log of what was taken out."""
-        spin, any_spin = np.array([-1.0, 1.0]), np.ones(2)
-        outer = np.multiply.outer
-        logs = outer(self.layout.left, outer(spin, outer(spin, any_spin)))
-        logs += outer(self.layout.up, outer(any_spin, outer(spin, spin)))
-        logs += outer(self.layout.fields, outer(any_spin, outer(spin, any_spin)))
+        spin = np.array([-1.0, 1.0])
+        left, new, old = spin[:, None, None], spin[:, None], spin
+        fields, across, along = (
+            part[:, :, None, None, None] for part in (self.layout.fields, self.layout.left, self.layout.up)
+        )
+        logs = new * (across * left + along * old + fields)
         peak = logs.max(axis=(2, 3, 4), keepdims=True)
         logs -= peak
         return (logs if self.log_space else np.exp(logs)), math.fsum(peak.ravel())
 
-    def _cross(self, front: FloatArray, coefficients: FloatArray, *, backward: bool) -> None:
-        """Takes the frontier over a row, in place: low columns block by block in the cache, high ones over all."""
-        inner = min(self.columns, _BLOCK_BITS)
-        if backward and inner < self.columns:
-            self._columns(front, 0, front.size, self.columns - 1, inner - 1, -1, coefficients)
-        low = (inner - 1, -1, -1) if backward else (0, inner, 1)
-        for start in range(0, front.size, 2**inner):
-            self._columns(front, start, start + 2**inner, *low, coefficients)
-        if not backward and inner < self.columns:
-            self._columns(front, 0, front.size, inner, self.columns, 1, coefficients)
-
-    def _free(self) -> FloatArray:
-        return np.full(2**self.columns, 0.0 if self.log_space else 1.0)
-
-    def _rescale(self, front: FloatArray) -> float:
-        """Makes the largest entry 1; returns the log of the divisor."""
-        peak = float(front.max())
-        if self.log_space:
-            front -= peak
-            return peak
-        if front.min() < _FLOOR:
-            raise _UnderflowError
-        front /= peak
-        return math.log(peak)
-
     def backward(self) -> FloatArray:
         """(N,) p(s = 1)."""
+        from spinbench.backends.numba.exact_grid import backward
+
         turned = np.ascontiguousarray(np.swapaxes(self.coefficients, 3, 4))
-        ones = np.empty(self.layout.site.size)
-        back = self._free()
-        for r in range(self.rows - 1, -1, -1):
-            joint = self.fronts.pop()
-            if self.log_space:
-                joint += back
-                joint -= joint.max()
-                np.exp(joint, out=joint)
-            else:
-                joint *= back
-            ones[self.layout.site[r]] = _bit_marginals(joint)
-            if r:
-                self._cross(back, turned[r], backward=True)
-                self._rescale(back)
-        return ones
+        ones = np.empty((self.rows, self.columns))
+        back = np.empty(2**self.columns)
+        if not backward(turned, self.fronts, back, self.copy, self.work, ones, self.log_space, _FLOOR):
+            raise _UnderflowError
+        flat = np.empty(ones.size)
+        flat[self.layout.site] = ones
+        return flat
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
-        from spinbench.backends.numba.exact_grid import draw_above
+        from spinbench.backends.numba.exact_grid import columns, columns_log, draw_above
 
-        last = self.fronts.pop()
+        step = columns_log if self.log_space else columns
+        last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
         states = np.empty((count, self.layout.site.size), dtype=np.int64)
         shifts = np.arange(self.columns)
         within = np.empty((self.columns, 2**self.columns))
         for r in range(self.rows - 1, -1, -1):
             states[:, self.layout.site[r]] = bits[:, None] >> shifts & 1
-            within[0] = self.fronts.pop()
             if r:
+                within[0] = self.fronts[r]
                 for c in range(self.columns - 1):
                     within[c + 1] = within[c]
-                    self._columns(within[c + 1], 0, 2**self.columns, c, c + 1, 1, self.coefficients[r])
+                    step(within[c + 1], 2**self.columns, c, c + 1, 1, 0, 0, 0, self.coefficients[r])
                 draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
         return states
-
-
-def _bit_marginals(weights: FloatArray) -> FloatArray:
-    """P(bit c = 1) for each bit of the index of `weights` (2^C,), not normalised."""
-    ones = np.empty(weights.size.bit_length() - 1)
-    for c in range(ones.size - 1, -1, -1):
-        low, high = weights.reshape(2, -1)
-        ones[c] = high.sum()
-        weights = low + high
-    return np.asarray(ones / weights[0])
