@@ -6,10 +6,11 @@ import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from spinbench.leaderboard import flattened
 from spinbench.records import Record
 
 Value = Callable[[Record], float | None]
@@ -101,11 +102,4 @@ def median(records: Iterable[Record], value: Value) -> float | None:
 
 
 def _settings(record: Record) -> dict[str, Any]:
-    return _flat({key: value for key, value in record["config"].items() if key not in ("model", "seed")})
-
-
-def _flat(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in content.items():
-        found |= _flat(value, f"{path}{key}.") if isinstance(value, Mapping) else {f"{path}{key}": value}
-    return found
+    return flattened({key: value for key, value in record["config"].items() if key not in ("model", "seed")})
