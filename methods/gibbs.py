@@ -49,6 +49,9 @@ Sample = Literal["sweep", "update"]
 Marginals = Literal["rao_blackwell", "empirical"]
 LogZ = Literal["chib", "chib_ms", "none"]
 
+PRECISION_BITS = range(8, 33)
+MAX_BIT_DEGREE = 6
+"""Neighbours of a variable whose states are bits of words: with each the work doubles."""
 MAX_RANDOM_UNITS = 2**22
 """A unit is chosen by one float32 number of 24 bits."""
 
@@ -66,6 +69,13 @@ class Gibbs(Method):
         log_z: which estimate of log Z is reported; "chib" and "none" are the faster ones, "chib_ms" runs a sweep
             of a second chain beside every sweep, and the plain estimate too.
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
+        precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: chains are bits of
+            words and probabilities multiples of 2^-precision_bits, which for 64 chains or more is several times as
+            fast; see `spinbench.backends.numba.gibbs_bits` for the error. Takes backend=numba, sweeps in fixed order,
+            marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
+        threads: that share out the chains, with backend=numba; results do not depend on it. A block of chains that is
+            advanced together is not split: up to 64 chains in float32, 32 in float64, 512 with precision_bits.
+            A sweep's cell is timed on one core unless it is given more.
     """
 
     scan: Scanning = "chromatic"
@@ -73,6 +83,8 @@ class Gibbs(Method):
     marginals: Marginals = "rao_blackwell"
     log_z: LogZ = "chib"
     ladder: int = 50
+    precision_bits: int = 0
+    threads: int = 1
 
     name: ClassVar[str] = "gibbs"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator"
@@ -83,8 +95,29 @@ class Gibbs(Method):
                 raise SpinbenchError(
                     f"gibbs: {setting}={given!r} was given; {', '.join(get_args(allowed))} are allowed"
                 )
-        if isinstance(self.ladder, bool) or not isinstance(self.ladder, int) or self.ladder < 1:
-            raise SpinbenchError(f"gibbs: ladder={self.ladder!r} was given; an integer of at least 1 is needed")
+        for setting in ("ladder", "threads"):
+            given = getattr(self, setting)
+            if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+                raise SpinbenchError(f"gibbs: {setting}={given!r} was given; an integer of at least 1 is needed")
+        self._check_precision_bits()
+
+    def _check_precision_bits(self) -> None:
+        bits = self.precision_bits
+        if isinstance(bits, bool) or not isinstance(bits, int) or (bits != 0 and bits not in PRECISION_BITS):
+            raise SpinbenchError(f"gibbs: precision_bits={bits!r} was given; 0 or 8 to 32 are allowed")
+        if not bits:
+            return
+        wanted = {
+            "marginals": ("empirical",),
+            "log_z": ("none",),
+            "sample": ("sweep",),
+            "scan": ("chromatic", "raster"),
+        }
+        for setting, allowed in wanted.items():
+            if (given := getattr(self, setting)) not in allowed:
+                raise SpinbenchError(
+                    f"gibbs: precision_bits={bits} was given with {setting}={given}; it takes {' or '.join(allowed)}"
+                )
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -100,9 +133,11 @@ class Gibbs(Method):
         """Colours or raster levels, tables of neighbours, and s*.
 
         Raises:
-            UnsupportedError: more than 2^22 units and a random scan.
+            UnsupportedError: more than 2^22 units and a random scan; groups or too many neighbours with precision_bits.
         """
         assert isinstance(model, PairwiseModel)
+        if self.precision_bits:
+            _check_bits(model, self.precision_bits)
         units = units_of(model)
         count = len(units.sizes)
         if self.scan == "random" and count > MAX_RANDOM_UNITS:
@@ -131,7 +166,14 @@ class Gibbs(Method):
         return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
 
     def program(self, backend: Backend) -> Program:
-        """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs_program`."""
+        """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs_program`.
+
+        Raises:
+            UnsupportedError: precision_bits or more than one thread.
+        """
+        for setting, plain in (("precision_bits", 0), ("threads", 1)):
+            if (given := getattr(self, setting)) != plain:
+                raise UnsupportedError(f"gibbs: {setting}={given} needs backend=numba; {backend.name} was asked for")
         return GibbsProgram(
             backend,
             random=self.scan == "random",
@@ -167,6 +209,16 @@ class Gibbs(Method):
             r_hat=_by_variable(tables, metrics.split_r_hat(series)),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
+        )
+
+
+def _check_bits(model: PairwiseModel, bits: int) -> None:
+    if model.groups:
+        raise UnsupportedError(f"gibbs: {model.name} has 1-of-K groups, which precision_bits={bits} does not take")
+    if (degree := int(model.degrees.max(initial=0))) > MAX_BIT_DEGREE:
+        raise UnsupportedError(
+            f"gibbs: a variable of {model.name} has {degree} neighbours; precision_bits={bits} takes at most "
+            f"{MAX_BIT_DEGREE}, precision_bits=0 any number"
         )
 
 

@@ -1,4 +1,6 @@
-"""exp, log, log1p, sigmoid, softplus and sine of a turn that LLVM vectorises, for float32 and float64 scalars.
+"""exp, log, log1p, sigmoid, softplus and sine of a turn that LLVM vectorises, for float32 and float64.
+
+Arguments are numbers or, but for the sine, vectors of them (`vectors`).
 
 llvmlite from PyPI carries no vector mathematics library, so a call of `math.exp` in a loop keeps the loop scalar.
 The functions here have no branches and no calls: polynomials in the reduced argument (minimax, found with Remez'
@@ -24,6 +26,8 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
+from spinbench.backends.numba.vectors import Vector, constant_of, element
+
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """How small functions that must be inlined into vector loops are compiled."""
 
@@ -33,14 +37,14 @@ def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
 
     @intrinsic
     def evaluate(typing_context, x):
-        coefficients = float32 if x == types.float32 else float64
+        coefficients = float32 if element(x) == types.float32 else float64
 
         def generate(context, builder, signature, arguments):
             real = context.get_value_type(signature.args[0])
-            value = ir.Constant(real, coefficients[-1])
+            value = constant_of(real, coefficients[-1])
             for c in reversed(coefficients[:-1]):
                 product = builder.fmul(value, arguments[0], flags=("contract",))
-                value = builder.fadd(product, ir.Constant(real, c), flags=("contract",))
+                value = builder.fadd(product, constant_of(real, c), flags=("contract",))
             return value
 
         return x(x), generate
@@ -94,16 +98,20 @@ _COSINE = polynomial(
 # fmt: on
 
 
-def _layout(number: types.Float) -> tuple[ir.Type, ir.IntType, int, int]:
+def _layout(number: types.Type) -> tuple[ir.Type, ir.Type, int, int]:
     """LLVM's float and integer type, the fraction's bits and the exponent's bias."""
-    if number == types.float32:
-        return ir.FloatType(), ir.IntType(32), 23, 127
-    return ir.DoubleType(), ir.IntType(64), 52, 1023
+    if element(number) == types.float32:
+        real, word, fraction, bias = ir.FloatType(), ir.IntType(32), 23, 127
+    else:
+        real, word, fraction, bias = ir.DoubleType(), ir.IntType(64), 52, 1023
+    if isinstance(number, Vector):
+        return ir.VectorType(real, number.lanes), ir.VectorType(word, number.lanes), fraction, bias
+    return real, word, fraction, bias
 
 
-def _halfway(word: ir.IntType) -> ir.Constant:
+def _halfway(number: types.Type) -> int:
     """The bits of √½."""
-    return word(0x3F3504F3 if word.width == 32 else 0x3FE6A09E667F3BCD)
+    return 0x3F3504F3 if element(number) == types.float32 else 0x3FE6A09E667F3BCD
 
 
 @intrinsic
@@ -111,9 +119,9 @@ def _power_of_two(typing_context, shifted):
     """2^k from the float k + ROUND."""
 
     def generate(context, builder, signature, arguments):
-        real, word, fraction, bias = _layout(signature.args[0])
-        biased = builder.add(builder.bitcast(arguments[0], word), word(bias))
-        return builder.bitcast(builder.shl(biased, word(fraction)), real)
+        real, word, fraction, bias = _layout(shifted)
+        biased = builder.add(builder.bitcast(arguments[0], word), constant_of(word, bias))
+        return builder.bitcast(builder.shl(biased, constant_of(word, fraction)), real)
 
     return shifted(shifted), generate
 
@@ -123,9 +131,9 @@ def _exponent(typing_context, x):
     """k of x = 2^k m, √½ <= m < √2, as a float."""
 
     def generate(context, builder, signature, arguments):
-        real, word, fraction, _ = _layout(signature.args[0])
-        bits = builder.sub(builder.bitcast(arguments[0], word), _halfway(word))
-        return builder.sitofp(builder.ashr(bits, word(fraction)), real)
+        real, word, fraction, _ = _layout(x)
+        bits = builder.sub(builder.bitcast(arguments[0], word), constant_of(word, _halfway(x)))
+        return builder.sitofp(builder.ashr(bits, constant_of(word, fraction)), real)
 
     return x(x), generate
 
@@ -135,10 +143,39 @@ def _mantissa(typing_context, x):
     """m of x = 2^k m, √½ <= m < √2."""
 
     def generate(context, builder, signature, arguments):
-        real, word, fraction, _ = _layout(signature.args[0])
+        real, word, fraction, _ = _layout(x)
         bits = builder.bitcast(arguments[0], word)
-        k = builder.ashr(builder.sub(bits, _halfway(word)), word(fraction))
-        return builder.bitcast(builder.sub(bits, builder.shl(k, word(fraction))), real)
+        k = builder.ashr(builder.sub(bits, constant_of(word, _halfway(x))), constant_of(word, fraction))
+        return builder.bitcast(builder.sub(bits, builder.shl(k, constant_of(word, fraction))), real)
+
+    return x(x), generate
+
+
+def _bound(comparison: str) -> Any:
+    """An intrinsic (x, limit) -> the limit where `x comparison limit`, else x; NaN stays NaN."""
+
+    @intrinsic
+    def bound(typing_context, x, limit):
+        def generate(context, builder, signature, arguments):
+            beyond = builder.fcmp_ordered(comparison, *arguments)
+            return builder.select(beyond, arguments[1], arguments[0])
+
+        return x(x, limit), generate
+
+    return bound
+
+
+at_most, at_least = _bound(">"), _bound("<")
+
+
+@intrinsic
+def magnitude(typing_context, x):
+    """|x|."""
+
+    def generate(context, builder, signature, arguments):
+        real, word, _, _ = _layout(x)
+        bits = builder.and_(builder.bitcast(arguments[0], word), constant_of(word, ~(-1 << element(x).bitwidth - 1)))
+        return builder.bitcast(bits, real)
 
     return x(x), generate
 
@@ -182,8 +219,7 @@ def flat(typing_context, array):
 @nb.njit(**OPTIONS)
 def exp(x):
     """e^x; saturates at |x| = 87 (float32) or 708 (float64), where the result is still a normal number."""
-    x = EXP_LIMIT(x) if x > EXP_LIMIT(x) else x
-    x = -EXP_LIMIT(x) if x < -EXP_LIMIT(x) else x
+    x = at_least(at_most(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
     shifted = x * LOG2E(x) + ROUND(x)
     k = shifted - ROUND(x)
     r = (x - k * LN2_HIGH(x)) - k * LN2_LOW(x)
@@ -217,7 +253,7 @@ def sigmoid(x):
 @nb.njit(**OPTIONS)
 def softplus(x):
     """log(1 + e^x), relatively accurate on both sides; saturates as `exp` does."""
-    return (x if x > ZERO(x) else ZERO(x)) + log1p(exp(-abs(x)))
+    return at_least(x, ZERO(x)) + log1p(exp(-magnitude(x)))
 
 
 @nb.njit(**OPTIONS)

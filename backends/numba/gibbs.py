@@ -1,7 +1,8 @@
 """Gibbs sampling in compiled code: whole batches of sweeps of all chains in one call.
 
-Five forms of the same sweep; which one runs depends on the model, the scan and the number of chains (`_form`):
+Six forms of the same sweep; which one runs depends on the settings, the model and the number of chains (`_form`):
 
+    bits      states are bits of words, vectors run over 512 chains (precision_bits)
     lanes     vectors run over the chains
     sites     vectors run over the rows of a colour or level
     raster    one row after the other; what does not depend on the row before is done in vectors
@@ -11,32 +12,38 @@ Five forms of the same sweep; which one runs depends on the model, the scan and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba import gibbs_rows, gibbs_sweeps, gibbs_units
+from spinbench.backends.numba import gibbs_bits, gibbs_rows, gibbs_sites, gibbs_sweeps, gibbs_units
 from spinbench.backends.numba.gibbs_tables import (
     block_bounds,
     head_and_tail,
+    make_bands,
     make_flat,
-    make_padded,
     make_rows,
 )
 from spinbench.backends.numba.random import chain_keys
+from spinbench.backends.numba.vectors import aligned_zeros
 from spinbench.layouts import dense_rows, is_dense
 from spinbench.methods.gibbs import Gibbs
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]
-Form = Literal["lanes", "sites", "raster", "dense", "units"]
+Form = Literal["bits", "lanes", "sites", "raster", "dense", "units"]
 
 MANY_CHAINS = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
+BLOCK_VECTORS = 4
+"""Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
 WIDE_BLOCK = 16
 """Mean number of rows of a block from which vectors run over rows."""
 LONG_ROWS = 128
@@ -52,8 +59,10 @@ class GibbsState:
     Attributes:
         step: steps so far, burn-in included.
         rungs: states of ladders so far.
-        keys: (C, 2) uint64, of the chains; (2, C) in the form "lanes".
-        s: (C, N) 0 and 1; (N, C) in the form "lanes".
+        keys: (C, 2) uint64, of the chains; (K, 2, B) in the forms "lanes" and "bits", there of words.
+        s: (C, N) 0 and 1; in the form "lanes" (K, N, B), chains in K blocks of B with idle ones at the end; in the form
+            "sites" with the columns before and after that `gibbs_tables.Bands` asks for; in the form "bits" words
+            (K, N, B) of 64 chains.
         x: (C, N), the fields as of the last updates ("units") or of s ("dense"); else empty.
         held: (C,) log T at the begin of the present sweep ("units").
         ladder: None without one.
@@ -87,6 +96,14 @@ class LadderState:
     log_sum: Array
 
 
+def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
+    """(blocks, chains of a block) for the form "lanes"."""
+    lanes = 64 // real.itemsize
+    vectors = -(-chains // lanes)
+    blocks = -(-vectors // BLOCK_VECTORS)
+    return blocks, -(-vectors // blocks) * lanes
+
+
 class GibbsKernel(Kernel):
     """All scans and settings of `Gibbs`; float32 and float64.
 
@@ -97,30 +114,68 @@ class GibbsKernel(Kernel):
         self._method = method
         self._real = np.dtype(backend.precision)
         self._tables = tables
-        self._rows = make_rows(model, tables)
-        self._flat = make_flat(model, tables, self._rows, self._real)
+        self._model = model
         self._plain = not model.groups and method.sample == "sweep" and method.scan != "random"
-        self._head, self._tail = head_and_tail(self._rows)
+        rows = make_rows(model, tables)
+        self._dense = is_dense(rows) and len(rows.columns) >= LONG_ROWS * model.num_variables
+        self._flat = make_flat(model, tables, rows, self._real)
+        self._head, self._tail = head_and_tail(rows)
         # what rows without later neighbours add to log T
         away = (self._flat.sign * self._flat.forced).astype(np.float64)[self._tail :]
         self._fixed = -float(np.logaddexp(0.0, away).sum())
-        self._long: Array | None = None
-        self._padded: Any = None
+        self._form_tables: Any = None
+        self._made_for: Form | None = None
+
+    def _prepare(self, form: Form) -> None:
+        """Make the tables of a form; those of another one are dropped."""
+        if form == self._made_for:
+            return
+        model, tables = self._model, self._tables
+        if len(self._flat.columns) < 2 * model.num_edges and self._plain:
+            self._flat = make_flat(model, tables, make_rows(model, tables), self._real)
+        self._form_tables, self._made_for = None, form
+        if form == "dense":
+            rows = make_rows(model, tables)
+            self._form_tables = dense_rows(rows, 0, model.num_variables).astype(self._real)
+        elif form == "bits":
+            exact = make_flat(model, tables, make_rows(model, tables), np.dtype(np.float64))
+            self._form_tables = gibbs_bits.make_digits(exact, self._method.precision_bits)
+        elif form == "sites":
+            self._form_tables = make_bands(self._flat, block_bounds(tables))
+            if self._head >= self._tail and self._method.log_z != "chib_ms":  # nothing else reads the entries
+                self._flat = self._flat._replace(
+                    columns=self._flat.columns[:0].copy(), weights=self._flat.weights[:0].copy()
+                )
 
     def init(self, seed: int, start: Array) -> GibbsState:
         chains = start.shape[1]
         states = start[self._tables.order].astype(self._real)
         form = self._form(chains)
-        if form == "sites" and self._padded is None:
-            self._padded = make_padded(self._rows, block_bounds(self._tables), self._real)
-        if form == "dense" and self._long is None:
-            self._long = dense_rows(self._rows, 0, len(states)).astype(self._real)
-        keys = chain_keys(seed, chains)
+        self._prepare(form)
+        keys = chain_keys(seed, chains).T.copy()
+        if form == "lanes":
+            blocks, size = lane_blocks(chains, self._real)
+            keys = aligned_zeros((blocks, 2, size), np.dtype(np.uint64))
+            keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
+            s = aligned_zeros((blocks, len(states), size), self._real)
+            for k in range(chains):
+                s[k // size, :, k % size] = states[:, k]
+        elif form == "bits":
+            blocks, size = gibbs_bits.word_blocks(chains)
+            keys = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1).copy()
+            s = aligned_zeros((blocks, len(states), size), np.dtype(np.uint64))
+            s[:] = gibbs_bits.pack_states(states, blocks, size)
+        elif form == "sites":
+            before, after = self._form_tables.before, self._form_tables.after
+            s = aligned_zeros((chains, before + len(states) + after), self._real)
+            s[:, before : before + len(states)] = states.T
+        else:
+            s = np.ascontiguousarray(states.T)
         state = GibbsState(
             step=0,
             rungs=0,
-            keys=keys if form == "lanes" else keys.T.copy(),
-            s=states if form == "lanes" else np.ascontiguousarray(states.T),
+            keys=keys,
+            s=s,
             x=np.empty((0, 0), dtype=self._real),
             held=np.zeros(chains),
             ladder=None,
@@ -157,9 +212,11 @@ class GibbsKernel(Kernel):
 
     def _form(self, chains: int) -> Form:
         n = len(self._flat.biases)
+        if self._method.precision_bits:
+            return "bits"
         if not self._plain:
             return "units"
-        if is_dense(self._rows) and len(self._rows.columns) >= LONG_ROWS * n:
+        if self._dense:
             return "dense"
         if chains >= MANY_CHAINS:
             return "lanes"
@@ -167,29 +224,54 @@ class GibbsKernel(Kernel):
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""
-        chains = len(state.held)
+        chains, n = len(state.held), len(self._flat.biases)
         form = self._form(chains)
         averaged = self._method.marginals == "rao_blackwell"
-        sums, log_t = np.zeros(state.s.shape), np.full(chains, -np.inf)
-        span = (state.keys, state.step, steps)
-        forced = (averaged, chib, self._head, self._tail, self._fixed)
+        sums, log_t = np.zeros((chains, n)), np.full(chains, -np.inf)
         if form == "lanes":
-            gibbs_sweeps.run_lanes(self._flat, *span, *forced, state.s, sums, log_t)
-        elif form == "sites":
-            gibbs_sweeps.run_sites(self._flat, self._padded, *span, *forced, state.s, sums, log_t)
-        elif form == "raster":
-            gibbs_rows.run_raster(self._flat, *span, *forced, state.s, sums, log_t)
-        elif form == "dense":
-            gibbs_rows.run_dense(self._flat, self._long, *span, averaged, chib, state.s, state.x, sums, log_t)
-        else:
-            random = self._method.scan == "random"
-            rest = (random, averaged, chib, state.s, state.x, sums, log_t)
-            if self._method.sample == "update":
-                gibbs_units.run_updates(self._flat, *span, *rest, state.held)
+            sums, log_t = np.zeros(state.s.shape), np.full(state.s[:, 0].shape, -np.inf)
+        elif form == "bits":
+            sums = np.zeros((*state.s.shape[:2], state.s.shape[2] * gibbs_bits.WORD))
+        flat, tables, single = self._flat, self._form_tables, self._method.sample == "update"
+        forced = (averaged, chib, self._head, self._tail, self._fixed)
+        wave = gibbs_sites.wave_of(tables, whole=chib and self._head < self._tail) if form == "sites" else ()
+
+        def run(part: slice) -> None:
+            span, s = (state.keys[part], state.step, steps), state.s[part]
+            out = (sums[part], log_t[part])
+            if form == "lanes":
+                gibbs_sweeps.run_lanes(flat, *span, *forced, s, *out)
+            elif form == "bits":
+                gibbs_bits.run_bits(tables, *span, s, sums[part], (0,) * s.shape[2])
+            elif form == "sites":
+                gibbs_sites.run_sites(flat, tables, *wave, *span, *forced, s, *out)
+            elif form == "raster":
+                gibbs_rows.run_raster(flat, *span, *forced, s, *out)
+            elif form == "dense":
+                gibbs_rows.run_dense(flat, tables, *span, averaged, chib, s, state.x[part], *out)
             else:
-                gibbs_units.run_sweeps(self._flat, *span, *rest)
+                rest = (self._method.scan == "random", averaged, chib, s, state.x[part], *out)
+                if single:
+                    gibbs_units.run_updates(flat, *span, *rest, state.held[part])
+                else:
+                    gibbs_units.run_sweeps(flat, *span, *rest)
+
+        self._share(run, len(state.s))
         state.step += steps
-        return sums if form == "lanes" else sums.T, log_t
+        if form in ("lanes", "bits"):
+            sums = sums.swapaxes(1, 2).reshape(-1, n)[:chains]
+        return sums.T, log_t.ravel()[:chains]
+
+    def _share(self, run: Callable[[slice], None], count: int) -> None:
+        """`run` for all of `count` chains, or blocks of them, shared out among the threads."""
+        threads = min(self._method.threads, count)
+        if threads == 1:
+            run(slice(0, count))
+            return
+        cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
+                done.result()
 
     def _climb(self, state: GibbsState, ladder: LadderState, rungs: int) -> dict[str, Array]:
         """The statistics of the ladders' next states."""

@@ -11,8 +11,9 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.functions import ONE, ZERO, constant, log, sigmoid, softplus
-from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent, log_forced, log_forced_middle
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers
+from spinbench.backends.numba.gibbs_sites import log_forced_middle
+from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent
+from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers, whole_vectors
 from spinbench.backends.numba.memory import (
     address,
     load_field,
@@ -24,8 +25,10 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import fill_uniform
+from spinbench.backends.numba.random import fill_rows
 
+PIECE = 4096
+"""float32 terms that are summed before float64 takes over."""
 SMALLEST = constant(2.0**-25, 2.0**-54)
 """Stands for a uniform number of 0."""
 
@@ -38,6 +41,18 @@ def _thresholds(u, v, n):
         low = SMALLEST(w)
         w = low if w < low else w
         store_field(v, k, log(w) - log(ONE(w) - w))
+
+
+@nb.njit(**INLINE)
+def log_forced(f, x, count):
+    """Σ log p(s*_i | field x_i) over the first rows."""
+    total = 0.0
+    for low in range(0, count, PIECE):
+        part = ZERO(load_field(x, 0))
+        for k in range(low, min(low + PIECE, count)):
+            part += softplus(load_table(f.sign, k) * load_field(x, k))
+        total -= np.float64(part)
+    return total
 
 
 @nb.njit(**INLINE)
@@ -55,14 +70,15 @@ def _sum_rows(x, s, recent, n, averaged):
 def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
     """keys (C, 2); s, sums (C, N)."""
     n = s.shape[1]
-    u, v, x, recent = np.empty_like(s[0]), np.empty_like(s[0]), np.empty_like(s[0]), np.zeros_like(s[0])
+    u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
+    x, recent = np.empty_like(s[0]), np.zeros_like(s[0])
     g, numbers, thresholds = pointers(f), address(u, 0), address(v, 0)
     fields, totals = address(x, 0), address(recent, 0)
     for c in range(s.shape[0]):
         state = address(s, c * n)
         for t in range(first, first + steps):
             level = fixed + log_forced_middle(g, state, head, tail) if chib else 0.0
-            fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+            fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
             _thresholds(numbers, thresholds, n)
             for i in range(n):
                 here = field(g, i, state)
@@ -72,8 +88,8 @@ def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums
             if chib:
                 log_t[c] = log_add(log_t[c], level + log_forced(g, fields, head))
             if (t - first) % FLUSH == FLUSH - 1:
-                add_recent(recent, sums[c])
-        add_recent(recent, sums[c])
+                add_recent(totals, address(sums, c * n), 1.0, n)
+        add_recent(totals, address(sums, c * n), 1.0, n)
 
 
 # Dense rows
@@ -118,7 +134,8 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
     Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up.
     """
     n = s.shape[1]
-    u, v, x, recent = np.empty_like(s[0]), np.empty_like(s[0]), np.empty_like(s[0]), np.zeros_like(s[0])
+    u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
+    x, recent = np.empty_like(s[0]), np.zeros_like(s[0])
     g, rows, numbers, thresholds = pointers(f), address(W, 0), address(u, 0), address(v, 0)
     used, totals = address(x, 0), address(recent, 0)
     for c in range(s.shape[0]):
@@ -129,7 +146,7 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
             if chib:
                 x[:] = h[c]
                 log_t[c] = log_add(log_t[c], _log_forced_dense(g, rows, n, state, used))
-            fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+            fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
             _thresholds(numbers, thresholds, n)
             for i in range(n):
                 here = load_field(fields, i)
@@ -141,5 +158,5 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
                     _add_row(rows, i, n, change, fields)
             _sum_rows(used, state, totals, n, averaged)
             if (t - first) % FLUSH == FLUSH - 1:
-                add_recent(recent, sums[c])
-        add_recent(recent, sums[c])
+                add_recent(totals, address(sums, c * n), 1.0, n)
+        add_recent(totals, address(sums, c * n), 1.0, n)

@@ -1,10 +1,12 @@
-"""Chromatic and raster sweeps of binary variables in vectors, over chains or over the rows of a block.
+"""Chromatic and raster sweeps of binary variables in vectors over chains.
 
-Limits of an update with vectors over the rows of a 100×100 grid, in nanoseconds on one shared core of a Sapphire
-Rapids Xeon, float32 (float64): its uniform number 0.4 (1.0), the sigmoid with its comparison and sum 0.55 (1.5), four
-gathered neighbours 1.2 (1.5). Vectors over chains load neighbours from consecutive places instead of gathering.
+What an update takes, in vectors of 16 chains in float32 (8 in float64) on a core with AVX-512, in instructions for its
+two vector units: the uniform numbers 16 (22), the field 1 a neighbour, the sigmoid 22 (27, and the division 16 cycles),
+draw and sum 3. For four neighbours that is 22 cycles for 16 updates, 1.4 an update. What reaches it: everything of an
+update stays in registers (no buffer of numbers or fields); a block of chains does all its sweeps before the next, so
+that its states and sums stay in the caches; SplitMix64's counter moves on by an addition.
 
-Arguments that these and the forms in `gibbs_rows` share:
+Arguments that these and the forms in `gibbs_sites` and `gibbs_rows` share:
 
     f           tables, `gibbs_tables.Flat`
     first, steps  the steps are number first … first + steps - 1 of the run; they determine the random numbers
@@ -21,232 +23,116 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import ONE, ZERO, sigmoid, softplus
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, forced_field, log_add, pointers
-from spinbench.backends.numba.memory import (
-    address,
-    load_field,
-    load_state,
-    load_sum,
-    load_table,
-    load_uniform,
-    store_field,
-    store_state,
-    store_sum,
+from spinbench.backends.numba.functions import ONE, ZERO, exp, softplus
+from spinbench.backends.numba.gibbs_units import INLINE, JIT, log_add, pointers
+from spinbench.backends.numba.memory import address, load_sum, load_table, store_sum, store_uniform
+from spinbench.backends.numba.random import INVERSE_SCALE, SCALE, lane_numbers
+from spinbench.backends.numba.vectors import (
+    choose,
+    line_address,
+    load_state_vector,
+    load_sum_vector,
+    spread,
+    store_state_vector,
+    store_sum_vector,
 )
-from spinbench.backends.numba.random import fill_uniform
 
 FLUSH = 64
 """Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
 drift."""
-PIECE = 4096
-"""Numbers of one chain that are drawn at a time, and float32 terms that are summed before float64 takes over."""
-LANE_NUMBERS = 32768
-"""Numbers of many chains that are drawn at a time, at most (half of the second-level cache in float64)."""
+TERMS = 64
+"""Terms of log T that are summed in the kernel's precision."""
 
 
 @nb.njit(**INLINE)
-def add_recent(recent, sums):
-    """sums += recent, which becomes 0; the same number of elements."""
-    part, total = address(recent, 0), address(sums, 0)
-    for k in range(recent.size):
-        store_sum(total, k, load_sum(total, k) + np.float64(load_sum(part, k)))
-    recent[...] = 0.0
+def draw(x, u):
+    """(which lanes become 1: u < SCALE σ(x), SCALE σ(x)); nothing waits for the division but the sum of p."""
+    odds = ONE(x) + exp(-x)
+    return u * odds < SCALE(x), SCALE(x) / odds
 
 
 @nb.njit(**INLINE)
-def _draw_rows(x, u, offset, s, recent, low, count, averaged):
-    """s_i from fields and uniform numbers (from `offset` on) for rows low … low + count - 1, and the sums."""
-    if averaged:
-        for k in range(count):
-            p = sigmoid(load_field(x, low + k))
-            store_state(s, low + k, ONE(p) if load_uniform(u, offset + k) < p else ZERO(p))
-            store_sum(recent, low + k, load_sum(recent, low + k) + p)
-    else:
-        for k in range(count):
-            p = sigmoid(load_field(x, low + k))
-            drawn = ONE(p) if load_uniform(u, offset + k) < p else ZERO(p)
-            store_state(s, low + k, drawn)
-            store_sum(recent, low + k, load_sum(recent, low + k) + drawn)
+def add_recent(recent, sums, factor, count):
+    """sums += factor recent, which becomes 0; pointers to `count` elements."""
+    for k in range(count):
+        part = load_sum(recent, k)
+        store_sum(sums, k, load_sum(sums, k) + factor * np.float64(part))
+        store_sum(recent, k, ZERO(part))
 
 
 @nb.njit(**INLINE)
-def log_forced(f, x, count):
-    """Σ log p(s*_i | field x_i) over the first rows."""
-    total = 0.0
-    for low in range(0, count, PIECE):
-        part = ZERO(load_field(x, 0))
-        for k in range(low, min(low + PIECE, count)):
-            part += softplus(load_table(f.sign, k) * load_field(x, k))
-        total -= np.float64(part)
-    return total
+def summed_factor(averaged, real):
+    """What a sum of `real`s stands for: p is summed with the factor SCALE, s without."""
+    return np.float64(INVERSE_SCALE(real)) if averaged else 1.0
 
 
 @nb.njit(**INLINE)
-def log_forced_middle(f, s, head, tail):
-    """The same for rows head … tail - 1, which have earlier neighbours."""
-    total = 0.0
+def _lane_field(bias, f, begin, end, s, chain, chains):
+    """bias + Σ w s over entries begin … end - 1 of a vector of chains."""
+    x = spread(bias)
+    for e in range(begin, end):
+        near = np.int64(load_table(f.columns, e)) * chains
+        x = x + load_table(f.weights, e) * load_state_vector(s, near + chain)
+    return x
+
+
+@nb.njit(**INLINE)
+def _add_log_forced(sign, x, level, chain):
+    store_sum_vector(level, chain, load_sum_vector(level, chain) - softplus(sign * x))
+
+
+@nb.njit(**INLINE)
+def _log_forced_middle(f, head, tail, s, chains, width, levels, log_levels):
+    """log_level += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     for i in range(head, tail):
-        total -= np.float64(softplus(load_table(f.sign, i) * forced_field(f, i, s)))
-    return total
-
-
-# Vectors over chains
-
-
-@nb.njit(**INLINE)
-def _lane_fields(bias, f, begin, end, s, chains, x):
-    """x (C,) = bias + Σ w s over entries begin … end - 1; s (N, C)."""
-    e = begin
-    if end - e >= 4:
-        w0, j0 = load_table(f.weights, e), np.int64(load_table(f.columns, e)) * chains
-        w1, j1 = load_table(f.weights, e + 1), np.int64(load_table(f.columns, e + 1)) * chains
-        w2, j2 = load_table(f.weights, e + 2), np.int64(load_table(f.columns, e + 2)) * chains
-        w3, j3 = load_table(f.weights, e + 3), np.int64(load_table(f.columns, e + 3)) * chains
-        for c in range(chains):
-            near = w0 * load_state(s, j0 + c) + w1 * load_state(s, j1 + c)
-            far = w2 * load_state(s, j2 + c) + w3 * load_state(s, j3 + c)
-            store_field(x, c, bias + near + far)
-        e += 4
-    else:
-        for c in range(chains):
-            store_field(x, c, bias)
-    while end - e >= 2:
-        w0, j0 = load_table(f.weights, e), np.int64(load_table(f.columns, e)) * chains
-        w1, j1 = load_table(f.weights, e + 1), np.int64(load_table(f.columns, e + 1)) * chains
-        for c in range(chains):
-            near = w0 * load_state(s, j0 + c) + w1 * load_state(s, j1 + c)
-            store_field(x, c, load_field(x, c) + near)
-        e += 2
-    if e < end:
-        w0, j0 = load_table(f.weights, e), np.int64(load_table(f.columns, e)) * chains
-        for c in range(chains):
-            store_field(x, c, load_field(x, c) + w0 * load_state(s, j0 + c))
-
-
-@nb.njit(**INLINE)
-def _lane_log_forced(sign, x, level, chains):
-    for c in range(chains):
-        store_sum(level, c, load_sum(level, c) - softplus(sign * load_field(x, c)))
-
-
-@nb.njit(**INLINE)
-def _lane_draw(x, u, offset, s, recent, base, chains, averaged):
-    if averaged:
-        for c in range(chains):
-            p = sigmoid(load_field(x, c))
-            store_state(s, base + c, ONE(p) if load_uniform(u, offset + c) < p else ZERO(p))
-            store_sum(recent, base + c, load_sum(recent, base + c) + p)
-    else:
-        for c in range(chains):
-            p = sigmoid(load_field(x, c))
-            drawn = ONE(p) if load_uniform(u, offset + c) < p else ZERO(p)
-            store_state(s, base + c, drawn)
-            store_sum(recent, base + c, load_sum(recent, base + c) + drawn)
+        begin, end = load_table(f.start, i), load_table(f.later, i)
+        for c in range(0, chains, width):
+            x = _lane_field(load_table(f.forced, i), f, begin, end, s, c, chains)
+            _add_log_forced(load_table(f.sign, i), x, levels, c)
+        if i % TERMS == TERMS - 1:
+            add_recent(levels, log_levels, 1.0, chains)
 
 
 @nb.njit(**JIT)
 def run_lanes(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
-    """keys (2, C); s, sums (N, C)."""
-    n, chains = s.shape
-    chunk = min(n, max(64, LANE_NUMBERS // chains // 2 * 2))
-    u = np.empty((chunk, chains), dtype=s.dtype)
-    x, level, recent = np.empty_like(s[0]), np.empty_like(s[0]), np.zeros_like(s)
+    """Blocks of B chains, whole vectors. keys (K, 2, B); s, sums (K, N, B); log_t (K, B)."""
+    blocks, n, chains = s.shape
+    width = 64 // s.itemsize
     log_level = np.empty(chains)
-    g, state, fields, v = pointers(f), address(s, 0), address(x, 0), address(u, 0)
-    levels, totals = address(level, 0), address(recent, 0)
-    for t in range(first, first + steps):
-        counter = np.uint64(t) * np.uint64(n + 1)
-        if chib:
-            level[:] = 0.0
-            log_level[:] = fixed
-            for i in range(head, tail):
-                begin, end = load_table(g.start, i), load_table(g.later, i)
-                _lane_fields(load_table(g.forced, i), g, begin, end, state, chains, fields)
-                _lane_log_forced(load_table(g.sign, i), fields, levels, chains)
-                if i % FLUSH == FLUSH - 1:
-                    add_recent(level, log_level)
-        for i in range(n):
-            place = i % chunk
-            if place == 0:
-                counter = fill_uniform(keys, counter, u[: min(chunk, n - i)])
-            begin, end = load_table(g.start, i), load_table(g.start, i + 1)
-            _lane_fields(load_table(g.biases, i), g, begin, end, state, chains, fields)
-            if chib and i < head:
-                _lane_log_forced(load_table(g.sign, i), fields, levels, chains)
-                if i % FLUSH == FLUSH - 1:
-                    add_recent(level, log_level)
-            _lane_draw(fields, v, place * chains, state, totals, i * chains, chains, averaged)
-        if chib:
-            add_recent(level, log_level)
-            for c in range(chains):
-                log_t[c] = log_add(log_t[c], log_level[c])
-        if (t - first) % FLUSH == FLUSH - 1:
-            add_recent(recent, sums)
-    add_recent(recent, sums)
-
-
-# Vectors over the rows of a block
-
-
-@nb.njit(**INLINE)
-def _block_fields(biases, weights, columns, o, width, low, n, s, x):
-    """x of n rows from `low` on; their entries begin at o, see `gibbs_tables.Padded`."""
-    d = 0
-    if width >= 4:
-        for k in range(n):
-            e = o + k
-            near = load_table(weights, e) * load_state(s, load_table(columns, e))
-            near += load_table(weights, e + n) * load_state(s, load_table(columns, e + n))
-            far = load_table(weights, e + 2 * n) * load_state(s, load_table(columns, e + 2 * n))
-            far += load_table(weights, e + 3 * n) * load_state(s, load_table(columns, e + 3 * n))
-            store_field(x, low + k, load_table(biases, low + k) + near + far)
-        d = 4
-    else:
-        for k in range(n):
-            store_field(x, low + k, load_table(biases, low + k))
-    while width - d >= 2:
-        for k in range(n):
-            e = o + d * n + k
-            near = load_table(weights, e) * load_state(s, load_table(columns, e))
-            near += load_table(weights, e + n) * load_state(s, load_table(columns, e + n))
-            store_field(x, low + k, load_field(x, low + k) + near)
-        d += 2
-    if d < width:
-        for k in range(n):
-            e = o + d * n + k
-            pull = load_table(weights, e) * load_state(s, load_table(columns, e))
-            store_field(x, low + k, load_field(x, low + k) + pull)
-
-
-@nb.njit(**JIT)
-def run_sites(f, padded, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
-    """keys (C, 2); s, sums (C, N)."""
-    n, blocks = s.shape[1], padded.widths.size
-    whole = n <= PIECE
-    u, x, recent = np.empty_like(s[0, : min(n, PIECE)]), np.empty_like(s[0]), np.zeros_like(s[0])
-    g, fields, v, totals = pointers(f), address(x, 0), address(u, 0), address(recent, 0)
-    weights, columns = address(padded.weights, 0), address(padded.columns, 0)
-    for c in range(s.shape[0]):
-        state = address(s, c * n)
+    level, recent = np.zeros(chains + width, dtype=s.dtype), np.zeros(n * chains + width, dtype=s.dtype)
+    walk, saved = np.empty(chains + 8, dtype=np.uint64), np.empty(chains + 16, dtype=np.uint32)
+    log_levels = address(log_level, 0)
+    g, totals, levels = pointers(f), line_address(recent), line_address(level)
+    walker, kept = line_address(walk), line_address(saved)
+    factor = summed_factor(averaged, s[0, 0, 0])
+    for b in range(blocks):
+        state, gammas = address(s, b * n * chains), address(keys, (2 * b + 1) * chains)
         for t in range(first, first + steps):
-            counter = np.uint64(t) * np.uint64(n + 1 if whole else n + blocks)
-            level = fixed + log_forced_middle(g, state, head, tail) if chib else 0.0
-            if whole:
-                fill_uniform(keys[c], counter, u)
-            for b in range(blocks):
-                low, high = padded.bounds[b], padded.bounds[b + 1]
-                offset, width = padded.offsets[b], padded.widths[b]
-                _block_fields(g.biases, weights, columns, offset, width, low, high - low, state, fields)
-                if whole:
-                    _draw_rows(fields, v, low, state, totals, low, high - low, averaged)
-                else:
-                    for start in range(low, high, PIECE):
-                        count = min(PIECE, high - start)
-                        counter = fill_uniform(keys[c], counter, u[:count])
-                        _draw_rows(fields, v, 0, state, totals, start, count, averaged)
+            counter = np.uint64(t) * np.uint64(n + 1)
+            for c in range(chains):
+                store_uniform(walker, c, keys[b, 0, c] + counter * keys[b, 1, c])
             if chib:
-                log_t[c] = log_add(log_t[c], level + log_forced(g, fields, head))
+                log_level[:] = fixed
+                _log_forced_middle(g, head, tail, state, chains, width, levels, log_levels)
+            for i in range(n):
+                begin, end, own = load_table(g.start, i), load_table(g.start, i + 1), i * chains
+                bias, forced = load_table(g.biases, i), chib and i < head
+                for c in range(0, chains, width):
+                    x = _lane_field(bias, g, begin, end, state, c, chains)
+                    if forced:
+                        _add_log_forced(load_table(g.sign, i), x, levels, c)
+                    u = lane_numbers(walker, gammas, kept, c, i % 2 == 1, bias)
+                    up, p = draw(x, u)
+                    drawn = choose(up, ONE(p), ZERO(p))
+                    store_state_vector(state, own + c, drawn)
+                    credit = p if averaged else drawn
+                    store_sum_vector(totals, own + c, load_sum_vector(totals, own + c) + credit)
+                if forced and i % TERMS == TERMS - 1:
+                    add_recent(levels, log_levels, 1.0, chains)
+            if chib:
+                add_recent(levels, log_levels, 1.0, chains)
+                for c in range(chains):
+                    log_t[b, c] = log_add(log_t[b, c], log_level[c])
             if (t - first) % FLUSH == FLUSH - 1:
-                add_recent(recent, sums[c])
-        add_recent(recent, sums[c])
+                add_recent(totals, address(sums, b * n * chains), factor, n * chains)
+        add_recent(totals, address(sums, b * n * chains), factor, n * chains)

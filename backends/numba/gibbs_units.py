@@ -25,11 +25,12 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import below, fill_uniform, uniform
+from spinbench.backends.numba.random import below, fill_rows, uniform
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
-JIT: dict[str, Any] = {**KERNEL, "cache": True}
+JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
+"""Threads may run these at once, on chains of their own."""
 INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
 
 
@@ -48,6 +49,12 @@ def pointers(f):
         address(f.sizes, 0),
         address(f.strides, 0),
     )
+
+
+@nb.njit(**INLINE)
+def whole_vectors(n):
+    """n, rounded up to whole vectors."""
+    return (n + 15) // 16 * 16
 
 
 @nb.njit(**INLINE)
@@ -190,7 +197,7 @@ def run_sweeps(f, keys, first, steps, random, averaged, chib, s, x, sums, log_t)
     sum of T(s* <- s) over the states before each sweep, left alone unless `chib`.
     """
     g, units, n = pointers(f), f.first.size, s.shape[1]
-    u = np.empty_like(s[0])
+    u = np.empty(whole_vectors(n), dtype=s.dtype)
     v = address(u, 0)
     for c in range(s.shape[0]):
         start, gamma = keys[c, 0], keys[c, 1]
@@ -204,7 +211,7 @@ def run_sweeps(f, keys, first, steps, random, averaged, chib, s, x, sums, log_t)
                     q = below(start, gamma, counter, units)
                     update_unit(g, q, row, fields, uniform(start, gamma, counter + np.uint64(1)))
             else:
-                fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+                fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
                 for q in range(units):
                     update_unit(g, q, row, fields, load_uniform(v, load_table(g.first, q)))
             for q in range(units):
@@ -250,7 +257,7 @@ def run_ladders(f, keys, places, first, steps, length, mode, s, middle, log_sum,
     over the ladders that end.
     """
     g, units, n = pointers(f), f.first.size, s.shape[1]
-    u, x = np.empty_like(s[0]), np.empty_like(s[0])
+    u, x = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
     v, fields = address(u, 0), address(x, 0)
     for c in range(s.shape[0]):
         row = address(s, c * n)
@@ -262,7 +269,7 @@ def run_ladders(f, keys, places, first, steps, length, mode, s, middle, log_sum,
             elif done == length - place:
                 s[c] = middle[c]
             backward = done == 0 or done >= length - place
-            fill_uniform(keys[c], np.uint64(t) * np.uint64(n + 1), u)
+            fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
             for k in range(units):
                 q = units - 1 - k if backward else k
                 update_unit(g, q, row, fields, load_uniform(v, load_table(g.first, q)))

@@ -31,15 +31,24 @@ def address(typing_context, array, offset):
     return types.CPointer(array.dtype)(array, offset), generate
 
 
+@intrinsic
+def moved(typing_context, pointer, offset):
+    """A pointer to element `offset` from another one on."""
+
+    def generate(context, builder, signature, arguments):
+        return place(builder, arguments, signature.args[1])
+
+    return pointer(pointer, offset), generate
+
+
 def accessors(kind: str) -> tuple[Any, Any]:
     """(load(pointer, i), store(pointer, i, value)) for arrays of a kind."""
 
     @intrinsic
     def load(typing_context, pointer, index):
         def generate(context, builder, signature, arguments):
-            place = builder.gep(arguments[0], [_widened(builder, signature.args[1], arguments[1])])
-            value = builder.load(place)
-            _mark(builder, value, kind)
+            value = builder.load(place(builder, arguments, signature.args[1]))
+            mark(builder, value, kind)
             return value
 
         return pointer.dtype(pointer, index), generate
@@ -47,13 +56,17 @@ def accessors(kind: str) -> tuple[Any, Any]:
     @intrinsic
     def store(typing_context, pointer, index, value):
         def generate(context, builder, signature, arguments):
-            place = builder.gep(arguments[0], [_widened(builder, signature.args[1], arguments[1])])
-            _mark(builder, builder.store(arguments[2], place), kind)
+            mark(builder, builder.store(arguments[2], place(builder, arguments, signature.args[1])), kind)
             return context.get_dummy_value()
 
         return types.void(pointer, index, pointer.dtype), generate
 
     return load, store
+
+
+def place(builder: ir.IRBuilder, arguments: Any, index: Any) -> ir.Value:
+    """The address of element arguments[1], of type `index`, from pointer arguments[0] on."""
+    return builder.gep(arguments[0], [_widened(builder, index, arguments[1])])
 
 
 def _widened(builder: ir.IRBuilder, kind: Any, index: ir.Value) -> ir.Value:
@@ -68,7 +81,8 @@ def _scopes(module: ir.Module, kinds: list[str]) -> Any:
     return module.add_metadata([module.add_metadata([ir.MetaDataString(module, kind), domain]) for kind in kinds])
 
 
-def _mark(builder: ir.IRBuilder, instruction: Any, kind: str) -> None:
+def mark(builder: ir.IRBuilder, instruction: Any, kind: str) -> None:
+    """Tell LLVM that an access is to an array of this kind."""
     instruction.set_metadata("alias.scope", _scopes(builder.module, [kind]))
     instruction.set_metadata("noalias", _scopes(builder.module, [other for other in KINDS if other != kind]))
 

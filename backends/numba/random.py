@@ -25,7 +25,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from spinbench.backends.numba.functions import OPTIONS, flat, log, sincos_turns
+from spinbench.backends.numba.functions import OPTIONS, constant, flat, log, sincos_turns
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.vectors import (
+    as_float32,
+    as_float64,
+    count_up,
+    every_second,
+    halves,
+    load_table_vector,
+    load_uniform_vector,
+    store_uniform_vector,
+)
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -61,12 +72,17 @@ def _mix_array(z: Any, a: int, b: int, c: int, first: np.uint64, second: np.uint
 
 
 @nb.njit(**OPTIONS)
-def hash64(start, gamma, counter):
-    """The 64 bits of number `counter` of the stream (start, gamma), all uint64."""
-    z = start + gamma * counter
+def mix64(z):
+    """The hash of a uint64 or of each in a vector."""
     z = (z ^ (z >> SHIFT_1)) * MULTIPLIER_1
     z = (z ^ (z >> SHIFT_2)) * MULTIPLIER_2
     return z ^ (z >> SHIFT_3)
+
+
+@nb.njit(**OPTIONS)
+def hash64(start, gamma, counter):
+    """The 64 bits of number `counter` of the stream (start, gamma), all uint64."""
+    return mix64(start + gamma * counter)
 
 
 def _part(target: types.Type, lowest: int, width: int) -> Any:
@@ -258,3 +274,87 @@ def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int]]) -> None:
 _overload_fill(_fill_bits, {types.uint32: (_bits_pair, 1)})
 _overload_fill(_fill_uniform, {types.float32: (_uniform_pair_32, 1), types.float64: (_uniform_pair_64, 2)})
 _overload_fill(_fill_normal, {types.float32: (_normal_pair_32, 1), types.float64: (_normal_pair_64, 2)})
+
+
+# Numbers of the rows of a sweep, in vectors: multiples of one in [0, SCALE), to be compared with SCALE times a
+# probability. Number i of a step is hash `counter + i` in float64; in float32 hash `counter + i // 2`, of which even
+# rows take the low half and odd ones the high half.
+
+SCALE = constant(2.0**24, 2.0**53)
+"""How many uniform numbers there are."""
+INVERSE_SCALE = constant(2.0**-24, 2.0**-53)
+SHIFT_32 = np.uint32(8)
+SHIFT_64 = np.uint64(11)
+ONE_STEP = np.uint64(1)
+
+
+def row_numbers(start: Any, gamma: Any, counter: Any, row: Any, real: Any) -> Any:
+    """The numbers of rows row, row + 1, … (`row` even) of one chain in a vector of the type of `real`."""
+    raise NotImplementedError("compiled code only")
+
+
+def lane_numbers(walk: Any, gammas: Any, saved: Any, chain: Any, odd: Any, real: Any) -> Any:
+    """The next row's numbers of chains chain, chain + 1, … in a vector of the type of `real`.
+
+    Args:
+        walk: pointer to (C,) uint64, start + counter gamma of each chain; moved on.
+        gammas: pointer to (C,) uint64.
+        saved: pointer to (C,) uint32, the halves of the hashes of an even row that belong to the odd row after it.
+        chain: the first.
+        odd: whether the row is odd.
+        real: of the type wanted.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(row_numbers, jit_options=OPTIONS)
+def _row_numbers(start, gamma, counter, row, real):
+    def single(start, gamma, counter, row, real):
+        first = counter + np.uint64(row >> 1)
+        words = mix64(count_up(gamma) * gamma + (start + first * gamma))
+        return as_float32(halves(words) >> SHIFT_32)
+
+    def double(start, gamma, counter, row, real):
+        first = counter + np.uint64(row)
+        return as_float64(mix64(count_up(gamma) * gamma + (start + first * gamma)) >> SHIFT_64)
+
+    return single if real == types.float32 else double
+
+
+@nb.njit(**OPTIONS)
+def _walk_on(walk, gammas, chain):
+    """The hashes of eight chains."""
+    here = load_uniform_vector(walk, chain)
+    store_uniform_vector(walk, chain, here + load_table_vector(gammas, chain))
+    return mix64(here)
+
+
+@overload(lane_numbers, jit_options=OPTIONS)
+def _lane_numbers(walk, gammas, saved, chain, odd, real):
+    def single(walk, gammas, saved, chain, odd, real):
+        if odd:
+            words = load_uniform_vector(saved, chain)
+        else:
+            low = halves(_walk_on(walk, gammas, chain))
+            high = halves(_walk_on(walk, gammas, chain + 8))
+            store_uniform_vector(saved, chain, every_second(low, high, 1))
+            words = every_second(low, high, 0)
+        return as_float32(words >> SHIFT_32)
+
+    def double(walk, gammas, saved, chain, odd, real):
+        return as_float64(_walk_on(walk, gammas, chain) >> SHIFT_64)
+
+    return single if real == types.float32 else double
+
+
+@nb.njit(**UNCOUNTED, forceinline=True)
+def fill_rows(key, counter, out):
+    """Uniform numbers on [0, 1) of rows 0, 1, … of one chain, as `row_numbers`.
+
+    key (2,) uint64; out (n,), n a multiple of 16.
+    """
+    to = address(out, 0)
+    real = out[0]
+    for i in range(0, out.size, 64 // out.itemsize):
+        u = row_numbers(key[0], key[1], counter, i, real)
+        store_uniform_vector(to, i, u * INVERSE_SCALE(u))

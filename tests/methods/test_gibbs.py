@@ -346,7 +346,15 @@ def test_tables_have_all_forms():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"scan": "spiral"}, {"sample": "site"}, {"marginals": "both"}, {"log_z": "exact"}, {"ladder": 0}, {"ladder": 2.5}],
+    [
+        {"scan": "spiral"},
+        {"sample": "site"},
+        {"marginals": "both"},
+        {"log_z": "exact"},
+        {"ladder": 0},
+        {"ladder": 2.5},
+        {"threads": 0},
+    ],
 )
 def test_bad_settings_are_refused_in_a_sentence(settings):
     with pytest.raises(SpinbenchError, match=f"gibbs: {next(iter(settings))}="):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from spinbench.backends.numba import NumbaBackend, gibbs_sweeps
+from spinbench.backends.numba import NumbaBackend, gibbs_sites
 from spinbench.backends.numba.gibbs import GibbsKernel
 from spinbench.methods.gibbs import Gibbs
-from spinbench.metrics import standard_error
 from spinbench.models import PairwiseModel
 
 CHAINS = 20
@@ -73,6 +71,18 @@ def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
             assert np.array_equal(one["s"][:, :3], other["s"])
 
 
+@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+def test_threads_change_nothing(form):
+    one, three = Gibbs(), Gibbs(threads=3)
+    for plain, shared in zip(
+        run(MODELS["sparse"], one, form, "float64", CHAINS),
+        run(MODELS["sparse"], three, form, "float64", CHAINS),
+        strict=True,
+    ):
+        for key in one.reductions:
+            assert np.array_equal(plain[key], shared[key])
+
+
 def test_forms_agree_in_single_precision():
     """The same chains but for a number in 10^6 that falls between two roundings: the first sweeps are equal."""
     method = Gibbs(marginals="empirical", log_z="none")
@@ -83,20 +93,19 @@ def test_forms_agree_in_single_precision():
             assert np.array_equal(one["s"], two["s"])
 
 
-def test_numbers_drawn_in_pieces():
-    """A model larger than the buffer of one chain's numbers: other numbers, the same law."""
-    model, method = grid(70, 70, 0), Gibbs(log_z="none")
-    assert model.num_variables > gibbs_sweeps.PIECE
-    series = [
-        np.stack([seen["p"] for seen in run(model, method, form, "float32", 4, batches=[20] * 100)]) / 20
-        for form in ("sites", "raster")
-    ]
-    assert not np.array_equal(*series)
-    means = [x.mean(axis=(0, 2)) for x in series]
-    errors = [standard_error(x) for x in series]
-    z = (means[0] - means[1]) / np.hypot(*errors)
-    assert abs(z).max() < stats.norm.isf(1e-4 / len(z))
-    assert abs(z.var() - 1) < 0.1  # neighbours are correlated: some thousand values worth 1500 independent ones
+def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
+    """Sweeps that follow each other through chunks of rows, against whole sweeps one after the other."""
+    monkeypatch.setattr(gibbs_sites, "CHUNK", 64)
+    monkeypatch.setattr(gibbs_sites, "WAVE_SWEEPS", 3)
+    model, method = grid(41, 43, 0), Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
+    assert gibbs_sites.wave_of(kernel._form_tables, whole=False) == (3, 64)
+    plain = run(model, method, "raster", "float64", 2)
+    waves = run(model, method, "sites", "float64", 2)
+    for one, other in zip(plain, waves, strict=True):
+        for key in method.reductions:
+            assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
 
 def test_the_form_follows_model_scan_and_chains():
@@ -111,6 +120,7 @@ def test_the_form_follows_model_scan_and_chains():
     assert form(wide, 1, scan="raster") == "raster"
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
     assert form(long_rows, 1) == form(long_rows, 100) == "dense"
+    assert form(wide, 1, marginals="empirical", precision_bits=16) == "bits"
 
 
 def test_dense_fields_do_not_drift():

@@ -1,0 +1,390 @@
+"""Explicit vectors for kernels whose inner loops LLVM does not vectorise well, or not dependably.
+
+A vector is a value like a number: operators, comparisons (which give masks), `choose`, and the functions of
+`functions` that say so take vectors; numbers beside them are spread over the lanes. Vectors live in compiled code only.
+LLVM splits those that are wider than the machine's registers, so that the same code runs everywhere. 512 bits hold 16
+lanes of 32 bits or 8 of 64.
+
+Pointers and kinds of arrays as in `memory`: no bounds are checked.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import make_array
+
+from spinbench.backends.numba.memory import mark, place
+
+BITS = 512
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """`lanes` numbers of type `element`, or a mask of booleans."""
+
+    def __init__(self, element: types.Type, lanes: int) -> None:
+        self.element = element
+        self.lanes = lanes
+        super().__init__(name=f"Vector({element}, {lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        lane = ir.IntType(1) if kind.element == types.boolean else manager.lookup(kind.element).get_value_type()
+        super().__init__(manager, kind, ir.VectorType(lane, kind.lanes))
+
+
+def wide(element: types.Type) -> Vector:
+    """The vector type of `BITS` bits."""
+    return Vector(element, BITS // element.bitwidth)
+
+
+def element(kind: types.Type) -> types.Type:
+    """The type of a vector's lanes, or of a number itself."""
+    return kind.element if isinstance(kind, Vector) else kind
+
+
+def constant_of(kind: ir.Type, value: float) -> ir.Constant:
+    """`value` as a number or in every lane."""
+    if isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
+    return ir.Constant(kind, value)
+
+
+def _spread(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) -> ir.Value:
+    """All lanes equal to a number."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), lanes)
+
+
+# Operators
+
+_ARITHMETIC = {
+    operator.add: ("fadd", "add"),
+    operator.sub: ("fsub", "sub"),
+    operator.mul: ("fmul", "mul"),
+    operator.truediv: ("fdiv", ""),
+    operator.and_: ("", "and_"),
+    operator.or_: ("", "or_"),
+    operator.xor: ("", "xor"),
+    operator.lshift: ("", "shl"),
+    operator.rshift: ("", "lshr"),
+}
+_ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+
+
+def _register(function: Any, *, mask: bool) -> None:
+    @infer_global(function)
+    class Template(AbstractTemplate):  # type: ignore[misc]
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            vectors = [kind for kind in args if isinstance(kind, Vector)]
+            if len(args) != 2 or not vectors or any(kind != vectors[0] for kind in vectors):
+                return None
+            kind = vectors[0]
+            if any(not isinstance(other, (Vector, types.Number)) for other in args):
+                return None
+            operands = [other if isinstance(other, Vector) else kind.element for other in args]
+            return signature(Vector(types.boolean, kind.lanes) if mask else kind, *operands)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = next(other for other in sig.args if isinstance(other, Vector))
+        target = context.get_value_type(kind)
+        left, right = (
+            value if isinstance(own, Vector) else _spread(builder, value, target)
+            for value, own in zip(args, sig.args, strict=True)
+        )
+        real = isinstance(kind.element, types.Float)
+        if mask:
+            compare = builder.fcmp_ordered if real else builder.icmp_unsigned
+            return compare(_ORDER[function], left, right)
+        return getattr(builder, _ARITHMETIC[function][0 if real else 1])(left, right)
+
+    for pair in ((Vector, Vector), (Vector, types.Number), (types.Number, Vector)):
+        lower_builtin(function, *pair)(generate)
+
+
+for _function in _ARITHMETIC:
+    _register(_function, mask=False)
+for _function in _ORDER:
+    _register(_function, mask=True)
+
+
+@infer_global(operator.neg)
+class _Negation(AbstractTemplate):  # type: ignore[misc]
+    key = operator.neg
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+
+
+@lower_builtin(operator.neg, Vector)
+def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fneg(args[0]) if isinstance(sig.args[0].element, types.Float) else builder.neg(args[0])
+
+
+@infer_global(operator.invert)
+class _Inversion(AbstractTemplate):  # type: ignore[misc]
+    key = operator.invert
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+
+
+@lower_builtin(operator.invert, Vector)
+def _invert(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.not_(args[0])
+
+
+# Making, choosing, summing
+
+
+@intrinsic
+def spread(typing_context, number):
+    """A vector of 512 bits with all lanes equal to `number`."""
+    kind = wide(number)
+
+    def generate(context, builder, signature, arguments):
+        return _spread(builder, arguments[0], context.get_value_type(kind))
+
+    return kind(number), generate
+
+
+@intrinsic
+def count_up(typing_context, like):
+    """0, 1, 2, … in a vector of the type of `like`, or of 512 bits for a number."""
+    kind = like if isinstance(like, Vector) else wide(like)
+
+    def generate(context, builder, signature, arguments):
+        target = context.get_value_type(kind)
+        return ir.Constant(target, [ir.Constant(target.element, k) for k in range(kind.lanes)])
+
+    return kind(like), generate
+
+
+@intrinsic
+def choose(typing_context, mask, yes, no):
+    """`yes` in the lanes of the mask, `no` elsewhere."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.select(*arguments)
+
+    return yes(mask, yes, no), generate
+
+
+@intrinsic
+def total(typing_context, vector):
+    """The sum of the lanes of reals, in any order."""
+
+    def generate(context, builder, signature, arguments):
+        kind = arguments[0].type
+        name = f"llvm.vector.reduce.fadd.v{kind.count}{'f32' if vector.element == types.float32 else 'f64'}"
+        function = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind.element, [kind.element, kind]))
+        return builder.call(function, [ir.Constant(kind.element, 0.0), arguments[0]], fastmath=("reassoc",))
+
+    return vector.element(vector), generate
+
+
+@intrinsic
+def any_bit(typing_context, words):
+    """Whether any bit of the words is 1."""
+
+    def generate(context, builder, signature, arguments):
+        whole = ir.IntType(words.lanes * words.element.bitwidth)
+        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
+
+    return types.boolean(words), generate
+
+
+@intrinsic
+def bit_mask(typing_context, word):
+    """A mask of 8 lanes from the lowest bits of a word."""
+    kind = Vector(types.boolean, 8)
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(builder.trunc(arguments[0], ir.IntType(8)), context.get_value_type(kind))
+
+    return kind(word), generate
+
+
+# Conversions
+
+
+@intrinsic
+def halves(typing_context, words):
+    """The 32-bit halves of 64-bit words: the low half of word k is lane 2k, the high one lane 2k + 1."""
+    kind = Vector(types.uint32, 2 * words.lanes)
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(kind))
+
+    return kind(words), generate
+
+
+@intrinsic
+def every_second(typing_context, left, right, first):
+    """Lanes first, first + 2, … of `left`, then of `right`; `first` is a literal 0 or 1."""
+    if not isinstance(first, types.IntegerLiteral):
+        return None
+    kind = left
+
+    def generate(context, builder, signature, arguments):
+        lanes = [ir.IntType(32)(k) for k in range(first.literal_value, 2 * kind.lanes, 2)]
+        return builder.shuffle_vector(
+            arguments[0], arguments[1], ir.Constant(ir.VectorType(ir.IntType(32), kind.lanes), lanes)
+        )
+
+    return kind(left, right, first), generate
+
+
+@intrinsic
+def as_float32(typing_context, words):
+    """Signed 32-bit integers, converted."""
+    kind = Vector(types.float32, words.lanes)
+
+    def generate(context, builder, signature, arguments):
+        return builder.sitofp(arguments[0], context.get_value_type(kind))
+
+    return kind(words), generate
+
+
+@intrinsic
+def as_float64(typing_context, words):
+    """Signed 64-bit integers, converted."""
+    kind = Vector(types.float64, words.lanes)
+
+    def generate(context, builder, signature, arguments):
+        return builder.sitofp(arguments[0], context.get_value_type(kind))
+
+    return kind(words), generate
+
+
+# Memory
+
+LINE = 64
+"""Bytes of a cache line; a vector that crosses into the next costs two accesses."""
+
+
+def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Zeros that begin on a cache line."""
+    size = math.prod(shape)
+    spare = LINE // real.itemsize
+    whole = np.zeros(size + spare, dtype=real)
+    first = -whole.ctypes.data % LINE // real.itemsize
+    return whole[first : first + size].reshape(shape)
+
+
+@intrinsic
+def line_address(typing_context, array):
+    """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
+    pointer = types.CPointer(array.dtype)
+
+    def generate(context, builder, signature, arguments):
+        data = make_array(array)(context, builder, arguments[0]).data
+        word = ir.IntType(64)
+        up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
+        return builder.inttoptr(builder.and_(up, word(-LINE)), context.get_value_type(pointer))
+
+    return pointer(array), generate
+
+
+def _vector_pointer(builder: ir.IRBuilder, arguments: Any, index: Any, vector: ir.Type) -> ir.Value:
+    return builder.bitcast(place(builder, arguments, index), vector.as_pointer())
+
+
+def _loader(kind: str, vector: Vector) -> Any:
+    """What an intrinsic's `generate` does to load a vector from (pointer, index, …)."""
+
+    def generate(context, builder, signature, arguments):
+        target = context.get_value_type(vector)
+        whence = _vector_pointer(builder, arguments, signature.args[1], target)
+        value = builder.load(whence, align=vector.element.bitwidth // 8)
+        mark(builder, value, kind)
+        return value
+
+    return generate
+
+
+def wide_accessors(kind: str) -> tuple[Any, Any]:
+    """(load(pointer, i), store(pointer, i, vector)) of 512 bits from element i on, for arrays of a kind.
+
+    `store` takes vectors of any length.
+    """
+
+    @intrinsic
+    def load(typing_context, pointer, index):
+        vector = wide(pointer.dtype)
+        return vector(pointer, index), _loader(kind, vector)
+
+    @intrinsic
+    def store(typing_context, pointer, index, vector):
+        def generate(context, builder, signature, arguments):
+            where = _vector_pointer(builder, arguments, signature.args[1], arguments[2].type)
+            mark(builder, builder.store(arguments[2], where, align=vector.element.bitwidth // 8), kind)
+            return context.get_dummy_value()
+
+        return types.void(pointer, index, vector), generate
+
+    return load, store
+
+
+def word_loader(kind: str) -> Any:
+    """load(pointer, i, lanes): as many elements as the tuple `lanes` has."""
+
+    @intrinsic
+    def load(typing_context, pointer, index, lanes):
+        vector = Vector(pointer.dtype, len(lanes))
+        return vector(pointer, index, lanes), _loader(kind, vector)
+
+    return load
+
+
+load_table_vector, _ = wide_accessors("table")
+load_state_vector, store_state_vector = wide_accessors("state")
+load_field_vector, store_field_vector = wide_accessors("field")
+load_uniform_vector, store_uniform_vector = wide_accessors("uniform")
+load_sum_vector, store_sum_vector = wide_accessors("sum")
+load_table_words, load_state_words = word_loader("table"), word_loader("state")
+load_field_words, load_sum_words = word_loader("field"), word_loader("sum")
+
+
+@intrinsic
+def gather_states(typing_context, pointer, places, index):
+    """512 bits of elements of an array of states: those that numbers index, index + 1, … of `places` (uint32) name.
+
+    They must be below 2^31.
+    """
+    kind = wide(pointer.dtype)
+
+    def generate(context, builder, signature, arguments):
+        states, table, first = arguments
+        target = context.get_value_type(kind)
+        words = ir.VectorType(ir.IntType(32), kind.lanes)
+        whence = builder.bitcast(place(builder, [table, first], signature.args[2]), words.as_pointer())
+        where = builder.load(whence, align=4)
+        mark(builder, where, "table")
+        addresses = builder.gep(states, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
+        addresses.indices, addresses.operands = [where], [states, where]
+        addresses.type = ir.VectorType(states.type, kind.lanes)
+        every = ir.VectorType(ir.IntType(1), kind.lanes)
+        number = "f32" if kind.element == types.float32 else "f64"
+        function = builder.module.declare_intrinsic(
+            f"llvm.masked.gather.v{kind.lanes}{number}.v{kind.lanes}p0",
+            fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
+        )
+        align = ir.IntType(32)(kind.element.bitwidth // 8)
+        there = ir.Constant(every, [ir.IntType(1)(1)] * kind.lanes)
+        return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
+
+    return kind(pointer, places, index), generate

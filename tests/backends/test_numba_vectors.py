@@ -1,0 +1,90 @@
+"""Explicit vectors in compiled code, against NumPy."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import pytest
+
+from spinbench.backends.numba import vectors as vec
+from spinbench.backends.numba.functions import sigmoid, softplus
+from spinbench.backends.numba.memory import address
+
+
+@nb.njit(error_model="numpy")
+def _reals(x, y, places, out):
+    p, q, to = address(x, 0), address(y, 0), address(out, 0)
+    a, b = vec.load_field_vector(p, 0), vec.load_uniform_vector(q, 0)
+    n = x.size
+    vec.store_sum_vector(to, 0, a * b - a / b + -a)
+    vec.store_sum_vector(to, n, vec.choose((a > b) & (b >= 0.25), a, 2 * b))
+    vec.store_sum_vector(to, 2 * n, sigmoid(a) + softplus(b))
+    vec.store_sum_vector(to, 3 * n, vec.gather_states(p, address(places, 0), 0))
+    vec.store_sum_vector(to, 4 * n, vec.count_up(a) + vec.spread(x[1]))
+    out[5 * n] = vec.total(a)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_reals(kind):
+    n = 64 // np.dtype(kind).itemsize
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, n)).astype(kind)
+    places = rng.permutation(n).astype(np.uint32)
+    out = np.empty(5 * n + 1, dtype=kind)
+    _reals(x, y, places, out)
+    expected = [
+        x * y - x / y - x,
+        np.where((x > y) & (y >= 0.25), x, 2 * y),
+        1 / (1 + np.exp(-x)) + np.log1p(np.exp(y)),
+        x[places],
+        np.arange(n) + x[1],
+        [x.sum()],
+    ]
+    np.testing.assert_allclose(out, np.concatenate(expected), rtol=2e-5 if kind == "float32" else 1e-12, atol=1e-6)
+
+
+@nb.njit
+def _words(x, y, lanes, out):
+    p, to = address(x, 0), address(out, 0)
+    a, b = vec.load_table_words(p, 0, lanes), vec.load_table_words(address(y, 0), 0, lanes)
+    n = len(lanes)
+    vec.store_sum_vector(to, 0, ((a ^ b) & ~a) | (b >> np.uint64(7)))
+    vec.store_sum_vector(to, n, (a << np.uint64(3)) * b + a)
+    out[2 * n] = vec.any_bit(a ^ a) + 2 * vec.any_bit(a)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8])
+def test_words(n):
+    x, y = np.random.default_rng(n).integers(0, 2**63, (2, n)).astype(np.uint64)
+    out = np.empty(2 * n + 1, dtype=np.uint64)
+    _words(x, y, (0,) * n, out)
+    seven, three = np.uint64(7), np.uint64(3)
+    assert np.array_equal(out[:n], ((x ^ y) & ~x) | (y >> seven))
+    assert np.array_equal(out[n : 2 * n], (x << three) * y + x)
+    assert out[2 * n] == 2
+
+
+@nb.njit
+def _halves(x, y, out):
+    a, b = vec.halves(vec.load_table_vector(address(x, 0), 0)), vec.halves(vec.load_table_vector(address(y, 0), 0))
+    vec.store_sum_vector(address(out, 0), 0, vec.every_second(a, b, 0))
+    vec.store_sum_vector(address(out, 0), 16, vec.every_second(a, b, 1))
+
+
+def test_halves_of_words():
+    x, y = np.random.default_rng(0).integers(0, 2**63, (2, 8)).astype(np.uint64)
+    out = np.empty(32, dtype=np.uint32)
+    _halves(x, y, out)
+    both = np.concatenate([x, y])
+    assert np.array_equal(out[:16], both & np.uint64(2**32 - 1))
+    assert np.array_equal(out[16:], both >> np.uint64(32))
+
+
+def test_aligned_arrays_begin_on_a_line():
+    for shape in ((3,), (5, 7), (1, 2, 3)):
+        for kind in ("float32", "uint64"):
+            array = vec.aligned_zeros(shape, np.dtype(kind))
+            assert array.shape == shape
+            assert array.ctypes.data % vec.LINE == 0
+            assert array.flags.c_contiguous
+            assert not array.any()
