@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Bipartite(Solver):
         self.seconds = 1e-4 + 2.0**self.width * (len(self.others) * 1.5e-8 + self.width * 3e-9)
 
     @classmethod
-    def build(cls, problem: Problem) -> Bipartite:
+    def build(cls, problem: Problem) -> Self:
         """Applies to bipartite graphs with a small enough side."""
         pairwise = problem.pairwise
         # every edge ends in the smaller layer

@@ -1,0 +1,76 @@
+"""Two-layer models in compiled code: products of tables over the states of halves of the smaller layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from spinbench.reference.bipartite import Bipartite
+from spinbench.reference.problem import FloatArray, IntArray, Pairwise
+from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
+
+_LOW_BITS = 8  # tables over their states stay in the second-level cache
+_LARGEST_FIELD = 600.0  # exp of it, and of its negative, are far inside the range of float64
+_LEAST = 1e-270  # a sum above it has lost nothing to underflow, since no factor is above 1
+
+
+class CompiledBipartite(Bipartite):
+    """As `Bipartite`, in plain sums of products whose factors are at most 1."""
+
+    def __init__(self, pairwise: Pairwise, summed: IntArray) -> None:
+        super().__init__(pairwise, summed)
+        self.pairwise = pairwise
+        self.seconds = 1e-4 + 2.0**self.width * (len(self.others) + 1) * 1.5e-9
+
+    def memory(self, *, marginals: bool) -> int:
+        """Tables over the states of the high bits, and of the low ones."""
+        split = min(self.width, _LOW_BITS)
+        return 8 * (4 * (1 << self.width - split) + 3 * (1 << split)) * (len(self.others) + self.width + 4)
+
+    def fallbacks(self) -> Iterator[Solver]:
+        """The sum in logarithms."""
+        yield Bipartite(self.pairwise, self.summed)
+
+    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+        """One pass over the states of the smaller layer."""
+        reach = np.abs(self.large) + np.abs(self.weights).sum(axis=0)
+        if reach.max(initial=0.0) > _LARGEST_FIELD:
+            raise PrecisionError("its fields are too strong for plain sums in float64")
+        from spinbench.backends.numba.exact_rbm import sum_states
+
+        run: Callable[..., float] = sum_states
+        split = min(self.width, _LOW_BITS)
+        low, high = _states(split), _states(self.width - split)
+        low_field, high_field = low @ self.weights[:split], high @ self.weights[split:] + self.large
+        low_weight, high_weight = low @ self.small[:split], high @ self.small[split:]
+        largest = np.logaddexp(0.0, high_field + low_field.max(axis=0))  # log(1 + exp(field)) at the given high bits
+        bound = high_weight + largest.sum(axis=1)
+        ones_high, ones_low, ones_large = np.empty(len(high)), np.empty(len(low)), np.empty(len(self.others))
+        total = run(
+            np.exp(high_field),
+            np.ascontiguousarray(np.exp(low_field.T)),
+            np.exp(-largest),
+            np.exp(bound - bound.max()),
+            np.exp(low_weight - low_weight.max()),
+            np.empty(len(low)),
+            ones_high,
+            ones_low,
+            ones_large,
+            marginals,
+        )
+        if not total > _LEAST:
+            raise PrecisionError("its couplings are too strong for plain sums in float64")
+        log_z = self.constant + math.log(total) + float(bound.max() + low_weight.max())
+        if not marginals:
+            return log_z, None
+        ones = np.empty(self.width + len(self.others))
+        ones[self.summed] = np.concatenate([ones_low @ low, ones_high @ high]) / total
+        ones[self.others] = ones_large / total
+        return log_z, binary_marginals(ones)
+
+
+def _states(bits: int) -> IntArray:
+    """(2^bits, bits) all states, the first bit fastest."""
+    return np.arange(1 << bits)[:, None] >> np.arange(bits) & 1
