@@ -35,6 +35,7 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
         HistoryError: a tracked cell has no configuration any more.
     """
     reasons: Counter[str] = Counter()
+    untracked = next((_shown(record) for record in records if _cell(record) is None), "")
     tracked: list[tuple[Record, Cell]] = []
     known: dict[str, bool] = {}
     for record in records:
@@ -54,7 +55,7 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
             name = _place(record, "hostname")
             reasons[f"were measured on host {name}; name the machine that they count for in {MACHINE_VARIABLE}"] += 1
         elif cell is None:
-            reasons[f"are of a cell that conf/axes does not track ({_shown(record)})"] += 1
+            reasons[f"are of a cell that conf/axes does not track ({untracked})"] += 1
         else:
             tracked.append((record, cell))
     accepted = []

@@ -62,7 +62,7 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
         return
     cores = len(environment.cores())
     if not isinstance(jobs, int) or jobs < 1:
-        raise SpinbenchError(f"{name}={jobs} was given; an integer from 1 to {cores}, the cores here, is needed")
+        raise SpinbenchError(f"{name} was given; an integer from 1 to {cores}, the cores here, is needed")
     if jobs > cores:
         raise SpinbenchError(
             f"{name} means {jobs} cells at a time, but this machine has {cores} core{'s' * (cores > 1)} for them and "

@@ -252,6 +252,8 @@ def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> 
         remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
     if any("reason" in (record["reference"] or {}) for record in good):
         remarks.append("no exact answer")
+    if any(record.get("oversubscribed") for record in good):
+        remarks.append("oversubscribed")
     # compile seconds of a warm process or from a disk cache are no compilation
     kinds = {record["result"]["compilation"] for record in good}
     remarks += [kind for kind in ("warm", "cached") if kind in kinds]

@@ -89,6 +89,10 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
 
 def _print_problems(records: Sequence[Record]) -> None:
     output = console()
+    shared = [record["oversubscribed"] for record in records if record.get("oversubscribed")]
+    if shared:
+        text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
+        output.print(Text(text, style="yellow"), soft_wrap=True)
     for line in leaderboard.problems(records):
         output.print(Text(line, style="red" if line.startswith("failed") else "yellow"), soft_wrap=True)
     missing = {r["reference"]["reason"] for r in records if "reason" in (r["reference"] or {})}

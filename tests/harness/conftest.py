@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,25 @@ def faulty(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch)
     folder = install_plugin("spinbench_faulty", FAULTY, {"methods": {"faulty": "Faulty"}})
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
     return folder
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """`small_disk(size)`: a folder on a file system of its own; again: the same with another size."""
+    folder = tmp_path / "small"
+
+    def mount(size: str) -> Path:
+        options = f"remount,size={size}" if folder.is_mount() else f"size={size}"
+        folder.mkdir(exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)
+        except OSError:
+            pytest.skip("there is no mount")
+        if done.returncode:
+            pytest.skip("no file system may be mounted here")
+        return folder
+
+    yield mount
+    if folder.is_mount():
+        subprocess.run(["umount", "-l", str(folder)], check=True)

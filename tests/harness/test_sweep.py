@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from spinbench import cli, environment, records
+from spinbench.stages import STAGES
 
 CELL = ("method=faulty", "backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "model.c2=0")
 QUICK = (*CELL, "budget=samples", "budget.samples=50", "chains=2")
@@ -170,6 +171,34 @@ class TestSweep:
         assert "No space left on device" in captured.err
         assert "model grid(rows=2" in captured.out
         assert (len(calls), len(stored("out"))) == (2, 1)
+
+    def test_full_disk(self, small_disk: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+        """One sentence, what was measured is whole, and with more space the sweep goes on."""
+        folder = small_disk("40k")
+        assert sweep("-m", *QUICK, "seed=range(0,20)", f"sweep_dir={folder}") == 2
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1
+        assert "No space left on device" in captured.err
+        kept = {entry["id"] for entry in stored(folder)}
+        assert 1 <= len(kept) < 20
+        assert "model grid(rows=2" in captured.out
+        assert not list(folder.rglob("*.tmp"))
+        small_disk("4m")
+        assert sweep("--resume", str(folder)) == 0
+        entries = stored(folder)
+        assert sorted(entry["config"]["seed"] for entry in entries) == list(range(20))
+        assert kept <= {entry["id"] for entry in entries}
+
+    def test_profile(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert sweep("--profile", *QUICK, "seed=0,1", "sweep_dir=out") == 0
+        shown = capsys.readouterr().out
+        for line in (*STAGES, "where ", "2 cells measured", "harness overhead beside process start and imports: "):
+            assert line in shown
+        for entry in stored("out"):
+            assert set(entry["stages"]) <= set(STAGES)
+            inside = {name: entry["stages"][name] for name in entry["stages"] if name not in ("compose", "lookup")}
+            del inside["record"]
+            assert sum(inside.values()) == pytest.approx(entry["duration"], rel=1e-6)
 
     def test_state_of_the_code_is_the_same_in_all_records(self, tmp_path: Path) -> None:
         _git_checkout(tmp_path / "code")
