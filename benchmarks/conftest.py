@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--rounds", type=int, default=5, help="calls of each contender, in turns (5)")
     group.addoption("--results", type=Path, default=Path(".benchmarks"), help="folder for comparison.json and .csv")
     group.addoption("--long", action="store_true", help="also contenders that take more than a minute a call")
+    group.addoption("--memory", type=float, default=12.0, help="GiB of address space that this process may take (12)")
     group.addoption("--lock", type=Path, help="a file that is locked while a row is timed (shared machines)")
 
 
@@ -45,6 +46,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Threads are chosen when libraries are first imported."""
     machine.pin(config.getoption("--cores"))
+    machine.limit_memory(config.getoption("--memory"))
 
 
 @pytest.fixture
@@ -74,10 +76,10 @@ def race(benchmark: Any, request: pytest.FixtureRequest) -> Callable[[Any], None
         contenders = list(row.contenders)
         series = [timing.Series() for _ in contenders]
         numbers = iter(range(1, 10_000))
-        timing.turn(contenders, 0, series, first=True)
+        MISSING.extend(f"{row.name}: {sentence}" for sentence in timing.first_turn(contenders, series))
         with timing.alone(config.getoption("--lock")):
             benchmark.pedantic(
-                lambda: timing.turn(contenders, next(numbers), series, first=False),
+                lambda: timing.turn(contenders, next(numbers), series),
                 rounds=config.getoption("--rounds"),
                 iterations=1,
             )
@@ -85,8 +87,9 @@ def race(benchmark: Any, request: pytest.FixtureRequest) -> Callable[[Any], None
             one.outputs if contender.check is None else contender.check()
             for contender, one in zip(contenders, series, strict=True)
         ]
-        found = results.lines(row, series, [row.judge(answers) for answers in checked])
+        found = results.lines(row, contenders, series, [row.judge(answers) for answers in checked])
         LINES.extend(found)
+        results.save(LINES, MISSING, config.getoption("--results"))  # after each row: a run may be interrupted
         benchmark.extra_info["lines"] = [vars(line) for line in found]
         wrong = [f"{line.library}: {line.fault}" for line in found if line.fault]
         assert not wrong, f"{row.name}: {'; '.join(wrong)}"

@@ -15,7 +15,7 @@ class MissingPeerError(Exception):
     """A library that is not installed here, or does not run with what is; the message says which and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contender:
     """What one library does for a row.
 

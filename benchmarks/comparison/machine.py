@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from pathlib import Path
 
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -24,6 +25,11 @@ def pin(cores: int) -> None:
     for name in THREADS:
         os.environ.setdefault(name, str(len(allowed)))
     threadpool_limits(len(allowed), "blas")
+
+
+def limit_memory(gib: float) -> None:
+    """A library that wants more gets MemoryError in place of the machine's last page."""
+    resource.setrlimit(resource.RLIMIT_AS, (int(gib * 2**30), resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def affinity() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comparison import machine
 from comparison.answers import Verdict
-from comparison.contender import Race
+from comparison.contender import Contender, Race
 from comparison.timing import Series
 from spinbench.environment import affinity
 
@@ -62,11 +62,13 @@ class Line:
     fault: str
 
 
-def lines(race: Race, timed: Sequence[Series], verdicts: Sequence[Verdict]) -> list[Line]:
-    """The lines of a row."""
+def lines(
+    race: Race, contenders: Sequence[Contender], timed: Sequence[Series], verdicts: Sequence[Verdict]
+) -> list[Line]:
+    """The lines of a row, for those of its contenders that ran."""
     clock = "CPU" if len(affinity()) == 1 else "wall"
-    rates = [c.work / s.seconds(clock) for c, s in zip(race.contenders, timed, strict=True)]
-    named = [r for c, r in zip(race.contenders, rates, strict=True) if c.library == race.reference]
+    rates = [c.work / s.seconds(clock) for c, s in zip(contenders, timed, strict=True)]
+    named = [r for c, r in zip(contenders, rates, strict=True) if c.library == race.reference]
     against = named[0] if named else math.nan
     return [
         Line(
@@ -95,7 +97,7 @@ def lines(race: Race, timed: Sequence[Series], verdicts: Sequence[Verdict]) -> l
             calls=len(series.wall),
             fault=verdict.fault,
         )
-        for contender, series, verdict, rate in zip(race.contenders, timed, verdicts, rates, strict=True)
+        for contender, series, verdict, rate in zip(contenders, timed, verdicts, rates, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ SLOW = 10.0
 """CPU seconds of a first call from which it is not repeated: it is the measurement."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Series:
     """The timed calls of one contender.
 
@@ -65,11 +65,30 @@ def once(contender: Contender, number: int, series: Series, *, first: bool) -> N
     series.outputs.append(contender.answer(output))
 
 
-def turn(contenders: list[Contender], number: int, all_series: list[Series], *, first: bool) -> None:
+def first_turn(contenders: list[Contender], all_series: list[Series]) -> list[str]:
+    """Each contender's first call, in order. Peers that fail are taken from both lists; sentences about them.
+
+    Raises:
+        Exception: what spinbench raised.
+    """
+    failed = []
+    for contender, series in list(zip(contenders, all_series, strict=True)):
+        try:
+            once(contender, 0, series, first=True)
+        except Exception as error:  # whatever another library may raise
+            if contender.ours:
+                raise
+            failed.append(f"{contender.library} {contender.version} fails: {type(error).__name__}: {error}")
+            contenders.remove(contender)
+            all_series.remove(series)
+    return failed
+
+
+def turn(contenders: list[Contender], number: int, all_series: list[Series]) -> None:
     """Each contender once, in order; slow ones were measured by their first call."""
     for contender, series in zip(contenders, all_series, strict=True):
-        if first or contender.compiles or series.first < SLOW:
-            once(contender, number, series, first=first)
+        if contender.compiles or series.first < SLOW:
+            once(contender, number, series, first=False)
 
 
 @contextlib.contextmanager

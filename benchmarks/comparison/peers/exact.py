@@ -70,7 +70,10 @@ def pygms(model: Model) -> Contender:
 
 
 def junctiontree(model: Model) -> Contender:
-    """Version 0.2.4 calls numpy.in1d, which NumPy 2.4 no longer has: it is lent the function that replaced it."""
+    """Version 0.2.4 calls numpy.in1d, which NumPy 2.4 no longer has: it is lent the function that replaced it.
+
+    Its marginals are right on a 3 × 3 grid and wrong by up to 0.48 on 4 × 4, so that larger models are not asked.
+    """
     need("junctiontree")
     import junctiontree as library
 
@@ -111,10 +114,10 @@ def pyagrum(model: Model) -> Contender:
 
 
 def pgmpy(model: Model) -> Contender:
-    """Belief propagation on its junction tree; it gives marginals, and no log Z."""
+    """Variable elimination for each marginal, its greedy contraction, as by default; it gives no log Z."""
     need("pgmpy")
     from pgmpy.factors.discrete import DiscreteFactor
-    from pgmpy.inference import BeliefPropagation
+    from pgmpy.inference import VariableElimination
     from pgmpy.models import DiscreteMarkovNetwork
 
     def build(given: Tables) -> Any:
@@ -133,8 +136,7 @@ def pgmpy(model: Model) -> Contender:
     def call(network: Any, given: Tables) -> Answer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            inference = BeliefPropagation(network)
-            inference.calibrate()
+            inference = VariableElimination(network)
             found = [inference.query([str(v)], show_progress=False).values for v in range(len(given.sizes))]
         return _answer(found, None)
 

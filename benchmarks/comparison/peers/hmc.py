@@ -93,8 +93,8 @@ def blackjax(density: Density, *, chains: int, samples: int, precision: Precisio
     )  # fmt: skip
 
 
-def numpyro(density: Density, *, chains: int, samples: int, precision: Precision, burn_in: int = 500) -> Contender:
-    """The same MCMC object runs again from where the burn-in of each round ended."""
+def numpyro(density: Density, *, chains: int, samples: int, precision: Precision) -> Contender:
+    """One MCMC object, whose calls go on from where the one before ended: `post_warmup_state`. The first run is burn-in."""
     need("numpyro")
     import jax
     import jax.numpy as jnp
@@ -104,36 +104,48 @@ def numpyro(density: Density, *, chains: int, samples: int, precision: Precision
     with _scope(precision):
         log_density = _log_density(density, precision)
     kernel = HMC(
-        potential_fn=lambda x: -log_density(x), step_size=density.step, num_steps=density.leapfrog,
-        trajectory_length=None, adapt_step_size=False, adapt_mass_matrix=False,
-    )  # fmt: skip
-    method = "vectorized" if chains > 1 else "sequential"
-
-    def sampler(steps: int) -> Any:
-        return MCMC(
-            kernel, num_warmup=0, num_samples=steps, num_chains=chains, chain_method=method, progress_bar=False,
-            jit_model_args=False,
-        )  # fmt: skip
-
-    warm, run = sampler(burn_in), sampler(samples)
+        potential_fn=lambda x: -log_density(x),
+        step_size=density.step,
+        num_steps=density.leapfrog,
+        trajectory_length=None,
+        adapt_step_size=False,
+        adapt_mass_matrix=False,
+    )
+    sampler = MCMC(
+        kernel,
+        num_warmup=0,
+        num_samples=samples,
+        num_chains=chains,
+        chain_method="vectorized" if chains > 1 else "sequential",
+        progress_bar=False,
+        jit_model_args=False,
+    )
 
     def prepare(number: int) -> Any:
         with _scope(precision):
-            start = jnp.zeros((chains, n) if chains > 1 else n, precision)
-            warm.run(jax.random.key(number), init_params=start)
-            return jax.random.key(number + 1000), jax.block_until_ready(warm.last_state.z)
+            if number == 0:
+                start = jnp.zeros((chains, n) if chains > 1 else n, precision)
+                sampler.run(jax.random.PRNGKey(0), init_params=start)
+            sampler.post_warmup_state = sampler.last_state
+            return sampler.post_warmup_state.rng_key
 
-    def call(given: Any) -> Any:
+    def call(key: Any) -> Any:
         with _scope(precision):
-            run.run(given[0], init_params=given[1])
-            return jax.block_until_ready(run.get_samples())
+            sampler.run(key)
+            return jax.block_until_ready(sampler.get_samples())
 
     def answer(positions: Any) -> Answer:
         u = np.asarray(positions, dtype=np.float64) + density.bias
         return Answer((1 / (1 + np.exp(-u))).mean(axis=0))
 
     return Contender(
-        library="numpyro", distribution="numpyro", precision=precision,
+        library="numpyro",
+        distribution="numpyro",
+        precision=precision,
         asked=f"HMC, {counted(chains, 'chain')}, {density.leapfrog} steps of {density.step:.3g}, positions kept",
-        work=float(chains) * samples, prepare=prepare, call=call, answer=answer, compiles=True,
-    )  # fmt: skip
+        work=float(chains) * samples,
+        prepare=prepare,
+        call=call,
+        answer=answer,
+        compiles=True,
+    )
