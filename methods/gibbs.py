@@ -227,10 +227,11 @@ def ladder_mean(trace: Trace) -> tuple[float, float]:
 
     Ladders are independent; chains within one share the place of the first state, so that their mean is one
     observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
-    Σ m_b (1 - m_b / M), its expectation in units of σ².
+    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
+    are what is left to see a spread of; they do not know what the shared place adds to it.
 
     Returns:
-        (log mean, standard error; NaN where all M ladders ended in one batch).
+        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
     """
     counts = np.array(trace.counts, dtype=np.float64)
     ladders = trace.series("ladders").mean(axis=-1) * counts
@@ -241,7 +242,9 @@ def ladder_mean(trace: Trace) -> tuple[float, float]:
     mean = sums.sum() / total
     expected = (ladders * (1 - ladders / total)).sum()
     if expected <= 0:
-        return float(top + np.log(mean)), float("nan")
+        chains = np.exp(logs - top).sum(axis=0)
+        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
+        return float(top + np.log(mean)), float(spread / chains.mean())
     variance = ((sums - ladders * mean) ** 2).sum() / expected
     return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
 

@@ -275,6 +275,18 @@ def test_ladders_have_calibrated_errors():
     assert abs(z.mean()) < 4 / np.sqrt(len(z))
 
 
+def test_a_single_ladder_has_the_error_that_its_chains_show():
+    method = Gibbs(log_z="chib_ms", ladder=50)
+    log_z = states_and_weights("disconnected")[2]
+    found = [estimate("disconnected", "numba", "float64", method, 60, seed=seed) for seed in range(100)]
+    assert {f.diagnostics["ladders"] for f in found} == {16.0}
+    z = np.array([(f.log_z - log_z) / f.log_z_se for f in found])
+    assert abs(z.var() - 1) < 4 * np.sqrt(2 / len(z))
+    trace = Trace({"ladder": "logsumexp", "ladders": "sum"})
+    trace.add({"ladder": np.zeros(1), "ladders": np.ones(1)}, 50)
+    assert np.isnan(gibbs.ladder_mean(trace)[1])
+
+
 BATCHED = [
     ("dense", "default"),
     ("disconnected", "empirical"),
