@@ -288,6 +288,9 @@ SHIFT_64 = np.uint64(11)
 ONE_STEP = np.uint64(1)
 
 
+INLINED: Any = OPTIONS
+
+
 def row_numbers(start: Any, gamma: Any, counter: Any, row: Any, real: Any) -> Any:
     """The numbers of rows row, row + 1, … (`row` even) of one chain in a vector of the type of `real`."""
     raise NotImplementedError("compiled code only")
@@ -307,7 +310,7 @@ def lane_numbers(walk: Any, gammas: Any, saved: Any, chain: Any, odd: Any, real:
     raise NotImplementedError("compiled code only")
 
 
-@overload(row_numbers, jit_options=OPTIONS)
+@overload(row_numbers, jit_options=INLINED)
 def _row_numbers(start, gamma, counter, row, real):
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
@@ -329,7 +332,7 @@ def _walk_on(walk, gammas, chain):
     return mix64(here)
 
 
-@overload(lane_numbers, jit_options=OPTIONS)
+@overload(lane_numbers, jit_options=INLINED)
 def _lane_numbers(walk, gammas, saved, chain, odd, real):
     def single(walk, gammas, saved, chain, odd, real):
         if odd:

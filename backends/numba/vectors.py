@@ -27,7 +27,7 @@ from spinbench.backends.numba.memory import mark, place
 BITS = 512
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class Vector(types.Type):
     """`lanes` numbers of type `element`, or a mask of booleans."""
 
     def __init__(self, element: types.Type, lanes: int) -> None:
@@ -37,13 +37,13 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 @register_model(Vector)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Vector) -> None:
         lane = ir.IntType(1) if kind.element == types.boolean else manager.lookup(kind.element).get_value_type()
         super().__init__(manager, kind, ir.VectorType(lane, kind.lanes))
 
 
-def wide(element: types.Type) -> Vector:
+def wide(element: Any) -> Vector:
     """The vector type of `BITS` bits."""
     return Vector(element, BITS // element.bitwidth)
 
@@ -85,7 +85,7 @@ _ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">
 
 def _register(function: Any, *, mask: bool) -> None:
     @infer_global(function)
-    class Template(AbstractTemplate):  # type: ignore[misc]
+    class Template(AbstractTemplate):
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:
@@ -122,7 +122,7 @@ for _function in _ORDER:
 
 
 @infer_global(operator.neg)
-class _Negation(AbstractTemplate):  # type: ignore[misc]
+class _Negation(AbstractTemplate):
     key = operator.neg
 
     def generic(self, args: Any, kws: Any) -> Any:
@@ -135,7 +135,7 @@ def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @infer_global(operator.invert)
-class _Inversion(AbstractTemplate):  # type: ignore[misc]
+class _Inversion(AbstractTemplate):
     key = operator.invert
 
     def generic(self, args: Any, kws: Any) -> Any:
