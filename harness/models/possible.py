@@ -33,11 +33,15 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
             touching[v].append(index)
     queue = deque(supports)
     waiting = set(supports)
+    cut: set[int] = set()  # variables that lost a state
     while queue:
         index = queue.popleft()
         waiting.discard(index)
         scope = graph.factors[index].scope
-        table = supports[index][np.ix_(*(masks[v] for v in scope))] if scope else supports[index]
+        table = supports[index]
+        for axis, v in enumerate(scope):
+            if v in cut:
+                table = np.compress(masks[v], table, axis=axis)
         for axis, v in enumerate(scope):
             alive = table.any(axis=tuple(k for k in range(len(scope)) if k != axis))
             if alive.all() and alive.size:
@@ -45,6 +49,7 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
             if not alive.any():
                 raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
             masks[v][masks[v]] = alive
+            cut.add(v)
             table = np.compress(alive, table, axis=axis)
             fresh = [k for k in touching[v] if k not in waiting]
             queue.extend(fresh)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -232,16 +233,23 @@ def _collect(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArray]],
         if not scope:
             constant += float(table)
             continue
-        order = sorted(range(len(scope)), key=scope.__getitem__)
-        key = tuple(scope[i] for i in order)
-        turned = table.transpose(order)
+        key, turned = scope, table
+        if any(a > b for a, b in pairwise(scope)):
+            order = sorted(range(len(scope)), key=scope.__getitem__)
+            key, turned = tuple(scope[i] for i in order), table.transpose(order)
         tables[key] = tables[key] + turned if key in tables else turned
     return Network(cards, tables, constant)
 
 
 def _lower_graph(model: FactorGraph, coding: Coding) -> Network:
+    sources = coding.source.tolist()
+    whole = [s >= 0 and len(coding.labels[s]) == k for s, k in zip(sources, coding.full, strict=True)]
+
     def pieces() -> Iterable[tuple[Scope, FloatArray]]:
         for factor in model.factors:
+            if all(whole[v] for v in factor.scope):
+                yield tuple(sources[v] for v in factor.scope), factor.log_table
+                continue
             index: list[IntArray] = []
             kept: list[int] = []
             for v in factor.scope:
