@@ -38,6 +38,8 @@ from spinbench.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]
+TERM_LIMIT, TERM_PATIENCE = 30, 20
+"""Newton steps of one δ for a term of G-BP-sequential: all members wait for the slowest, and one term adds little."""
 EARLY = 2
 """So many values of δ come first, before bounds are looked at; G-MF starts from there."""
 
@@ -129,7 +131,7 @@ class BatchSearch:
             np.concatenate([part.free for part in parts]),
         )
         start = np.zeros(members.free.shape)
-        place = yield from self._ascend(members, _entries(self._method.deltas), start)
+        place = yield from self._ascend(members, _entries(self._method.deltas, TERM_LIMIT, TERM_PATIENCE), start)
         edges = self._structure.num_edges
         for k, (p, candidate) in enumerate(best.items()):
             total = point_mass_bound(candidate.model, candidate.tables) - candidate.slack
@@ -231,9 +233,10 @@ def solve(models: Sequence[Model | ForneyModel], method: Gauged, device: str = "
     return [answers[k] for k in range(len(plans))]
 
 
-def _entries(deltas: Sequence[float]) -> list[Entry]:
-    limit = point_mass.LIMIT
-    return [Entry(point_mass.CONDITIONING * d, d, point_mass.tolerance(d), limit, limit + 1) for d in deltas]
+def _entries(
+    deltas: Sequence[float], limit: int = point_mass.LIMIT, patience: int = point_mass.PATIENCE
+) -> list[Entry]:
+    return [Entry(point_mass.CONDITIONING * d, d, point_mass.tolerance(d), limit, patience) for d in deltas]
 
 
 def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:

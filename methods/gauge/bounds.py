@@ -69,7 +69,7 @@ def verified_rows(
         (M,), to be taken off the bound.
     """
     cosines = np.cos(theta[:, 0::2] - theta[:, 1::2])
-    fine = (cosines > LEAST_COSINE).all(axis=1)
+    fine: npt.NDArray[np.bool_] = np.asarray((cosines > LEAST_COSINE).all(axis=1))
     flat = np.where(fine[:, None], theta, 0.0)
     slack = 8.0 * EPS * (1.0 / np.where(fine[:, None], cosines, 1.0)).sum(axis=1)
     tables = []

@@ -21,7 +21,7 @@ FROM_FIELD = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
 """(weight of Σ log cos(φ - ψ), floor) of each maximisation, from a mean field solution."""
 FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-5, FLOOR))
 """The same, from an early stage of G-BP."""
-LIMIT, LAST_LIMIT, PATIENCE = 25, 200, 60
+LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 60
 """Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow."""
 SNAP = 10.0
 """At the end, logits beyond it are also tried at infinity."""

@@ -17,8 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 
 CONDITIONING = 0.1
 """Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges."""
-LIMIT = 60
-"""Newton steps of one δ."""
+LIMIT, PATIENCE = 120, 60
+"""Newton steps of one δ, which ends after so many where progress is slow."""
 MIX = 1.0
 """First share of constant tables added in the search of an interior point."""
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
@@ -78,7 +78,7 @@ def continuation(
         theta = inside
     for delta in deltas:
         objective = PointMassObjective(model, delta, CONDITIONING)
-        newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit)
+        newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit, patience=PATIENCE)
         while not newton.end:
             newton.step()
             yield Stage(newton.z, newton.residual, delta, newton.end)

@@ -26,7 +26,7 @@ class _Pairs(NamedTuple):
         first, second: (P,) half edges, one entry a common node.
         which: (P,) the pair of each entry, K in all.
         alone: (P,) whether it is the pair's only common node.
-        count: K.
+        number: K.
         distant: (E, E) 1 for e < f without a common node.
     """
 
@@ -34,7 +34,7 @@ class _Pairs(NamedTuple):
     second: IntArray
     which: IntArray
     alone: npt.NDArray[np.bool_]
-    count: int
+    number: int
     distant: FloatArray
 
 
@@ -71,12 +71,13 @@ def _multiple(model: ForneyModel, tables: list[FloatArray]) -> FloatArray:
     ratio = one[:, 0::2] + one[:, 1::2]
     pairs = _pairs(model)
     near = np.full((rows, 0), -np.inf)
-    if pairs.count:
+    if pairs.number:
         with np.errstate(invalid="ignore"):
             outside = np.where(pairs.alone, one[:, pairs.first ^ 1] + one[:, pairs.second ^ 1], 0.0)
             values = np.concatenate(both, axis=1) + outside
-        near = np.zeros((rows, pairs.count))
-        np.add.at(near, (slice(None), pairs.which), values)
+        sums = np.zeros((pairs.number, rows))
+        np.add.at(sums, pairs.which, values.T)
+        near = sums.T
     scale = np.maximum(np.maximum(ratio.max(axis=1), 0.5 * near.max(axis=1, initial=-np.inf)), 0.0)
     plain = np.exp(ratio - scale[:, None])
     double = ((plain @ pairs.distant) * plain).sum(axis=1) + np.exp(near - 2.0 * scale[:, None]).sum(axis=1)
