@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import spinbench
-from spinbench import cli, composition, grid_errors, grid_figure, leaderboard, records
+from spinbench import cli, composition, grid_errors, grid_figure, grid_sets, leaderboard, records
 from spinbench.budget import Budget
 from spinbench.errors import SpinbenchError
 from spinbench.models import specs
@@ -64,14 +64,14 @@ def record(
     }
 
 
-def only(found: list[grid_errors.GraphSet]) -> grid_errors.GraphSet:
+def only(found: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
     (graphs,) = found
     return graphs
 
 
 def test_mse_is_the_mean_of_the_squares_of_single_runs() -> None:
     """Not the square of the mean error, nor of the error of the mean estimate."""
-    graphs = only(grid_errors.graph_sets([record(seed=i, rmse=r, error=10 * r) for i, r in enumerate((0.1, 0.3, 0.2))]))
+    graphs = only(grid_sets.graph_sets([record(seed=i, rmse=r, error=10 * r) for i, r in enumerate((0.1, 0.3, 0.2))]))
     (column,) = graphs.columns
     squares = [0.01, 0.09, 0.04]
     cell = column.cells["marginal"][0.5, 0.5]
@@ -87,10 +87,10 @@ def test_runs_without_a_value_are_counted_and_left_out() -> None:
         record(seed=1, error=None),
         record(seed=2, status="failed", rmse=None, error=None),
     ]
-    cells = only(grid_errors.graph_sets([*runs, record(c2=3, rmse=None, error=None)])).columns[0].cells
-    assert cells["marginal"][0.5, 0.5] == grid_errors.Cell(pytest.approx(0.01), pytest.approx(0.0), 2, 1)
-    assert cells["log_z"][0.5, 0.5] == grid_errors.Cell(4.0, None, 1, 2)
-    assert cells["log_z"][0.5, 3.0] == grid_errors.Cell(None, None, 0, 1)
+    cells = only(grid_sets.graph_sets([*runs, record(c2=3, rmse=None, error=None)])).columns[0].cells
+    assert cells["marginal"][0.5, 0.5] == grid_sets.Cell(pytest.approx(0.01), pytest.approx(0.0), 2, 1)
+    assert cells["log_z"][0.5, 0.5] == grid_sets.Cell(4.0, None, 1, 2)
+    assert cells["log_z"][0.5, 3.0] == grid_sets.Cell(None, None, 0, 1)
 
 
 def test_methods_are_columns_and_readings_are_told_apart() -> None:
@@ -102,7 +102,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         record("block_gibbs", slack=0.1),
         record("block_gibbs", slack=0.5),
     ]
-    labels = [column.label for column in only(grid_errors.graph_sets(runs)).columns]
+    labels = [column.label for column in only(grid_sets.graph_sets(runs)).columns]
     assert labels == [
         "Gibbs (1 update a sample)",
         "Gibbs (1 sweep a sample)",
@@ -110,7 +110,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         "block Gibbs (slack=0.1)",
         "block Gibbs (slack=0.5)",
     ]
-    timed = only(grid_errors.graph_sets([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)]))
+    timed = only(grid_sets.graph_sets([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)]))
     assert timed.columns[0].label == "Gibbs"
     assert timed.title == "10 × 10 grid, kind=standard: 1 run of 0.2 s"
 
@@ -118,7 +118,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
 def test_graphs_of_another_kind_are_another_figure(tmp_path: Path) -> None:
     kinds = ("frustrated", "standard")
     runs = [record(model={"kind": kind}, seed=seed) for kind in kinds for seed in (0, 1)]
-    found = grid_errors.graph_sets([*runs, {**record(), "status": "skipped"}])
+    found = grid_sets.graph_sets([*runs, {**record(), "status": "skipped"}])
     assert [graphs.name for graphs in found] == ["kind-frustrated", "kind-standard"]
     assert found[0].title == "10 × 10 grid, kind=frustrated: 2 runs of 10 000 samples after 2 000 of burn-in"
     grid_errors.report(runs, tmp_path)
@@ -171,7 +171,7 @@ def test_report_of_a_whole_figure(tmp_path: Path) -> None:
 
 
 def test_a_colour_bar_a_row_covers_all_methods() -> None:
-    graphs = only(grid_errors.graph_sets([record("gibbs", rmse=1e-3, error=1.0), record("dhmc", rmse=1e-1, error=1.1)]))
+    graphs = only(grid_sets.graph_sets([record("gibbs", rmse=1e-3, error=1.0), record("dhmc", rmse=1e-1, error=1.1)]))
     norm = grid_figure._norm(graphs, "marginal")
     assert (norm.vmin, norm.vmax) == (pytest.approx(1e-6), pytest.approx(1e-2))
     flat = grid_figure._norm(graphs, "log_z")
