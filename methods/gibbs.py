@@ -10,7 +10,11 @@ log Z, for a fixed state s* of high probability:
     chib     p(s*) = Σ_s p(s) T(s* <- s), so log Z = log p*(s*) - log mean_t T(s* <- s_t).
              Chib, "Marginal likelihood from the Gibbs output", JASA 1995. Of 1 / Z it is unbiased in stationarity.
     chib_ms  Ẑ = p*(s*) S / Σ_t T(s* <- s_t) over s_1 … s_S, of which s_r with r uniform was drawn from R(. <- s*),
-             the later ones from it by T and the earlier ones by R. E Ẑ = Z exactly, for every S and s*.
+             the later ones from it by T and the earlier ones by R. E Ẑ = Z exactly, for every S and s*. By
+             Jensen's inequality log Ẑ is low on average: by half its variance where that is small; on strongly
+             coupled models, where a few rare ladders carry the mean, by more than its standard error tells. More
+             ladders help: on an 8 × 8 grid with c1 = 0.5 and c2 = 2, 5 ladders of 16 chains are 0.04 low, 20 within
+             the noise of 0.01.
              Murray and Salakhutdinov, "Evaluating probabilities under high-dimensional latent variable models",
              NIPS 2008, algorithm 2.
 """
