@@ -48,6 +48,7 @@ class Pool:
         self._share = share
         self._workers: OrderedDict[tuple[str, ...], Worker] = OrderedDict()
         self._core: Core | None = None
+        self._affinity: set[int] = set()
 
     def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
         """The answer of a worker, or a failed one after `limit` seconds or when the worker dies."""
@@ -79,6 +80,7 @@ class Pool:
         if self._core is None:
             self._core = Core()
             if self._share and hasattr(os, "sched_setaffinity"):
+                self._affinity = os.sched_getaffinity(0)
                 os.sched_setaffinity(0, {self._core.number})
         return self._core.number
 
@@ -87,6 +89,8 @@ class Pool:
         while self._workers:
             self._workers.popitem()[1].close()
         if self._core is not None:
+            if self._affinity:
+                os.sched_setaffinity(0, self._affinity)
             self._core.release()
             self._core = None
 

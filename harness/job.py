@@ -58,10 +58,18 @@ class State:
 _state: State | None = None
 
 
-def enter(state: State | None) -> None:
-    """Set the state of this process; None: that of a launcher's process, made when its first job comes."""
+def enter(state: State) -> None:
+    """Set the state of this process, instead of that of a launcher's process, which its first job makes."""
     global _state
     _state = state
+
+
+def leave() -> None:
+    """End the workers of this process, and give its core back."""
+    global _state
+    if _state is not None:
+        _state.pool.close()
+        _state = None
 
 
 def run(config: DictConfig) -> str:
@@ -115,8 +123,9 @@ def _of_launcher() -> State:
     global _state
     _state = State(Pool(share=True))
     cellconfigs.install()
-    if sweep := os.environ.get(launchers.PROCESS_VARIABLE):
-        threading.Thread(target=_end_with, args=(int(sweep),), daemon=True).start()
+    sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
+    if sweep != os.getpid():  # joblib runs a single job at a time in the sweep's own process
+        threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
     _state.pool.claim()
     return _state
 

@@ -216,14 +216,12 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
     varied = tuple(key for key in plan.varied if key not in hidden and not key.startswith(("hydra", "launcher.", "+")))
     shown = display.Display(display.console(), plan.cells)
     if not launchers.side_by_side(plan.config):
-        state = job.State(display=shown, varied=varied, idle_since=time.perf_counter())
-        job.enter(state)
+        job.enter(job.State(display=shown, varied=varied, idle_since=time.perf_counter()))
         try:
             with shown:
                 yield
         finally:
-            state.pool.close()
-            job.enter(None)
+            job.leave()
         return
     watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
     try:
@@ -231,6 +229,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
             yield
     finally:
         launchers.finish(plan.config)
+        job.leave()
         if shown.left:
             display.console().print(f"{shown.left} of {plan.cells} cells were not measured now")
 

@@ -90,6 +90,15 @@ class TestSideBySide:
         assert good == {record["id"] for record in again} & {record["id"] for record in found}
         assert "3 of 6 cells were not measured now" in capsys.readouterr().out
 
+    @joblib
+    def test_joblib_with_one_job_gives_all_back(self) -> None:
+        """It runs in the sweep's own process then."""
+        before = os.sched_getaffinity(0)
+        assert sweep(*QUICK, "launcher=joblib", "launcher.jobs=1", "seed=0,1", "sweep_dir=out") == 0
+        assert cells(stored("out")) == {("well", seed): 1 for seed in range(2)}
+        assert os.sched_getaffinity(0) == before
+        assert no_core_is_held()
+
     @submitit
     def test_submitit_on_this_machine(self, capsys: pytest.CaptureFixture[str]) -> None:
         chosen = ("launcher=submitit", f"launcher.jobs={AT_A_TIME}", "method.how=well,raise", "seed=0,1")
