@@ -133,6 +133,10 @@ def _check(config: DictConfig) -> None:
                     f"{name}={plain[name]} was given; an integer, {int(name == 'chains')} or more, is needed"
                 )
         Budget(**plain["budget"])
+        if plain["model"].get("corpus") is not None:  # else each message would say so
+            from spinbench.crf.corpus import read_folder
+
+            read_folder(Path(plain["model"]["corpus"]))
         if config.report is not None:
             from spinbench import report
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spinbench import cli
 from spinbench.crf import synthetic
 from spinbench.crf.corpus import decode, make_corpus, parse, read_folder
 from spinbench.errors import ModelError
@@ -102,3 +103,13 @@ def test_synthetic_announcements_say_what_they_are_and_have_the_structure() -> N
     assert repeated > 60
     sizes = np.array([len(message.tokens) for message in messages])
     assert ((sizes >= 50) & (sizes <= 628)).mean() > 0.9
+
+
+def test_a_sweep_refuses_a_wrong_corpus_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["sweep", "-m", "experiment=dhmc_table1", "size=smoke", f"model.corpus={tmp_path / 'missing'}"]
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err.count("is no folder; name one of tagged seminar announcements") == 1
+    assert not list(tmp_path.iterdir())
