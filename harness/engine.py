@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,9 @@ class ProgramEngine:
         self._program = program
         self._backend = backend
         self._reductions = dict(reductions)
-        self._tables = backend.put(tables)
+        self.transfer_seconds = 0.0
+        """Spent on moving arrays between host and device so far; parts of what the driver times."""
+        self._tables = self._put(tables)
         self._init = backend.compile(self._run_init)
         self._warm = backend.compile(self._run_warm)
         self._adapt = {last: backend.compile(self._adapt_to(last)) for last in (False, True)}
@@ -25,7 +28,7 @@ class ProgramEngine:
 
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
-        first = self._backend.put(start.astype(np.float64))
+        first = self._put(start.astype(np.float64))
         return key, 1, self._backend.sync(self._init(key, self._tables, first))
 
     def warm(self, state: State, steps: int) -> State:
@@ -40,7 +43,17 @@ class ProgramEngine:
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         key, index, inner = state
         inner, statistics = self._advance(key, index, steps, self._tables, inner)
-        return (key, index + steps, inner), self._backend.host(statistics)
+        self._backend.sync(statistics)
+        since = time.perf_counter()
+        seen = self._backend.host(statistics)
+        self.transfer_seconds += time.perf_counter() - since
+        return (key, index + steps, inner), seen
+
+    def _put(self, tree: Any) -> Any:
+        since = time.perf_counter()
+        arrays = self._backend.sync(self._backend.put(tree))
+        self.transfer_seconds += time.perf_counter() - since
+        return arrays
 
     def _run_init(self, key: Any, tables: Tables, start: Any) -> State:
         return self._program.init(self._backend.fold(key, 0), tables, start)

@@ -21,16 +21,19 @@ class Seconds:
         compile: tables to the device, and the first call of every function.
         burn_in: dropped samples, adaptation included.
         run: kept samples.
+        transfer: the share of compile, burn_in and run that went into moving tables, states and statistics between
+            host and device; 0 for native kernels, which work where the arrays are.
     """
 
     plan: float = 0.0
     compile: float = 0.0
     burn_in: float = 0.0
     run: float = 0.0
+    transfer: float = 0.0
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """All of it; `transfer` is within the others."""
         return self.plan + self.compile + self.burn_in + self.run
 
 

@@ -98,6 +98,7 @@ def run(
             compile=bound - planned + outcome.compile_seconds,
             burn_in=outcome.burn_in_seconds,
             run=outcome.run_seconds,
+            transfer=getattr(engine, "transfer_seconds", 0.0),
         ),
         samples=outcome.trace.samples,
         tier=registry.support(chosen.name, backend).tier,

@@ -69,3 +69,11 @@ def test_a_batch_that_does_not_fit_is_refused_before_it_runs(limit):
     halve = backend.compile(lambda x: x[:128] + x[128:])
     assert float(halve(x).sum()) == 2 * 128 * 512
     assert halve(x).shape == (128, 512)
+
+
+def test_transfers_are_timed_apart():
+    model = generators.grid(3, 3)
+    seconds = run(model, "gibbs", "jax", 20, chains=4).seconds
+    assert 0 < seconds.transfer < seconds.compile + seconds.burn_in + seconds.run
+    assert seconds.total == seconds.plan + seconds.compile + seconds.burn_in + seconds.run
+    assert run(model, "exact", "numpy").seconds.transfer == 0
