@@ -22,7 +22,6 @@ class BucketTree(Solver):
     """Elimination of any discrete model along the best order found."""
 
     name = "bucket_tree"
-    seconds_a_variable = 6e-5
     width: int
 
     def __init__(self, network: Network, order: Order) -> None:
@@ -32,7 +31,7 @@ class BucketTree(Solver):
         self.complete = order.complete
         self.seconds = np.inf
         if order.complete:
-            self.seconds = 2.0 ** min(order.log2_total, 1000.0) * 2.5e-8 + self.seconds_a_variable * len(order.order)
+            self.seconds = 2.0 ** min(order.log2_total, 1000.0) * 2.5e-8 + 6e-5 * len(order.order)
             self._plan()
 
     @classmethod

@@ -27,7 +27,7 @@ class Ring(Solver):
         self.logs = np.zeros((n, 2, 2))  # [k, state of the k-th on the loop, state of the next]
         self.logs[:, 1, :] += pairwise.biases[order][:, None]
         self.logs[:, 1, 1] += [coupling[(i, j)] for i, j in ends]
-        self.seconds = 2e-4 + 4e-7 * n * math.log2(n)
+        self.seconds = 2e-4 + 2e-6 * n * math.log2(n)
 
     @classmethod
     def build(cls, problem: Problem) -> Ring:

@@ -38,6 +38,7 @@ _FASTER = {  # the same in compiled code
     "tree": "compiled_tree:CompiledForest",
     "bucket_tree": "compiled_tree:CompiledTree",
 }
+_MANY = 15_000  # variables from which searches and drawings in Python take longer than loading compiled code
 _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
 _HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 METHODS = ("auto", *_SOLVERS)
@@ -129,9 +130,8 @@ def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
 def _build(name: str, problem: Problem, *, compiled: bool | None) -> Solver:
     """A solver by its name; where there are two, the one that `compiled` asks for."""
     if compiled is None and name in _FASTER:
-        kind = _kind(name)
-        if kind.seconds_a_variable * len(problem.coding.cardinalities) <= _LONG:
-            solver = kind.build(problem)
+        if len(problem.coding.cardinalities) <= _MANY:
+            solver = _kind(name).build(problem)
             if not _LONG < solver.seconds < _HOPELESS:
                 return solver
         compiled = True
@@ -150,10 +150,12 @@ def _candidates(problem: Problem, method: str, *, compiled: bool | None, samplin
         except NotApplicableError as refusal:
             raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
         return
+    size = len(problem.coding.cardinalities)
+    many = compiled is not False and size > _MANY
     # seconds that a search would take about
-    enough = (2e-5 if compiled else 5e-4) * len(problem.coding.cardinalities)
+    enough = (2e-5 if compiled or many else 5e-4) * size
     costly: list[Solver] = []
-    for stage in _STAGES:
+    for stage in (_STAGES[0], _STAGES[2], _STAGES[1]) if many else _STAGES:
         found: list[Solver] = []
         for name in stage:
             if (compiled is not False or name not in _COMPILED) and (_kind(name).can_sample or not sampling):

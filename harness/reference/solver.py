@@ -27,13 +27,11 @@ class Solver(ABC):
         can_sample: whether `sample` is there.
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
-        seconds_a_variable: what a variable takes at least, by the same guess.
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
     """
 
     name: ClassVar[str]
     can_sample: ClassVar[bool] = True
-    seconds_a_variable: ClassVar[float] = 0.0
     width: int | None
     complete: bool = True
     seconds: float
