@@ -69,6 +69,17 @@ def test_many_chains(race: Runner, chains: int) -> None:
         mine("means of s each sweep", "float32", 15.0, marginals="empirical"),
         mine("Rao-Blackwell means each sweep", "float32", 15.0),
         mine("means of s each sweep", "float64", 15.0, marginals="empirical"),
+        *(
+            mine(
+                "bit-sliced, means of s each sweep",
+                "float32",
+                35.0,
+                marginals="empirical",
+                precision_bits=bits,
+                resolution=f"{bits} bits",
+            )
+            for bits in (16, 24)
+        ),
         lambda: dwave.gibbs(model, reads=chains, sweeps=100_000 // chains, check_reads=10_000),
         lambda: thrml.gibbs(model, chains=chains, samples=20_000 // chains, thin=5),
     )

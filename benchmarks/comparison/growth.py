@@ -5,7 +5,6 @@ python -m comparison.growth SIZE    prints peak bytes, bytes held while sampling
 
 from __future__ import annotations
 
-import concurrent.futures
 import multiprocessing
 import resource
 import sys
@@ -50,8 +49,8 @@ def dense_sweep(n: int) -> Point:
     return _sweep(generators.sherrington_kirkpatrick(n, beta=1.0), 1)
 
 
-def _engine(model: PairwiseModel) -> Any:
-    method = registry.make_method("gibbs", {"log_z": "none", "marginals": "empirical"})
+def _engine(model: PairwiseModel, threads: int = 1) -> Any:
+    method = registry.make_method("gibbs", {"log_z": "none", "marginals": "empirical", "threads": threads})
     return registry.bind(method, "numba", model, method.plan(model), precision="float32")
 
 
@@ -74,36 +73,32 @@ def _sweep(model: PairwiseModel, chains: int) -> Point:
 
 
 def parallel_updates(how: str, workers: int, chains: int = 1000, sweeps: int = 20_000) -> Rate:
-    """All chains shared out among so many threads or processes, which begin together."""
-    share = chains // workers
+    """All chains shared out among threads of the kernel (its setting `threads`), or processes begun together."""
     if how == "threads":
-        barrier: Any = None
-        import threading
-
-        barrier = threading.Barrier(workers)
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(lambda number: _work(share, sweeps, number, barrier), range(workers)))
+        found = [_work(chains, sweeps, 0, None, workers)]
     else:
         context = multiprocessing.get_context("spawn")
         with context.Manager() as manager, context.Pool(workers) as pool:
             shared = manager.Barrier(workers)
-            found = pool.starmap(_work, [(share, sweeps, number, shared) for number in range(workers)])
+            found = pool.starmap(_work, [(chains // workers, sweeps, number, shared) for number in range(workers)])
     wall = max(end for _, end, _ in found) - min(begin for begin, _, _ in found)
-    busy = max(cpu for *_, cpu in found) if how == "threads" else sum(cpu for *_, cpu in found)
-    return Rate(100.0 * chains * sweeps / wall, busy / wall)
+    return Rate(100.0 * chains * sweeps / wall, sum(cpu for *_, cpu in found) / wall)
 
 
-def _work(chains: int, sweeps: int, seed: int, barrier: Any) -> tuple[float, float, float]:
+def _work(chains: int, sweeps: int, seed: int, barrier: Any, threads: int = 1) -> tuple[float, float, float]:
     """Begin and end by the monotonic clock, and CPU time of this process between them."""
-    engine = _engine(generators.grid(10, 10))
+    engine = _engine(generators.grid(10, 10), threads)
     state = burnt_in(engine, 100, chains, 100, seed)
-    barrier.wait()
+    if barrier is not None:
+        barrier.wait()
     begin, cpu = time.monotonic(), time.process_time()
     engine.advance(state, sweeps)
     return begin, time.monotonic(), time.process_time() - cpu
 
 
 def _memory(size: int) -> None:
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     generators.grid(10, 10)
     grid_sweep(10, 1)
     grid_sweep(40, 1)  # everything is compiled and imported

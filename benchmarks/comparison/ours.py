@@ -32,6 +32,7 @@ def sampler(
     burn_in: int = 300,
     bar: float | None = None,
     check_model: PairwiseModel | None = None,
+    resolution: str = "",
     **settings: Any,
 ) -> Contender:
     """A sampling method: each call advances all chains by so many samples and accumulates marginals at each.
@@ -40,6 +41,7 @@ def sampler(
 
     Args:
         work: units of the row in one call.
+        resolution: what the table calls the precision, if not that.
         check_model: judged in place of the timed model, whose exact answer is not known.
     """
     chosen = registry.make_method(method, settings)
@@ -63,7 +65,7 @@ def sampler(
     return Contender(
         library=f"spinbench {backend}",
         distribution="spinbench",
-        precision=precision,
+        precision=resolution or precision,
         asked=asked,
         work=work,
         prepare=lambda number: burnt_in(engine, model.num_variables, chains, burn_in, number),

@@ -94,7 +94,7 @@ def blackjax(density: Density, *, chains: int, samples: int, precision: Precisio
 
 
 def numpyro(density: Density, *, chains: int, samples: int, precision: Precision) -> Contender:
-    """One MCMC object, whose calls go on from where the one before ended: `post_warmup_state`. The first run is burn-in."""
+    """One MCMC object, whose runs go on from `post_warmup_state`, where the one before ended; the first is burn-in."""
     need("numpyro")
     import jax
     import jax.numpy as jnp
