@@ -1,4 +1,4 @@
-"""Records to tables: for each model, methods and backends from the most to the least accurate."""
+"""Records to rows: for each model, methods and backends from the most to the least accurate."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
-
 from spinbench import brackets
 from spinbench.brackets import Bracket
-from spinbench.metrics import TARGET_RMSE, time_to_error
+from spinbench.metrics import time_to_error
 from spinbench.records import Record
 
 R_HAT_LIMIT = 1.05
@@ -79,13 +75,6 @@ def is_wrong(row: Row) -> bool:
     return row.status.startswith("failed") or any(flag in row.status for flag in brackets.FLAGS)
 
 
-def tables(board: Sequence[Row]) -> list[Table]:
-    """A table for each model; below it, where log Z is not known, the bounds on it."""
-    return [
-        _table(model, [row for row in board if row.model == model]) for model in dict.fromkeys(r.model for r in board)
-    ]
-
-
 def problems(records: Iterable[Record]) -> list[str]:
     """One line for each reason for which cells failed or were skipped."""
     reasons: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
@@ -98,56 +87,6 @@ def problems(records: Iterable[Record]) -> list[str]:
         f"{status}: {method} on {backend}, {', '.join(dict.fromkeys(models))}: {reason}"
         for (status, method, backend, reason), models in sorted(reasons.items())
     ]
-
-
-def _table(model: str, board: Sequence[Row]) -> Table:
-    sentence = brackets.bracket([record for row in board for record in row.members]).sentence()
-    table = Table(
-        title=f"model {model}",
-        title_justify="left",
-        title_style="bold",
-        caption=sentence,
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 0),
-    )
-    many = any(row.replicates > 1 for row in board)
-    varied = any(row.variant for row in board)
-    table.add_column("method", no_wrap=True)
-    table.add_column("backend", no_wrap=True)
-    if varied:
-        table.add_column("settings")
-    if many:
-        table.add_column("seeds", justify="right")
-    timed = any(row.time_to_error is not None for row in board)
-    log_z = "log Z" if sentence else "|log Z\nerror|"
-    for heading in (
-        "marginal\nRMSE",
-        log_z,
-        *([f"seconds to\n{100 * TARGET_RMSE:g} % RMSE"] if timed else []),
-        "ESS/s",
-        "compile\nseconds",
-        "run\nseconds",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("tier")
-    table.add_column("status")
-    for row in board:
-        table.add_row(
-            row.method,
-            row.backend,
-            *([row.variant] if varied else []),
-            *([str(row.replicates)] if many else []),
-            with_error(row.rmse, row.rmse_se),
-            f"{row.log_z:.6g}" if sentence and row.log_z is not None else short(row.log_z_error),
-            *([short(row.time_to_error)] if timed else []),
-            short(row.ess_per_second),
-            short(row.compile_seconds),
-            short(row.run_seconds),
-            row.tier,
-            Text(row.status, style="red" if is_wrong(row) else "" if row.status == "ok" else "dim"),
-        )
-    return table
 
 
 def short(value: float | None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from spinbench import environment, figures, leaderboard
+from spinbench import board_tables, environment, figures, leaderboard
 from spinbench.display import console, shown
 from spinbench.errors import SpinbenchError
 from spinbench.records import COMMAND_FILE, Record
@@ -70,7 +70,7 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
         _print_problems(records)
         return
     board = leaderboard.rows(records)
-    for table in leaderboard.tables(board):
+    for table in board_tables.tables(board, output.width):
         output.print()
         output.print(table)
     if any("cached" in row.status or "warm" in row.status for row in board):

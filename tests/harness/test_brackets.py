@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spinbench import brackets, leaderboard
+from spinbench import board_tables, brackets, leaderboard
 
 
 def record(method: str, log_z: float | None, kind: str = "estimate", se: float | None = None, **more: Any) -> Any:
@@ -50,7 +50,7 @@ def statuses(records: list[Any]) -> dict[str, str]:
 
 def shown(records: list[Any]) -> str:
     console = Console(width=140, file=io.StringIO())
-    for table in leaderboard.tables(leaderboard.rows(records)):
+    for table in board_tables.tables(leaderboard.rows(records)):
         console.print(table)
     return " ".join(console.file.getvalue().split())
 

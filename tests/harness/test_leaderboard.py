@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spinbench import figures, leaderboard, report
+from spinbench import board_tables, figures, leaderboard, report
 from spinbench.errors import SpinbenchError
 from spinbench.leaderboard import short, with_error
 
@@ -131,7 +131,7 @@ def test_numbers_with_errors() -> None:
 
 def test_table_shows_every_figure() -> None:
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
-    for table in leaderboard.tables(leaderboard.rows([record(), record("dhmc", status="failed")])):
+    for table in board_tables.tables(leaderboard.rows([record(), record("dhmc", status="failed")])):
         output.print(table)
     text = output.export_text()
     for piece in ("model m", "1 % RMSE", "0.0100 ± 0.0010", "0.500", "1 000", "0.100", "2.00", "generic", "failed"):
@@ -140,11 +140,26 @@ def test_table_shows_every_figure() -> None:
 
 def test_table_has_the_seconds_to_the_target_where_one_is_reached() -> None:
     def columns(rmse: float) -> list[str]:
-        (table,) = leaderboard.tables(leaderboard.rows([record(rmse=rmse)]))
+        (table,) = board_tables.tables(leaderboard.rows([record(rmse=rmse)]))
         return [str(column.header) for column in table.columns]
 
     assert "seconds to\n1 % RMSE" in columns(0.005)
     assert "seconds to\n1 % RMSE" not in columns(0.5)
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:
+    board = leaderboard.rows([record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed")])
+    (whole,), (narrow,) = board_tables.tables(board, 140), board_tables.tables(board, 74)
+    assert [str(column.header) for column in narrow.columns] == [
+        str(column.header) for column in whole.columns if column.header not in ("tier", "compile\nseconds", "ESS/s")
+    ]
+    assert whole.caption is None
+    output = Console(record=True, width=74, file=open("/dev/null", "w"))  # noqa: SIM115
+    output.print(narrow)
+    text = output.export_text()
+    assert "…" not in text
+    for piece in ("block_gibbs", "0.00123 ± 0.00045", "failed", "no room for tier, compile seconds, ESS/s;"):
+        assert piece in text
 
 
 def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
