@@ -24,6 +24,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba import gibbs_bits, gibbs_rows, gibbs_sites, gibbs_sweeps, gibbs_units
 from spinbench.backends.numba.gibbs_tables import (
+    LANES,
     block_bounds,
     head_and_tail,
     make_bands,
@@ -63,7 +64,7 @@ class GibbsState:
         s: (C, N) 0 and 1; in the form "lanes" (K, N, B), chains in K blocks of B with idle ones at the end; in the form
             "sites" with the columns before and after that `gibbs_tables.Bands` asks for; in the form "bits" words
             (K, N, B) of 64 chains.
-        x: (C, N), the fields as of the last updates ("units") or of s ("dense"); else empty.
+        x: (C, N), the fields as of the last updates ("units") or of s ("dense", with columns to spare); else empty.
         held: (C,) log T at the begin of the present sweep ("units").
         ladder: None without one.
     """
@@ -94,6 +95,11 @@ class LadderState:
     s: Array
     middle: Array
     log_sum: Array
+
+
+def whole_vectors(n: int) -> int:
+    """n, rounded up to whole vectors."""
+    return -(-n // LANES) * LANES
 
 
 def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
@@ -136,7 +142,9 @@ class GibbsKernel(Kernel):
         self._form_tables, self._made_for = None, form
         if form == "dense":
             rows = make_rows(model, tables)
-            self._form_tables = dense_rows(rows, 0, model.num_variables).astype(self._real)
+            n = model.num_variables
+            self._form_tables = aligned_zeros((n, whole_vectors(n)), self._real)
+            self._form_tables[:, :n] = dense_rows(rows, 0, n)
         elif form == "bits":
             exact = make_flat(model, tables, make_rows(model, tables), np.dtype(np.float64))
             self._form_tables = gibbs_bits.make_digits(exact, self._method.precision_bits)
@@ -181,7 +189,8 @@ class GibbsKernel(Kernel):
             ladder=None,
         )
         if form in ("units", "dense"):
-            state.x = np.empty_like(state.s)
+            n = len(states)
+            state.x = aligned_zeros((chains, whole_vectors(n) if form == "dense" else n), self._real)
             gibbs_units.initial_fields(self._flat, state.s, state.x)
         if self._method.log_z == "chib_ms":
             ladder_keys = chain_keys(seed + LADDER_STREAM, chains + 1).T.copy()

@@ -2,7 +2,9 @@
 
 What does not depend on the row before is done in vectors, ahead of the rows (random numbers, as thresholds of the
 field) or after them (sigmoids). In raster order each row still waits for the one before, about 14 cycles. In the dense
-form a row of N numbers is added at the speed of the cache that holds W, once a flip. Arguments as in `gibbs_sweeps`.
+form a row of N numbers is added once a flip, at the speed of the cache that holds W if the row is asked for early
+enough: so while one row is added, that of the next flip, guessed from the fields so far, is on its way. Arguments as
+in `gibbs_sweeps`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,13 @@ from spinbench.backends.numba.memory import (
     store_sum,
 )
 from spinbench.backends.numba.random import fill_rows
+from spinbench.backends.numba.vectors import (
+    line_address,
+    load_field_vector,
+    load_table_vector,
+    prefetch,
+    store_field_vector,
+)
 
 PIECE = 4096
 """float32 terms that are summed before float64 takes over."""
@@ -92,30 +101,49 @@ def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums
         add_recent(totals, address(sums, c * n), 1.0, n)
 
 
-# Dense rows
+# Dense rows; W and the fields are padded with zeros to whole vectors, `stride` elements a row
 
 
 @nb.njit(**INLINE)
-def _add_row(W, i, n, change, h):
-    """h += change W[i]."""
-    base = i * n
-    for k in range(n):
-        store_field(h, k, load_field(h, k) + change * load_table(W, base + k))
+def _add_row(W, i, ahead, stride, width, change, h):
+    """h += change W[i]; row `ahead` is asked for meanwhile."""
+    base, later = i * stride, ahead * stride
+    for k in range(0, stride, width):
+        prefetch(W, later + k)
+        store_field_vector(h, k, load_field_vector(h, k) + change * load_table_vector(W, base + k))
 
 
 @nb.njit(**INLINE)
-def _all_fields(f, W, n, s, h):
+def _all_fields(f, W, n, stride, width, s, h):
     """h = a + W s."""
     for k in range(n):
         store_field(h, k, load_table(f.biases, k))
     for i in range(n):
         here = load_state(s, i)
         if here > ZERO(here):
-            _add_row(W, i, n, here, h)
+            _add_row(W, i, min(i + 1, n - 1), stride, width, here, h)
 
 
 @nb.njit(**INLINE)
-def _log_forced_dense(f, W, n, s, fields):
+def _next_forced(f, i, n, s):
+    """The next row that differs from s*, or the last."""
+    i += 1
+    while i < n - 1 and (load_table(f.sign, i) < 0.0) == (load_state(s, i) > 0.0):
+        i += 1
+    return min(i, n - 1)
+
+
+@nb.njit(**INLINE)
+def _next_flip(i, n, thresholds, fields, s):
+    """The next row that flips if its field stays as it is, or the last."""
+    i += 1
+    while i < n - 1 and (load_field(fields, i) > load_field(thresholds, i)) == (load_state(s, i) > 0.0):
+        i += 1
+    return min(i, n - 1)
+
+
+@nb.njit(**INLINE)
+def _log_forced_dense(f, W, n, stride, width, s, fields):
     """log T(s* <- s): the forced sweep, which moves only the rows that differ from s*. Uses up the fields of s."""
     total = 0.0
     for i in range(n):
@@ -123,29 +151,30 @@ def _log_forced_dense(f, W, n, s, fields):
         total -= np.float64(softplus(sign * load_field(fields, i)))
         change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load_state(s, i)
         if change != ZERO(sign):
-            _add_row(W, i, n, change, fields)
+            _add_row(W, i, _next_forced(f, i, n, s), stride, width, change, fields)
     return total
 
 
 @nb.njit(**JIT)
 def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
-    """keys (C, 2); s, sums (C, N); h (C, N) the fields of s, kept from call to call; W (N, N).
+    """keys (C, 2); s, sums (C, N); h (C, M) the fields of s, kept from call to call; W (N, M), M whole vectors.
 
     Fields are computed anew at every step whose number is divisible by FLUSH, so that rounding does not add up.
     """
-    n = s.shape[1]
+    n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
     u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
-    x, recent = np.empty_like(s[0]), np.zeros_like(s[0])
+    x, recent = np.zeros(stride + width, dtype=s.dtype), np.zeros_like(s[0])
     g, rows, numbers, thresholds = pointers(f), address(W, 0), address(u, 0), address(v, 0)
-    used, totals = address(x, 0), address(recent, 0)
+    used, totals = line_address(x), address(recent, 0)
     for c in range(s.shape[0]):
-        state, fields = address(s, c * n), address(h, c * n)
+        state, fields = address(s, c * n), address(h, c * stride)
         for t in range(first, first + steps):
             if t % FLUSH == 0:
-                _all_fields(g, rows, n, state, fields)
+                _all_fields(g, rows, n, stride, width, state, fields)
             if chib:
-                x[:] = h[c]
-                log_t[c] = log_add(log_t[c], _log_forced_dense(g, rows, n, state, used))
+                for k in range(0, stride, width):
+                    store_field_vector(used, k, load_field_vector(fields, k))
+                log_t[c] = log_add(log_t[c], _log_forced_dense(g, rows, n, stride, width, state, used))
             fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
             _thresholds(numbers, thresholds, n)
             for i in range(n):
@@ -155,7 +184,8 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
                 store_field(used, i, here)
                 if change != ZERO(here):
                     store_state(state, i, drawn)
-                    _add_row(rows, i, n, change, fields)
+                    ahead = _next_flip(i, n, thresholds, fields, state)
+                    _add_row(rows, i, ahead, stride, width, change, fields)
             _sum_rows(used, state, totals, n, averaged)
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, c * n), 1.0, n)

@@ -184,7 +184,7 @@ def initial_fields(f, s, x):
     """x of s, both (C, N)."""
     g, n = pointers(f), s.shape[1]
     for c in range(s.shape[0]):
-        row, fields = address(s, c * n), address(x, c * n)
+        row, fields = address(s, c * n), address(x, c * x.shape[1])
         for i in range(n):
             store_field(fields, i, field(g, i, row))
 

@@ -360,6 +360,21 @@ load_field_words, load_sum_words = word_loader("field"), word_loader("sum")
 
 
 @intrinsic
+def prefetch(typing_context, pointer, index):
+    """Ask for the cache line of an element that is to be read soon."""
+
+    def generate(context, builder, signature, arguments):
+        whence = builder.bitcast(place(builder, arguments, signature.args[1]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+        builder.call(function, [whence, word(0), word(2), word(1)])  # to read; to the second-level cache; data
+        return context.get_dummy_value()
+
+    return types.void(pointer, index), generate
+
+
+@intrinsic
 def gather_states(typing_context, pointer, places, index):
     """512 bits of elements of an array of states: those that numbers index, index + 1, … of `places` (uint32) name.
 
