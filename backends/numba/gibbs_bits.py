@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs_tables import Flat
 from spinbench.backends.numba.gibbs_units import INLINE, JIT
-from spinbench.backends.numba.memory import address, load_sum, load_table, moved, store_sum
+from spinbench.backends.numba.memory import address, keep, load_sum, load_table, moved, store_sum
 from spinbench.backends.numba.random import mix64
 from spinbench.backends.numba.vectors import (
     any_bit,
@@ -242,3 +242,5 @@ def run_bits(g, keys, first, steps, s, sums, lanes):
             if (t - first) % FLUSH == FLUSH - 1 or t == first + steps - 1:
                 for i in range(n):
                     _add_counts(moved(counters, i * COUNTERS * words), moved(total, i * words * WORD), words)
+    keep(functions)
+    keep(counts)

@@ -18,7 +18,7 @@ from spinbench.backends.numba.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent, draw, summed_factor
 from spinbench.backends.numba.gibbs_tables import GATHERED, LANES, Bands
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, forced_field, log_add, pointers
-from spinbench.backends.numba.memory import address, load_table
+from spinbench.backends.numba.memory import address, keep, load_table
 from spinbench.backends.numba.random import row_numbers
 from spinbench.backends.numba.vectors import (
     choose,
@@ -173,6 +173,7 @@ def run_sites(f, bands, wave, chunk, keys, first, steps, averaged, chib, head, t
                 summed = 0
                 add_recent(totals, address(sums, c * n), factor, n)
         add_recent(totals, address(sums, c * n), factor, n)
+    keep(recent)
 
 
 def wave_of(bands: Bands, *, whole: bool) -> tuple[int, int]:

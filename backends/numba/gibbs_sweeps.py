@@ -25,7 +25,7 @@ import numpy as np
 
 from spinbench.backends.numba.functions import ONE, ZERO, exp, softplus
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, log_add, pointers
-from spinbench.backends.numba.memory import address, load_sum, load_table, store_sum, store_uniform
+from spinbench.backends.numba.memory import address, keep, load_sum, load_table, store_sum, store_uniform
 from spinbench.backends.numba.random import INVERSE_SCALE, SCALE, lane_numbers
 from spinbench.backends.numba.vectors import (
     choose,
@@ -136,3 +136,8 @@ def run_lanes(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums,
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, b * n * chains), factor, n * chains)
         add_recent(totals, address(sums, b * n * chains), factor, n * chains)
+    keep(log_level)
+    keep(level)
+    keep(recent)
+    keep(walk)
+    keep(saved)

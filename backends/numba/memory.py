@@ -32,6 +32,17 @@ def address(typing_context, array, offset):
 
 
 @intrinsic
+def keep(typing_context, array):
+    """Does nothing with a local array, but at the end of a function: Numba frees arrays after their last use, and does
+    not count that of their pointers."""
+
+    def generate(context, builder, signature, arguments):
+        return context.get_dummy_value()
+
+    return types.none(array), generate
+
+
+@intrinsic
 def moved(typing_context, pointer, offset):
     """A pointer to element `offset` from another one on."""
 
