@@ -7,6 +7,7 @@ States that hard zeros rule out disappear, and with them variables of one state;
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,7 +167,7 @@ class Problem:
     @property
     def num_states(self) -> int:
         """Number of joint states (a Python integer, never overflows)."""
-        return math.prod(self.coding.cardinalities)
+        return math.prod(k**count for k, count in Counter(self.coding.cardinalities).items())
 
     @cached_property
     def network(self) -> Network:
