@@ -18,6 +18,7 @@ from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers, whole_vectors
 from spinbench.backends.numba.memory import (
     address,
+    keep,
     load_field,
     load_state,
     load_sum,
@@ -99,6 +100,9 @@ def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, c * n), 1.0, n)
         add_recent(totals, address(sums, c * n), 1.0, n)
+    keep(v)
+    keep(x)
+    keep(recent)
 
 
 # Dense rows; W and the fields are padded with zeros to whole vectors, `stride` elements a row
@@ -190,3 +194,6 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, c * n), 1.0, n)
         add_recent(totals, address(sums, c * n), 1.0, n)
+    keep(v)
+    keep(x)
+    keep(recent)

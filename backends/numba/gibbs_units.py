@@ -16,6 +16,7 @@ from spinbench.backends.numba.functions import ONE, ZERO, exp, log, log1p, sigmo
 from spinbench.backends.numba.gibbs_tables import Flat
 from spinbench.backends.numba.memory import (
     address,
+    keep,
     load_field,
     load_state,
     load_sum,
@@ -279,3 +280,4 @@ def run_ladders(f, keys, places, first, steps, length, mode, s, middle, log_sum,
             log_sum[c] = log_t if done == 0 else log_add(log_sum[c], log_t)
             if done == length - 1:
                 total[c] = log_add(total[c], np.log(length) - log_sum[c])
+    keep(x)
