@@ -78,7 +78,7 @@ def track_gibbs_update(case: str, precision: str) -> Any:
 
     def work(steps: int) -> float:
         advance(steps)
-        return float(steps) * chains * given.num_variables
+        return float(steps * chains * given.num_variables)
 
     return _seconds(work)
 
@@ -123,7 +123,7 @@ def track_bp_message(model: str) -> Any:
         iterations = 0.0
         for seed in range(steps):
             iterations += float(bound.advance(bound.init(seed, start), 1000)[1]["iterations"][0])
-        return iterations * 2 * given.num_edges
+        return float(iterations * 2 * given.num_edges)
 
     return _seconds(work)
 
