@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparison import growth
+from comparison.contender import counted
 from comparison.timing import alone
 
 Note = Callable[[str], None]
@@ -38,7 +39,7 @@ def test_grids(note: Note, lock: Any, chains: int, benchmark: Any) -> None:
             point = growth.grid_sweep(size, chains)
         edges.append(point.edges)
         seconds.append(point.seconds)
-    note(_slope(f"seconds of a Gibbs sweep against edges, grids, {chains} chains, float32", edges, seconds))
+    note(_slope(f"seconds of a Gibbs sweep against edges, grids, {counted(chains, 'chain')}, float32", edges, seconds))
     benchmark.extra_info["points"] = list(zip(edges, seconds, strict=True))
     benchmark.pedantic(lambda: growth.grid_sweep(10, chains), rounds=1)
 

@@ -102,7 +102,7 @@ def _memory(size: int) -> None:
     generators.grid(10, 10)
     grid_sweep(10, 1)
     grid_sweep(40, 1)  # everything is compiled and imported
-    before = _peak()
+    before = _memory_of("VmRSS")
     model = generators.grid(size, size)
     engine = _engine(model)
     start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 1), dtype=np.int8)
@@ -110,16 +110,16 @@ def _memory(size: int) -> None:
     since = time.process_time()
     state, _ = engine.advance(state, 4)
     seconds = time.process_time() - since
-    print(_peak() - before, _resident() - before, model.num_edges, 4 * model.num_variables / seconds)
+    peak, held = _memory_of("VmHWM") - before, _memory_of("VmRSS") - before
+    print(peak, held, model.num_edges, 4 * model.num_variables / seconds)
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
-    return pages * resource.getpagesize()
+def _memory_of(name: str) -> int:
+    """Bytes, from /proc: VmRSS what this process holds, VmHWM the most that it held."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {name}")
 
 
 if __name__ == "__main__":
