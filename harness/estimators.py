@@ -246,12 +246,16 @@ def _log_mean_exp(values: FloatArray) -> float:
 
 
 def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
-    """Log of the mean weight over all halves, and its standard error.
+    """Log of the mean weight over both halves, and its standard error.
 
-    Halves by time become two chains; they may differ by a batch in length.
+    Each half's draws also made the fit that weighs the other's, so that the two means are as good as one: where q is
+    close to p, they err together. Their standard errors are added as those of fully correlated numbers.
     """
-    shorter = min(len(part) for part in parts)
-    return metrics.log_mean(np.concatenate([part[-shorter:] for part in parts], axis=1))
+    values, errors = (np.array(column) for column in zip(*map(metrics.log_mean, parts), strict=True))
+    sizes = np.array([part.size for part in parts])
+    logs = values + np.log(sizes / sizes.sum())
+    value = np.logaddexp.reduce(logs)
+    return float(value), float(np.exp(logs - value) @ errors)
 
 
 def _widened(error: float, distance: float) -> float:

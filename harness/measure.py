@@ -197,7 +197,8 @@ def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result,
         took = time.perf_counter() - since
         busy.append(_oversubscribed(before, waited(), took))
         for name, seconds in dataclasses.asdict(result.seconds).items():
-            stages.add(name, seconds)
+            if name != "transfer":  # within the others
+                stages.add(name, seconds)
         stages.add("estimate", max(took - result.seconds.total, 0.0))
         return result
 

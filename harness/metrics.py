@@ -18,6 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 TARGET_RMSE = 0.01
 """The error to which `time_to_error` is tracked: one per cent of probability."""
 
+MANY_CHAINS = 16
+"""So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone."""
+
 
 def standard_error(series: FloatArray) -> FloatArray:
     """Standard error of the mean over all batches and chains.
@@ -42,6 +45,10 @@ def standard_error(series: FloatArray) -> FloatArray:
     # At most B log10(B) effective batches: antithetic chains are believed only so far (ibid., section 3.2).
     floor = 1 / max(np.log10(batches * chains), 1.0)
     variance = np.where(total > 0, total * np.maximum(time, floor) / (batches * chains), 0.0)
+    if series.shape[-1] >= MANY_CHAINS:
+        # Nor further than the chains' own means, whose spread asks for no model of the autocorrelation.
+        spread = series.mean(axis=0).var(axis=-1, ddof=1) / series.shape[-1]
+        variance = np.where(time < 1, np.maximum(variance, spread), variance)
     return np.asarray(np.sqrt(variance))
 
 

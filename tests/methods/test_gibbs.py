@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench import layouts, registry
+from spinbench import layouts, registry, windows
 from spinbench.budget import Budget
 from spinbench.drive import drive
 from spinbench.errors import SpinbenchError, UnsupportedError
@@ -59,8 +59,9 @@ MODELS = {
     "lists": random_model(9, 0.3, 1.0, 1),
     "lists with a hub": hub(11),
     "many blocks of lists": random_model(10, 0.5, 0.7, 8, GROUPS),
+    "windows": grid(3, 4, 1),
 }
-"""Small models get dense tables, unless lists of neighbours are asked for."""
+"""Small models get dense tables, unless lists of neighbours or windows are asked for."""
 
 
 @cache
@@ -79,8 +80,10 @@ def engine(name, backend, precision, method):
     with pytest.MonkeyPatch.context() as patch:
         if name.startswith("many blocks"):
             patch.setattr(gibbs, "MAX_BLOCKS", 4)
-        if "lists" in name:
+        if "lists" in name or name == "windows":
             patch.setattr(layouts, "DENSE_FACTOR", 0)
+        if "lists" in name:
+            patch.setattr(windows, "MAX_WINDOWS", 0)
         tables = method.plan(MODELS[name])
     return tables, registry.bind(method, backend, MODELS[name], tables, precision=precision)
 
@@ -118,6 +121,7 @@ JAX_CASES = {
     ("many blocks", "raster update"),
     ("groups", "random update"),
     ("lists with a hub", "default"),
+    ("windows", "default"),
     ("many blocks of lists", "random update"),
 }
 CASES = [
@@ -354,6 +358,7 @@ def test_tables_have_all_forms():
     assert isinstance(engine("many blocks", "numpy", "float64", PLAIN)[0].sweep, Scan)
     assert engine("many blocks of lists", "numpy", "float64", PLAIN)[0].sweep.columns is not None
     assert engine("lists with a hub", "numpy", "float64", PLAIN)[0].sweep.first[0].neighbours is not None
+    assert engine("windows", "numpy", "float64", PLAIN)[0].sweep.first[0].windows is not None
 
 
 @pytest.mark.parametrize(
