@@ -262,7 +262,8 @@ def zip_bytes(**members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for key, content in members.items():
-            archive.writestr(f"{key}.npy", content)
+            # without the time of day, which would be in the test's name and so differ between processes
+            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), content)
     return buffer.getvalue()
 
 
