@@ -249,7 +249,8 @@ def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
     """Log of the mean weight over both halves, and its standard error.
 
     Each half's draws also made the fit that weighs the other's, so that the two means are as good as one: where q is
-    close to p, they err together. Their standard errors are added as those of fully correlated numbers.
+    close to p, they err together. Their standard errors are added as those of fully correlated numbers: right there,
+    and up to a quarter too large where q fits p badly.
     """
     values, errors = (np.array(column) for column in zip(*map(metrics.log_mean, parts), strict=True))
     sizes = np.array([part.size for part in parts])

@@ -32,6 +32,14 @@ def test_standard_error_is_calibrated(phi: float, chains: int, length: int) -> N
     assert np.mean(z**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.15)
 
 
+def test_standard_error_of_many_antithetic_chains_is_calibrated() -> None:
+    """Where rho falls below 0 within noise, the chain's own estimate is too small; the spread of 64 chains is not."""
+    raw = autoregressive(np.random.default_rng(7), -0.3, 32, REPEATS, 64)
+    z = raw.mean(axis=(0, 2)) / metrics.standard_error(raw)
+    # z² has mean 1 and standard error sqrt(2 / REPEATS); the spread of 64 means is itself known to 1 / sqrt(2 * 63).
+    assert np.mean(z**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 2 / 63)
+
+
 def test_standard_error_sees_chains_that_disagree() -> None:
     rng = np.random.default_rng(0)
     series = rng.normal(size=(100, 1, 4)) * 0.01 + np.array([0.0, 0.0, 1.0, 1.0])
