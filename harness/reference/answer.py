@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.errors import UnsupportedError
-from spinbench.reference.problem import FloatArray
+from spinbench.reference.network import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Pairwise, Problem
+from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, binary_marginals, draw
 
 MAX_SMALLER = 24

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.ordering import Order, elimination_order
-from spinbench.reference.problem import FloatArray, IntArray, Network, NotApplicableError, Problem, Scope
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from spinbench.reference.bipartite import Bipartite
-from spinbench.reference.problem import FloatArray, IntArray, Pairwise
+from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
 
 _LOW_BITS = 8  # tables over their states stay in the second-level cache

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.flat import FlatNetwork, flatten
+from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.order_search import FoundOrder, search_order
 from spinbench.reference.ordering import Order
-from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Problem
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 _SAMPLES = 2**22  # states drawn at once

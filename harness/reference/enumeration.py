@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Problem
+from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, draw
 
 MAX_STATES = 2**24

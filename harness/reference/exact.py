@@ -16,7 +16,8 @@ from spinbench.errors import IntractableError, ModelError, UnknownNameError, Uns
 from spinbench.models import Model
 from spinbench.reference import cache as store
 from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.problem import IntArray, NotApplicableError, Problem
+from spinbench.reference.network import IntArray
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 _SOLVERS = {

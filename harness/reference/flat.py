@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.models import PairwiseModel
-from spinbench.reference.problem import FloatArray, IntArray, Network, Problem
+from spinbench.reference.network import FloatArray, IntArray, Network
+from spinbench.reference.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from spinbench.reference.problem import FloatArray, IntArray, NotApplicableError, Pairwise, Problem
+from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, binary_marginals, draw
 
 _FLOOR = 1e-280

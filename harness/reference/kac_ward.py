@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from spinbench.reference.grid import grid_layout
-from spinbench.reference.problem import FloatArray, NotApplicableError, Pairwise, Problem
+from spinbench.reference.network import FloatArray, Pairwise
+from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
 
 _TOLERANCE = 1e-9

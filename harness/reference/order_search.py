@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.reference.flat import FlatNetwork
-from spinbench.reference.problem import IntArray
+from spinbench.reference.network import IntArray
 
 _BITSET_LIMIT = 30000  # nodes whose adjacency bits are still small
 _FILL_LIMIT = 2 * 10**8  # degree times words: a pass over it takes a tenth of a second

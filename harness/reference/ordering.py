@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from spinbench.reference.problem import Scope
+from spinbench.reference.network import Scope
 
 Rule = Literal["degree", "index", "breadth", "fill", "weight"]
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.reference.problem import FloatArray, IntArray, Problem
+from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.problem import Problem
 
 
 class ZeroWeightError(Exception):

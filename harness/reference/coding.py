@@ -1,0 +1,115 @@
+"""How the variables of a model follow from those that are left once everything trivial is taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models.possible import possible_states
+from spinbench.reference.network import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How the N variables of a model follow from the n variables that are left.
+
+    Attributes:
+        cardinalities: (n,) of the variables left, all >= 2.
+        full: (N,) of the model's variables.
+        source: (N,) the variable that decides, or -1 where the value is fixed.
+        state: (N,) the state of `source` at which the variable is 1 (a member of a 1-of-K group), -1 where the
+            variable follows `source`, or the fixed value.
+        labels: for each variable left, the states (K,) of the model's variable that follows it.
+    """
+
+    cardinalities: tuple[int, ...]
+    full: tuple[int, ...]
+    source: IntArray
+    state: IntArray
+    labels: tuple[IntArray, ...]
+
+    @cached_property
+    def trivial(self) -> bool:
+        """Whether all variables are left as they are."""
+        return (
+            self.cardinalities == self.full
+            and bool((self.source == np.arange(len(self.full))).all())
+            and bool((self.state < 0).all())
+        )
+
+    def decode_states(self, states: npt.NDArray[np.integer]) -> IntArray:
+        """(M, n) -> (M, N)."""
+        x = np.asarray(states, dtype=np.int64)
+        if self.trivial:
+            return x
+        fixed = self.source < 0
+        member = ~fixed & (self.state >= 0)
+        out = np.empty((len(x), len(self.full)), dtype=np.int64)
+        out[:, fixed] = self.state[fixed]
+        for v in np.flatnonzero(~fixed & ~member):
+            out[:, v] = self.labels[self.source[v]][x[:, self.source[v]]]
+        out[:, member] = x[:, self.source[member]] == self.state[member]
+        return out
+
+    def decode_marginals(self, marginals: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+        """n vectors (K,) -> N vectors."""
+        if self.trivial:
+            return tuple(marginals)
+        decoded = []
+        for card, source, state in zip(self.full, self.source.tolist(), self.state.tolist(), strict=True):
+            if source < 0:
+                vector = np.zeros(card)
+                vector[state] = 1.0
+            elif state < 0:
+                vector = np.zeros(card)
+                vector[self.labels[source]] = marginals[source]
+            else:
+                others = float(np.delete(marginals[source], state).sum())
+                vector = np.array([others, marginals[source][state]])
+            decoded.append(vector)
+        return tuple(decoded)
+
+
+def coding_of(model: Model) -> Coding:
+    """States that hard zeros rule out are left out, and variables of one state; a 1-of-K group is one variable.
+
+    Raises:
+        ModelError: the hard zeros leave a variable no state, so Z = 0.
+    """
+    return _group_coding(model) if isinstance(model, PairwiseModel) else _graph_coding(model)
+
+
+def _group_coding(model: PairwiseModel) -> Coding:
+    n = model.num_variables
+    if not model.groups:
+        same, binary = np.arange(n), np.arange(2)
+        return Coding((2,) * n, (2,) * n, same, np.full(n, -1, dtype=np.int64), (binary,) * n)
+    source, state = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    cards: list[int] = []
+    group_of = {i: group for group in model.groups for i in group}
+    for i in range(n):
+        group = group_of.get(i, ())
+        if len(group) == 1:
+            state[i] = 1
+        elif not group:
+            source[i] = len(cards)
+            cards.append(2)
+        elif source[i] < 0:
+            for k, member in enumerate(group):
+                source[member], state[member] = len(cards), k
+            cards.append(len(group))
+    return Coding(tuple(cards), (2,) * n, source, state, tuple(np.arange(k) for k in cards))
+
+
+def _graph_coding(model: FactorGraph) -> Coding:
+    alive = [np.flatnonzero(mask).astype(np.int64) for mask in possible_states(model)]
+    free = np.array([states.size > 1 for states in alive])
+    source = np.where(free, np.cumsum(free) - 1, -1).astype(np.int64)
+    state = np.array([-1 if states.size > 1 else states[0] for states in alive], dtype=np.int64)
+    labels = tuple(states for states in alive if states.size > 1)
+    return Coding(tuple(states.size for states in labels), model.cardinalities, source, state, labels)
