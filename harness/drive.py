@@ -121,10 +121,10 @@ def drive(
             run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
         if finished(trace):
             break
-    run.estimate = estimate(trace)
     run.run_seconds = clock.seconds - burn_in_seconds
     if not run.trajectory or run.trajectory[-1].samples < trace.samples:
-        run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
+        run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
+    run.estimate = run.trajectory[-1].estimate
     return run
 
 

@@ -75,6 +75,8 @@ def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, flo
 def _flat(marginals: Any) -> Any:
     import numpy as np
 
+    if isinstance(marginals, np.ndarray):  # of binary variables, a probability each
+        return np.ravel(marginals)
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 
 
