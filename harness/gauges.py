@@ -40,9 +40,8 @@ Namespace = Any
 def matrices(own: Array, other: Array, xp: Namespace = np) -> Array:
     """G[new state, old state], (..., 2, 2), from the angles (...) of the two ends, |own - other| < π/2."""
     scale = 1.0 / xp.sqrt(xp.cos(own - other))
-    first = xp.stack([xp.cos(own) * scale, xp.sin(own) * scale], axis=-1)
-    second = xp.stack([-xp.sin(other) * scale, xp.cos(other) * scale], axis=-1)
-    return xp.stack([first, second], axis=-2)
+    entries = [xp.cos(own) * scale, xp.sin(own) * scale, -xp.sin(other) * scale, xp.cos(other) * scale]
+    return xp.stack(entries, axis=-1).reshape(*own.shape, 2, 2)
 
 
 def apply(tables: Array, slot: int, degree: int, matrix: Array, xp: Namespace = np) -> Array:
@@ -95,7 +94,7 @@ def second_generators(own: Array, other: Array, xp: Namespace = np) -> tuple[Arr
 def first_derivatives(gauged: Array, own: Array, other: Array, xp: Namespace = np) -> Array:
     """∂f_{a,G}(x)/∂angle, (..., 2d, 2**d), from gauged tables (..., 2**d) and their angles (..., d)."""
     entries = _entries(own.shape[-1])
-    t, s = _tangent_and_secant(own[..., None], other[..., None], xp)
+    t, s = _tangent_and_secant(own, other, xp)
     own_part, other_part = _with_generators(gauged, t, s, entries.ones, entries, xp)
     return xp.concatenate([own_part, other_part], axis=-2)
 
@@ -144,20 +143,30 @@ def derivatives(gauged: Array, weights: Array, own: Array, other: Array, xp: Nam
         other: (..., d) angles of the opposite ends.
         xp: array namespace.
     """
+    return derivatives_and_first(gauged, weights, own, other, xp)[0]
+
+
+def derivatives_and_first(
+    gauged: Array, weights: Array, own: Array, other: Array, xp: Namespace = np
+) -> tuple[Derivatives, Array]:
+    """`derivatives`, and the `first_derivatives` (..., 2d, 2**d) that they come from."""
     entries = _entries(own.shape[-1])
     used = weights != 0
     safe = xp.where(used, gauged, 1.0)
     ratio = weights / safe
-    t, s = _tangent_and_secant(own[..., None], other[..., None], xp)
+    t, s = _tangent_and_secant(own, other, xp)
     first = xp.concatenate(_with_generators(gauged, t, s, entries.ones, entries, xp), axis=-2)
     gradient = xp.matmul(first, ratio[..., None])[..., 0]
-    # slots differ: Σ_x r(x) (L_k L_l f)(x) = Σ_x (L_kᵀ r)(x) (L_l f)(x); the transposes swap the roles of 0 and 1
+    # ∂_i ∂_j f = L_i L_j f + (∂_j L_i) f, and Σ_x r(x) (L_i L_j f)(x) = Σ_x (L_iᵀ r)(x) (L_j f)(x); the transposes swap
+    # the roles of 0 and 1
     pulled = xp.concatenate(_with_generators(ratio, t, s, 1.0 - entries.ones, entries, xp), axis=-2)
-    curvature = xp.matmul(first * (ratio / safe)[..., None, :], xp.swapaxes(first, -1, -2))
-    mixed = xp.matmul(pulled, xp.swapaxes(first, -1, -2)) * entries.apart
-    hessian = mixed + _same_slot(gauged, ratio, t, s, entries, xp) - curvature
+    hessian = xp.matmul(pulled - first * (ratio / safe)[..., None, :], xp.swapaxes(first, -1, -2))
+    # ∂_j L_i is not 0 where both angles are of one slot; with A = Σ_x r(x) f(x) (2 x_k - 1), and since tan² + 1 = sec²,
+    # Σ_x r(x) ((∂_u L_i) f)(x) = A/2 + tan · gradient_i, and ∂_v L_i = -∂_u L_i
+    signed = xp.matmul(weights, xp.asarray((2.0 * entries.ones - 1.0).T))
+    turned = xp.concatenate([signed, signed], axis=-1) / 2 + xp.concatenate([t, t], axis=-1) * gradient
     value = (weights * xp.log(safe)).sum(axis=-1)
-    return Derivatives(value, gradient, hessian)
+    return Derivatives(value, gradient, hessian + turned[..., :, None] * entries.same), first
 
 
 class _Entries(NamedTuple):
@@ -166,14 +175,12 @@ class _Entries(NamedTuple):
     Attributes:
         ones: (d, 2**d) float64, x_k of each entry.
         partner: (d, 2**d) the entry with x_k flipped.
-        apart: (2d, 2d) 0 where two angles belong to one slot, else 1.
-        diagonal: (d, d) identity.
+        same: (2d, 2d) of two angles of one slot 1 if the second is the own one, -1 if the opposite one; else 0.
     """
 
     ones: FloatArray
     partner: npt.NDArray[np.int64]
-    apart: FloatArray
-    diagonal: FloatArray
+    same: FloatArray
 
 
 @lru_cache(maxsize=32)
@@ -181,9 +188,8 @@ def _entries(degree: int) -> _Entries:
     places = 1 << np.arange(degree - 1, -1, -1)[:, None]
     index = np.arange(2**degree)
     diagonal = np.eye(degree)
-    return _Entries(
-        ((index & places) > 0).astype(np.float64), index ^ places, 1.0 - np.tile(diagonal, (2, 2)), diagonal
-    )
+    same = np.tile(np.concatenate([diagonal, -diagonal], axis=1), (2, 1))
+    return _Entries(((index & places) > 0).astype(np.float64), index ^ places, same)
 
 
 def _by_entry(matrix: Array, ones: FloatArray, xp: Namespace) -> tuple[Array, Array]:
@@ -197,31 +203,13 @@ def _by_entry(matrix: Array, ones: FloatArray, xp: Namespace) -> tuple[Array, Ar
 def _with_generators(
     tables: Array, t: Array, s: Array, ones: FloatArray, entries: _Entries, xp: Namespace
 ) -> tuple[Array, Array]:
-    """L f for the own and the opposite angle of every slot, (..., d, 2**d) each, with t and s (..., d, 1).
+    """L f for the own and the opposite angle of every slot, (..., d, 2**d) each, with t and s (..., d).
 
     L = [[-t/2, s], [0, t/2]] and [[-t/2, 0], [-s, t/2]].
     """
-    straight = (t / 2 * (2.0 * entries.ones - 1.0)) * tables[..., None, :]
-    crossed = s * xp.take(tables, entries.partner, axis=-1)
+    straight = (t / 2)[..., None] * (entries.ones * 2.0 - 1.0) * tables[..., None, :]
+    crossed = s[..., None] * xp.take(tables, entries.partner, axis=-1)
     return straight + (1.0 - ones) * crossed, straight - ones * crossed
-
-
-def _same_slot(gauged: Array, ratio: Array, t: Array, s: Array, entries: _Entries, xp: Namespace) -> Array:
-    """(..., 2d, 2d) Σ_x r(x) (M_k f)(x) for pairs of angles of one slot; M of `second_generators`."""
-    straight = (ratio * gauged)[..., None, :]
-    crossed = ratio[..., None, :] * xp.take(gauged, entries.partner, axis=-1)
-    one, one_crossed = (xp.sum(part * entries.ones, axis=-1) for part in (straight, crossed))
-    zero, zero_crossed = (xp.sum(part * (1.0 - entries.ones), axis=-1) for part in (straight, crossed))
-    t, s = t[..., 0], s[..., 0]
-    low, high, slope = t * t / 4 - s * s / 2, t * t / 4 + s * s / 2, s * t
-    own_own = low * zero + high * one + slope * zero_crossed
-    own_other = low * (zero + one) - slope / 2 * (zero_crossed + one_crossed)
-    other_other = high * zero + low * one + slope * one_crossed
-    rows = [
-        xp.concatenate([left[..., None] * entries.diagonal, right[..., None] * entries.diagonal], axis=-1)
-        for left, right in ((own_own, own_other), (own_other, other_other))
-    ]
-    return xp.concatenate(rows, axis=-2)
 
 
 def product_weights(q: Array, group: DegreeGroup, xp: Namespace = np) -> Array:

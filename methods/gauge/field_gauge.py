@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.methods.gauge.bounds import mean_field_bound, verify
 from spinbench.methods.gauge.newton import End, Newton
-from spinbench.methods.gauge.objectives import MeanFieldObjective
+from spinbench.methods.gauge.objectives import MeanFieldObjective, joint_pattern
 from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -71,8 +71,9 @@ def ascent(
 
     edges = model.num_edges
     z = np.concatenate([theta, logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
+    pattern = joint_pattern(model)
     for k, (weight, floor) in enumerate(schedule):
-        objective = MeanFieldObjective(model, weight, floor)
+        objective = MeanFieldObjective(model, weight, floor, pattern)
         newton = Newton(
             objective,
             z,

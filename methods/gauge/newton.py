@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -68,10 +68,10 @@ class Newton:
         if self._slow():
             self.end = "slow"
             return
-        gradient, hessian = self.objective.derivatives(self.z, self.point.tables)
-        free = np.flatnonzero(self.objective.free(self.z, gradient))
-        slope = gradient[free]
-        if not (np.isfinite(slope).all() and np.isfinite(_entries(hessian)).all()):
+        gradient, entries = self.objective.derivatives(self.z, self.point.tables)
+        free = self.objective.free(self.z, gradient)
+        slope = np.where(free, gradient, 0.0)
+        if not (np.isfinite(slope).all() and np.isfinite(entries).all()):
             self.end = "stalled"
             return
         self.residual = float(np.abs(slope).max(initial=0.0))
@@ -82,12 +82,9 @@ class Newton:
             self.end = "limit"
             return
         self.steps += 1
-        negative = -hessian if len(free) == len(gradient) else -hessian[free][:, free]
-        direction, self._shift = ascent_direction(negative, slope, self._shift)
-        direction = direction / max(1.0, float(np.max(np.abs(direction) / self.objective.steps[free])))
-        move = np.zeros_like(self.z)
-        move[free] = direction
-        length, found = self._search(move, float(slope @ direction))
+        move, self._shift = self.objective.pattern.ascent(entries, slope, free, self._shift)
+        move = move / max(1.0, float(np.max(np.abs(move) / self.objective.steps)))
+        length, found = self._search(move, float(slope @ move))
         if found is None:
             self._shift *= 100.0
             if self._shift > 1e8:
@@ -119,43 +116,3 @@ class Newton:
                 return length, found
             length *= 0.5
         return length, None
-
-
-def ascent_direction(negative: Any, slope: FloatArray, shift: float) -> tuple[FloatArray, float]:
-    """(A + λD)⁻¹ slope with D = |diag A| and the smallest λ >= shift of a rising sequence that is positive definite."""
-    diagonal = np.maximum(np.abs(negative.diagonal()), 1e-8)
-    solve = _solve_dense if isinstance(negative, np.ndarray) else _solve_sparse
-    while True:
-        direction = solve(negative, shift * diagonal, slope)
-        if direction is not None:
-            return direction, shift
-        shift = max(4.0 * shift, 1e-6)
-
-
-def _entries(hessian: Any) -> Any:
-    return hessian if isinstance(hessian, np.ndarray) else hessian.data
-
-
-def _solve_dense(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
-    from scipy.linalg import cho_factor, cho_solve
-
-    try:
-        factor = cho_factor(matrix + np.diag(extra), check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(cho_solve(factor, slope, check_finite=False))
-
-
-def _solve_sparse(matrix: Any, extra: FloatArray, slope: FloatArray) -> FloatArray | None:
-    """By LU without pivoting, which is LDLᵀ for symmetric matrices: the pivots tell whether it is positive definite."""
-    from scipy.sparse import diags_array
-    from scipy.sparse.linalg import splu
-
-    shifted = (matrix + diags_array(extra)).tocsc()
-    try:
-        factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:  # a pivot is exactly zero
-        return None
-    if (factor.U.diagonal() <= 0).any() or not np.array_equal(factor.perm_r, factor.perm_c):
-        return None
-    return np.asarray(factor.solve(slope))

@@ -1,4 +1,4 @@
-"""The smooth objectives that G-BP and G-MF maximise, with sparse exact Hessians.
+"""The smooth objectives that G-BP and G-MF maximise, with exact Hessians.
 
 Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017: equation (6) is G-MF, (8) is G-BP. Positivity of
 the gauged tables is kept by the objectives themselves: the weight of every log f_{a,G}(x) is positive.
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench import gauges
+from spinbench.methods.gauge.linear import Pattern
 from spinbench.models.forney import DegreeGroup, ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,8 +25,6 @@ LEAST_COSINE = 1e-4
 """Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse."""
 ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
 """Largest changes of a coordinate in one step."""
-DENSE = 120
-"""Up to so many coordinates dense Hessians are faster."""
 FAR_LOGIT = 16.0
 """Logits beyond, and pushed outwards, stay where they are."""
 
@@ -50,9 +49,11 @@ def bits_of(degree: int) -> FloatArray:
 
 def product_weights(p: Any, xp: Any = np) -> Any:
     """(..., 2**d) products Π_k p_k(x_k) from p (..., d), the p_k(x_k = 1)."""
-    bits = xp.asarray(bits_of(p.shape[-1]))
-    ones = p[..., :, None]
-    return xp.prod(bits * ones + (1.0 - bits) * (1.0 - ones), axis=-2)
+    weights = xp.ones((*p.shape[:-1], 1), dtype=p.dtype)
+    for k in range(p.shape[-1]):
+        one = p[..., k : k + 1]
+        weights = xp.stack([weights * (1.0 - one), weights * one], axis=-1).reshape(*p.shape[:-1], -1)
+    return weights
 
 
 def barrier_weights(degree: int, delta: float) -> FloatArray:
@@ -68,13 +69,15 @@ class Objective:
     Attributes:
         model: of positive tables.
         size: number of coordinates.
+        pattern: where the entries of Hessians stand.
         steps: (size,) largest changes in one step.
         conditioning: weight of Σ_e log cos(φ_e - ψ_e), which keeps gauges away from singular ones.
     """
 
-    def __init__(self, model: ForneyModel, size: int, conditioning: float, tables: Tables | None = None) -> None:
+    def __init__(self, model: ForneyModel, pattern: Pattern, conditioning: float, tables: Tables | None = None) -> None:
         self.model = model
-        self.size = size
+        self.pattern = pattern
+        self.size = size = pattern.size
         self.steps = np.full(size, ANGLE_STEP)
         self.conditioning = conditioning
         self._source = [group.tables for group in model.groups] if tables is None else tables
@@ -94,34 +97,24 @@ class Objective:
                 return Point(-np.inf, tables)
         return Point(self._value(z, tables) + self.conditioning * float(np.log(cosines).sum()), tables)
 
-    def derivatives(self, z: FloatArray, tables: Tables) -> tuple[FloatArray, Any]:
-        """Gradient (size,) and Hessian, dense up to `DENSE` coordinates, else a sparse array."""
-        gradient = np.zeros(self.size)
-        rows, columns, values = [], [], []
+    def derivatives(self, z: FloatArray, tables: Tables) -> tuple[FloatArray, FloatArray]:
+        """Gradient (size,) and the Hessian's entries, as `pattern` takes them."""
+        slopes, values = [], []
         for group, table in zip(self.model.groups, tables, strict=True):
-            index, local, hessian = self._local(z, group, table)
-            np.add.at(gradient, index.ravel(), local.ravel())
-            width = index.shape[1]
-            rows.append(np.repeat(index, width, axis=1).ravel())
-            columns.append(np.tile(index, (1, width)).ravel())
+            local, hessian = self._local(z, group, table)
+            slopes.append(local)
             values.append(hessian.ravel())
-        first = np.arange(0, 2 * self.model.num_edges, 2)
-        difference = z[first] - z[first + 1]
+        gradient = self.pattern.total(slopes)
+        first = slice(0, 2 * self.model.num_edges, 2)
+        second = slice(1, 2 * self.model.num_edges, 2)
+        difference = z[first] - z[second]
         slope = self.conditioning * np.tan(difference)
         gradient[first] -= slope
-        gradient[first + 1] += slope
+        gradient[second] += slope
         bend = self.conditioning / np.cos(difference) ** 2
-        rows += [first, first + 1, first, first + 1]
-        columns += [first, first + 1, first + 1, first]
         values += [-bend, -bend, bend, bend]
-        self._add_entropy(z, gradient, rows, columns, values)
-        row, column, entries = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
-        if self.size <= DENSE:
-            flat = np.bincount(row * self.size + column, entries, self.size**2)
-            return gradient, flat.reshape(self.size, self.size)
-        from scipy.sparse import coo_array
-
-        return gradient, coo_array((entries, (row, column)), shape=(self.size, self.size)).tocsc()
+        self._add_entropy(z, gradient, values)
+        return gradient, np.concatenate(values)
 
     def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
         """(size,) which coordinates may move."""
@@ -130,11 +123,11 @@ class Objective:
     def _value(self, z: FloatArray, tables: Tables) -> float:
         raise NotImplementedError
 
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
-        """Coordinates (n, v) of the nodes, and the gradient (n, v) and Hessian (n, v, v) of their own terms."""
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (n, v) and Hessian (n, v, v) of the nodes' own terms, in their coordinates as in `pattern`."""
         raise NotImplementedError
 
-    def _add_entropy(self, z: FloatArray, gradient: FloatArray, rows: Any, columns: Any, values: Any) -> None:
+    def _add_entropy(self, z: FloatArray, gradient: FloatArray, values: list[FloatArray]) -> None:
         """Adds to the gradient and to the Hessian's entries; G-BP has no entropy."""
 
 
@@ -152,8 +145,9 @@ class PointMassObjective(Objective):
         *,
         zero_weight: float = 1.0,
         tables: Tables | None = None,
+        pattern: Pattern | None = None,
     ) -> None:
-        super().__init__(model, 2 * model.num_edges, conditioning * delta, tables)
+        super().__init__(model, pattern or angle_pattern(model), conditioning * delta, tables)
         self.weights = [barrier_weights(g.degree, delta) for g in model.groups]
         for weights in self.weights:
             weights[0] += zero_weight - 1.0
@@ -161,10 +155,10 @@ class PointMassObjective(Objective):
     def _value(self, z: FloatArray, tables: Tables) -> float:
         return float(sum((np.log(t) @ w).sum() for t, w in zip(tables, self.weights, strict=True)))
 
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         weights = next(w for w in self.weights if len(w) == table.shape[1])
         found = gauges.derivatives(table, np.broadcast_to(weights, table.shape), z[group.own], z[group.other])
-        return np.concatenate([group.own, group.other], axis=1), found.gradient, found.hessian
+        return found.gradient, found.hessian
 
 
 class MeanFieldObjective(Objective):
@@ -173,10 +167,9 @@ class MeanFieldObjective(Objective):
     The floor ε keeps entries positive that q does not look at.
     """
 
-    def __init__(self, model: ForneyModel, conditioning: float, floor: float) -> None:
-        edges = model.num_edges
-        super().__init__(model, 3 * edges, conditioning)
-        self.steps[2 * edges :] = LOGIT_STEP
+    def __init__(self, model: ForneyModel, conditioning: float, floor: float, pattern: Pattern | None = None) -> None:
+        super().__init__(model, pattern or joint_pattern(model), conditioning)
+        self.steps[2 * model.num_edges :] = LOGIT_STEP
         self.floor = floor
 
     def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
@@ -196,25 +189,46 @@ class MeanFieldObjective(Objective):
             value += float((weights * np.log(table)).sum())
         return value
 
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        from scipy.special import expit
+
+        q = expit(z[2 * self.model.num_edges + group.edges])
+        gradient, hessian = joint_derivatives(table, q, self.floor, z[group.own], z[group.other])
+        return gradient, hessian
+
+    def _add_entropy(self, z: FloatArray, gradient: FloatArray, values: list[FloatArray]) -> None:
         from scipy.special import expit
 
         first = 2 * self.model.num_edges
-        q = expit(z[first + group.edges])
-        gradient, hessian = joint_derivatives(table, q, self.floor, z[group.own], z[group.other])
-        return np.concatenate([group.own, group.other, first + group.edges], axis=1), gradient, hessian
-
-    def _add_entropy(self, z: FloatArray, gradient: FloatArray, rows: Any, columns: Any, values: Any) -> None:
-        from scipy.special import expit
-
-        index = np.arange(2 * self.model.num_edges, self.size)
-        logits = z[index]
+        logits = z[first:]
         q = expit(logits)
         spread = q * (1.0 - q)
-        gradient[index] -= logits * spread
-        rows.append(index)
-        columns.append(index)
+        gradient[first:] -= logits * spread
         values.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
+
+
+def angle_pattern(model: ForneyModel) -> Pattern:
+    """Of Hessians in the angles."""
+    return Pattern([np.concatenate([g.own, g.other], axis=1) for g in model.groups], _owners(model, 2), _pairs(model))
+
+
+def joint_pattern(model: ForneyModel) -> Pattern:
+    """Of Hessians in the angles and logits."""
+    logits = np.arange(2 * model.num_edges, 3 * model.num_edges)
+    nodes = [np.concatenate([g.own, g.other, logits[g.edges]], axis=1) for g in model.groups]
+    return Pattern(nodes, _owners(model, 3), [*_pairs(model), (logits, logits)])
+
+
+def _owners(model: ForneyModel, width: int) -> npt.NDArray[np.int64]:
+    """(width · E,) the edge of each coordinate."""
+    edges = np.arange(model.num_edges)
+    return np.concatenate([np.repeat(edges, 2), edges][: width - 1])
+
+
+def _pairs(model: ForneyModel) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Entries of Σ log cos(φ - ψ)."""
+    first = np.arange(0, 2 * model.num_edges, 2)
+    return [(first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first)]
 
 
 def joint_derivatives(table: Any, q: Any, floor: float, own: Any, other: Any, xp: Any = np) -> tuple[Any, Any]:
@@ -232,12 +246,11 @@ def joint_derivatives(table: Any, q: Any, floor: float, own: Any, other: Any, xp
     """
     degree = q.shape[-1]
     weights = product_weights(q, xp)
-    angles = gauges.derivatives(table, weights + floor / 2**degree, own, other, xp)
-    relative = gauges.first_derivatives(table, own, other, xp) / table[..., None, :]
+    angles, first = gauges.derivatives_and_first(table, weights + floor / 2**degree, own, other, xp)
     # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k)
     scores = xp.asarray(bits_of(degree)) - q[..., :, None]
     energy = (weights * xp.log(table))[..., None, :]
-    crossed = (scores * weights[..., None, :]) @ xp.swapaxes(relative, -1, -2)
+    crossed = (scores * (weights / table)[..., None, :]) @ xp.swapaxes(first, -1, -2)
     spread = q * (1.0 - q) * energy.sum(axis=-1)
     logits = (scores * energy) @ xp.swapaxes(scores, -1, -2) - spread[..., None] * xp.asarray(np.eye(degree))
     top = xp.concatenate([angles.hessian, xp.swapaxes(crossed, -1, -2)], axis=-1)

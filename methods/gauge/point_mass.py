@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench import gauges
 from spinbench.methods.gauge.newton import End, Newton
-from spinbench.methods.gauge.objectives import PointMassObjective
+from spinbench.methods.gauge.objectives import PointMassObjective, angle_pattern
 from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -71,13 +71,14 @@ def continuation(
         limit: Newton steps of one δ.
     """
     theta = np.zeros(2 * model.num_edges) if start is None else start
-    if not np.isfinite(PointMassObjective(model, 1.0, 0.0).evaluate(theta).value):
+    pattern = angle_pattern(model)
+    if not np.isfinite(PointMassObjective(model, 1.0, 0.0, pattern=pattern).evaluate(theta).value):
         inside = yield from _interior_point(model, theta)
         if inside is None:
             return
         theta = inside
     for delta in deltas:
-        objective = PointMassObjective(model, delta, CONDITIONING)
+        objective = PointMassObjective(model, delta, CONDITIONING, pattern=pattern)
         newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit, patience=PATIENCE)
         while not newton.end:
             newton.step()
@@ -93,10 +94,10 @@ def _interior_point(model: ForneyModel, theta: FloatArray) -> Generator[Stage, N
     """
     plain = [group.tables for group in model.groups]
     flat = [np.ones_like(table) for table in plain]
-    share = MIX
+    share, pattern = MIX, angle_pattern(model)
     for _ in range(SEARCH_STAGES):
         mixed = [f + share * g for f, g in zip(plain, flat, strict=True)]
-        objective = PointMassObjective(model, 1.0, CONDITIONING, zero_weight=0.0, tables=mixed)
+        objective = PointMassObjective(model, 1.0, CONDITIONING, zero_weight=0.0, tables=mixed, pattern=pattern)
         newton = Newton(objective, theta, tolerance=1e-6, limit=SEARCH_LIMIT)
         while not newton.end:
             newton.step()

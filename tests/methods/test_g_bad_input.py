@@ -8,7 +8,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.methods.gauge import newton
+from spinbench.methods.gauge.linear import Pattern
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney import ForneyModel
 from spinbench.models.forney_generators import gauge_complete
@@ -86,13 +86,13 @@ def test_infinities(value):
 @pytest.mark.parametrize("name", METHODS[1:])
 def test_an_optimiser_that_stalls_leaves_a_bound_and_says_so(name, monkeypatch):
     """Every direction goes downhill, so that no step raises the objective."""
-    sound = newton.ascent_direction
+    sound = Pattern.ascent
 
     def downhill(*arguments):
         direction, shift = sound(*arguments)
         return -direction, shift
 
-    monkeypatch.setattr(newton, "ascent_direction", downhill)
+    monkeypatch.setattr(Pattern, "ascent", downhill)
     model = gauge_complete(4, 0.5, seed=4)
     result = bound(model, name)
     mode = max(model.log_weight(np.arange(64)[:, None] >> np.arange(6) & 1))
