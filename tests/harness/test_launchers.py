@@ -101,12 +101,15 @@ class TestSideBySide:
 
     @submitit
     def test_submitit_on_this_machine(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The cells are dealt out to as many processes as there are jobs."""
         chosen = ("launcher=submitit", f"launcher.jobs={AT_A_TIME}", "method.how=well,raise", "seed=0,1")
         assert sweep(*QUICK, *chosen, "sweep_dir=out") == 1
         found = stored("out")
         assert cells(found) == {(how, seed): 1 for how in ("well", "raise") for seed in range(2)}
         assert {len(record["environment"]["affinity"]) for record in found} == {1}
+        assert len(list(Path("out/.submitit").rglob("*_submitted.pkl"))) == AT_A_TIME
         assert "model grid(rows=2" in capsys.readouterr().out
+        assert no_core_is_held()
 
     @ray
     def test_ray(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,9 +130,9 @@ class TestSideBySide:
             path.write_text(f"#!{sys.executable}\n{program}")
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}")
-        chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "seed=0,1")
-        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 0, (capsys.readouterr(), Path("log").read_text())
-        assert cells(stored("out")) == {("well", 0): 1, ("well", 1): 1}
+        chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "launcher.cells=2")
+        assert sweep(*QUICK, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (capsys.readouterr(), Path("log").read_text())
+        assert cells(stored("out")) == {("well", seed): 1 for seed in range(3)}
         asked = max(Path("out/.submitit").rglob("*submission*.sh")).read_text()
         for line in ("partition=short", "account=mine", "cpus-per-task=1", "mem=4GB", "time=60", "array=0-1%2"):
             assert f"#SBATCH --{line}" in asked
@@ -169,6 +172,7 @@ class TestSideBySide:
     [
         pytest.param(["launcher=joblib", "launcher.jobs=4096"], "means 4096 cells at a time, but", marks=joblib),
         pytest.param(["launcher=joblib", "launcher.jobs=0"], "jobs=0 was given; an integer from 1", marks=joblib),
+        pytest.param(["launcher=slurm", "launcher.cells=0"], "cells=0 was given; an integer from 1", marks=submitit),
         pytest.param(["hydra/launcher=submitit_local"], "max_batch_size=null means 4096 cells", marks=submitit),
         (["launcher=jolib"], "no launcher is named 'jolib'; did you mean joblib"),
         pytest.param(["launcher=slurm"], "the launcher failed with RuntimeError", marks=submitit),
@@ -180,6 +184,15 @@ def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: py
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
     assert not stored("out")
+
+
+@submitit
+@pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (20, 1), (21, 2), (2160, 108), (30_000, 1000)])
+def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
+    """Of twenty cells, unless an array would be too long for the cluster."""
+    from spinbench import composition, launchers
+
+    assert launchers.shares(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
 
 
 @submitit
