@@ -1,4 +1,4 @@
-"""Compiled search for elimination orders (`spinbench.reference.junction` drives it).
+"""Compiled search for elimination orders (`spinbench.reference.order_search` drives it).
 
     neighbours    who shares a table with whom
     strip         takes off what can go first without loss: degrees 0, 1 and, in series, 2; linear in the edges

@@ -13,39 +13,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spinbench.reference.network import FloatArray, IntArray, Network, Scope
-from spinbench.reference.ordering import Order, elimination_order
-from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import Solver, ZeroWeightError
+from spinbench.reference.elimination import Elimination
+from spinbench.reference.network import FloatArray, IntArray, Scope
+from spinbench.reference.order import Order
+from spinbench.reference.ordering import elimination_order
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import ZeroWeightError
 
 
-class BucketTree(Solver):
-    """Elimination of any discrete model along the best order found."""
+class BucketTree(Elimination):
+    """In NumPy, one table a bucket."""
 
-    name = "bucket_tree"
-    width: int
+    entry_seconds = 2.5e-8
+    variable_seconds = 6e-5
 
-    def __init__(self, network: Network, order: Order) -> None:
-        self.network = network
-        self.order = order
-        self.width = order.width
-        self.complete = order.complete
-        self.seconds = np.inf
+    def __init__(self, problem: Problem, order: Order) -> None:
+        super().__init__(problem, order)
+        self.listed: list[int] = order.order.tolist()
         if order.complete:
-            self.seconds = 2.0 ** min(order.log2_total, 1000.0) * 2.5e-8 + 6e-5 * len(order.order)
+            self.network = problem.network
             self._plan()
 
-    @classmethod
-    def build(cls, problem: Problem) -> BucketTree:
-        """Applies to every problem; an order that is out of reach shows in `memory`."""
-        network = problem.network
-        return cls(network, elimination_order(network.cardinalities, network.tables))
+    @staticmethod
+    def _search(problem: Problem) -> Order:
+        return elimination_order(problem.coding.cardinalities, problem.scopes)
 
     def _plan(self) -> None:
         """The clique of each bucket, (v, S) with S in elimination order, and where its message goes."""
         n = len(self.network.cardinalities)
         self.position = np.empty(n, dtype=np.int64)
-        self.position[list(self.order.order)] = np.arange(n)
+        self.position[self.order.order] = np.arange(n)
         position = self.position.tolist()
         held: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
         self.own: list[list[Scope]] = [[] for _ in range(n)]
@@ -55,7 +52,7 @@ class BucketTree(Solver):
             self.own[first].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
-        for v in self.order.order:
+        for v in self.listed:
             union = set().union(*held[v]) - {v}
             separator = tuple(sorted(union, key=position.__getitem__))
             self.clique[v] = (v, *separator)
@@ -66,12 +63,10 @@ class BucketTree(Solver):
     def _shape(self, scope: Scope) -> tuple[int, ...]:
         return tuple(self.network.cardinalities[v] for v in scope)
 
-    def memory(self, *, marginals: bool) -> int:
+    def _memory(self, marginals: bool) -> int:
         """Exact in the tables that are kept; the arithmetic takes one and a half cliques and two messages."""
-        if not self.order.complete:
-            return 8 * 2**48
         live = peak = kept = 0
-        for v in self.order.order:
+        for v in self.listed:
             entries = 1
             for k in self._shape(self.clique[v]):
                 entries *= k
@@ -98,7 +93,7 @@ class BucketTree(Solver):
         constants = [self.network.constant]
         messages: dict[int, FloatArray] = {}
         conditionals: list[FloatArray] = [np.empty(0)] * len(self.clique)
-        for v in self.order.order:
+        for v in self.listed:
             pieces = [(self._sorted(scope), self._turned(scope)) for scope in self.own[v]]
             pieces += [(self.clique[c][1:], messages.pop(c)) for c in self.children[v]]
             messages[v], conditional = self._eliminate(v, pieces)
@@ -164,7 +159,7 @@ class BucketTree(Solver):
         """p(x_v) of all variables. Eats the conditionals, to hold one big table less at a time."""
         marginals: list[FloatArray] = [np.empty(0)] * len(self.clique)
         priors: dict[int, FloatArray] = {}
-        for v in reversed(self.order.order):
+        for v in reversed(self.listed):
             belief = conditionals[v]
             conditionals[v] = np.empty(0)
             if v in priors:
@@ -181,7 +176,7 @@ class BucketTree(Solver):
         """Draws each variable given those eliminated after it."""
         _, conditionals = self._forward(keep=True)
         states = np.zeros((count, len(self.clique)), dtype=np.int64)
-        for v in reversed(self.order.order):
+        for v in reversed(self.listed):
             table = conditionals[v]
             conditionals[v] = np.empty(0)
             flat = table.reshape(table.shape[0], -1)
@@ -199,12 +194,4 @@ class Tree(BucketTree):
     """A forest: the bucket tree of width one, in time linear in the number of variables."""
 
     name = "tree"
-
-    @classmethod
-    def build(cls, problem: Problem) -> Tree:
-        """Applies where the tables, as a graph of variables, have no loop."""
-        network = problem.network
-        solver = cls(network, elimination_order(network.cardinalities, network.tables))
-        if solver.order.width > 1:
-            raise NotApplicableError("a graph without loops, and this model has some")
-        return solver
+    forests_only = True

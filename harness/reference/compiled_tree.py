@@ -11,37 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.flat import FlatNetwork, flatten
+from spinbench.reference.elimination import Elimination
 from spinbench.reference.network import FloatArray, IntArray
-from spinbench.reference.order_search import FoundOrder, search_order
-from spinbench.reference.ordering import Order
-from spinbench.reference.problem import NotApplicableError, Problem
+from spinbench.reference.order import Order
+from spinbench.reference.order_search import search_order
+from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 _SAMPLES = 2**22  # states drawn at once
 
 
-class CompiledTree(Solver):
-    """Elimination of any discrete model along the best order found."""
+class CompiledTree(Elimination):
+    """In compiled code, no table stored."""
 
-    name = "bucket_tree"
-    width: int
+    entry_seconds = 6e-9
+    variable_seconds = 1.5e-6
 
-    def __init__(self, problem: Problem, flat: FlatNetwork, order: FoundOrder) -> None:
-        self.problem = problem
-        self.flat = flat
-        self.order = order
-        self.width = order.width
-        self.complete = order.complete
-        self.seconds = np.inf
+    def __init__(self, problem: Problem, order: Order) -> None:
+        super().__init__(problem, order)
+        self.seconds += 3e-5
         if order.complete:
-            self.seconds = 2.0**order.log2_total * 6e-9 + 1.5e-6 * len(order.order) + 3e-5
+            self.flat = problem.flat
 
-    @classmethod
-    def build(cls, problem: Problem) -> CompiledTree:
-        """Applies to every problem; an order that is out of reach shows in `memory`."""
-        flat = flatten(problem)
-        return cls(problem, flat, search_order(flat))
+    @staticmethod
+    def _search(problem: Problem) -> Order:
+        return search_order(problem.flat)
 
     @cached_property
     def _plan(self) -> tuple[tuple[IntArray, ...], IntArray, IntArray]:
@@ -65,10 +59,8 @@ class CompiledTree(Solver):
         offset = np.concatenate([self.flat.offset, self.flat.offset[-1] + np.cumsum(message).astype(np.int64)])
         return (states, start, scope, bucket, held), offset, most
 
-    def memory(self, *, marginals: bool) -> int:
+    def _memory(self, marginals: bool) -> int:
         """All messages, once more for marginals, and room for a bucket at work."""
-        if not self.order.complete:
-            return 8 * 2**48
         if not self.flat.states.size:
             return 0
         (_, start, scope, *_), offset, most = self._plan
@@ -101,10 +93,7 @@ class CompiledTree(Solver):
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms."""
-        order = self.order
-        listed = tuple(order.order.tolist())
-        again = Order(listed, order.width, order.log2_largest, order.log2_total, order.complete)
-        yield BucketTree(self.problem.network, again)
+        yield BucketTree(self.problem, self.order)
 
     def _forward(self) -> tuple[float, tuple[npt.NDArray[Any], ...]]:
         """log Z, and what the kernels take.
@@ -170,12 +159,4 @@ class CompiledForest(CompiledTree):
     """A forest: width one, in time linear in the number of variables."""
 
     name = "tree"
-
-    @classmethod
-    def build(cls, problem: Problem) -> CompiledForest:
-        """Applies where the tables, as a graph of variables, have no loop."""
-        flat = flatten(problem)
-        order = search_order(flat)
-        if order.width > 1:
-            raise NotApplicableError("a graph without loops, and this model has some")
-        return cls(problem, flat, order)
+    forests_only = True

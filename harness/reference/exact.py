@@ -203,6 +203,8 @@ def _first(
 
 
 def _human(count: int) -> str:
+    if count >= 2**80:  # more than a million EiB
+        return f"2^{count.bit_length() - 1 - 60} EiB"
     value = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if value < 1024:

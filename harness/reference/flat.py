@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinbench.models import PairwiseModel
-from spinbench.reference.network import FloatArray, IntArray, Network
-from spinbench.reference.problem import Problem
+from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +49,8 @@ class FlatNetwork:
         return values, high / 2 - low / 2, float(middle.sum())
 
 
-def flatten(problem: Problem) -> FlatNetwork:
-    """The flat view; for models of pairs no table is made one by one."""
-    if isinstance(problem.model, PairwiseModel) and not problem.model.groups:
-        return _flat_pairs(problem)
-    return _flat_network(problem.network)
-
-
-def _flat_pairs(problem: Problem) -> FlatNetwork:
-    pairwise = problem.pairwise
+def flat_pairs(pairwise: Pairwise) -> FlatNetwork:
+    """From couplings, with a table for each variable and each pair."""
     n, count = pairwise.size, len(pairwise.edges)
     values = np.zeros(2 * n + 4 * count)
     values[1 : 2 * n : 2] = pairwise.biases
@@ -74,7 +65,8 @@ def _flat_pairs(problem: Problem) -> FlatNetwork:
     )
 
 
-def _flat_network(network: Network) -> FlatNetwork:
+def flat_network(network: Network) -> FlatNetwork:
+    """From tables."""
     scopes = list(network.tables)
     tables = list(network.tables.values())
     return FlatNetwork(

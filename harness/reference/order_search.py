@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import IntArray
+from spinbench.reference.order import HOPELESS, Order
 
 _BITSET_LIMIT = 30000  # nodes whose adjacency bits are still small
 _FILL_LIMIT = 2 * 10**8  # degree times words: a pass over it takes a tenth of a second
-_HOPELESS = 2.0**48  # entries that no machine holds
 _STRIP = 300  # nodes from which a breadth-first search is tried, which is good on strips
 _TRIALS = 5  # at least
 _MOST = 1e9  # nanoseconds of a search
 
 
-@dataclass(frozen=True, eq=False)
-class FoundOrder:
-    """An elimination order.
-
-    Attributes:
-        order: int64 variables; fewer than the model's if the search was given up.
-        width: size of the largest clique that it meets, less one.
-        log2_largest: log2 of that clique's number of states.
-        log2_total: log2 of the sum over all cliques.
-        complete: False if the search stopped at 2^48 entries; the figures are then lower limits.
-    """
-
-    order: IntArray
-    width: int
-    log2_largest: float
-    log2_total: float
-    complete: bool
-
-
-def search_order(flat: FlatNetwork) -> FoundOrder:
+def search_order(flat: FlatNetwork) -> Order:
     """The best order found: what costs nothing first, then the core, again and again, with ties broken at random.
 
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
@@ -52,27 +32,27 @@ def search_order(flat: FlatNetwork) -> FoundOrder:
     count, gone, width, largest, entries = exact_order.strip(first, degree, lists, flat.states, order)
     core = np.flatnonzero(~gone)
     if not core.size:
-        return FoundOrder(order, width, largest, math.log2(max(entries, 1.0)), True)
+        return Order(order, width, largest, math.log2(max(entries, 1.0)), True)
     if core.size > _BITSET_LIMIT:
-        return FoundOrder(order[:count], max(width, 3), math.inf, math.inf, False)
+        return Order(order[:count], max(width, 3), math.inf, math.inf, False)
     bits = exact_order.adjacency_bits(core, first, degree, lists)
     weight = np.round(np.log2(flat.states[core]) * 2**20).astype(np.int64)
     strip = core.size >= _STRIP
-    best, found = math.inf, FoundOrder(order[:count], width, largest, math.inf, False)
+    best, found = math.inf, Order(order[:count], width, largest, math.inf, False)
     spent = improved = 0.0  # nanoseconds, in all and up to the last better order
     here = np.empty(core.size, dtype=np.int64)
     wide = float(degree[core].sum()) * bits.shape[1] > _FILL_LIMIT
     for seed, (rule, slack) in enumerate(_schedule(wide=wide, strip=strip), start=1):
         rank = _breadth_first(core, first, degree, lists) if rule == exact_order.FIXED and seed == 2 else core
-        limit = min(best, _HOPELESS)
+        limit = min(best, 2.0**HOPELESS)
         done, met, top, total, work = exact_order.greedy(bits, weight, rule, rank, slack, seed, limit, here)
         spent += 2e4 + 5.0 * work
         if done == core.size and total < best:
             best, improved = total, spent
             whole = np.concatenate([order[:count], core[here]])
-            found = FoundOrder(whole, max(width, met), max(largest, top), math.log2(best + entries), True)
-        elif best == math.inf and total > 2.0**found.log2_largest:
-            found = FoundOrder(order[:count], max(width, met), top, math.log2(total), False)
+            found = Order(whole, max(width, met), max(largest, top), math.log2(best + entries), True)
+        elif best == math.inf and math.log2(total) < found.log2_total:
+            found = Order(order[:count], max(width, met), top, math.log2(total), False)
         elimination = 6.0 * (best + entries)
         if seed < _TRIALS:
             continue

@@ -11,40 +11,20 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from spinbench.reference.network import Scope
+from spinbench.reference.order import HOPELESS, Order
 
 Rule = Literal["degree", "index", "breadth", "fill", "weight"]
 
 _FILL_LIMIT = 3000  # nodes above which only the cheap rules are tried
 _BITSET_LIMIT = 30000  # nodes whose adjacency bits are still small
-_HOPELESS = 48.0  # log2 of a number of entries that no machine holds
 _PATIENCE = 6  # searches without a better order
 _SECOND_THOUGHTS = 600  # nodes up to which the better rule is tried even where the first found no hope
-
-
-@dataclass(frozen=True)
-class Order:
-    """An elimination order.
-
-    Attributes:
-        order: the variables; shorter than the model if the search was given up.
-        width: size of the largest clique that it meets, less one.
-        log2_largest: log2 of that clique's number of states.
-        log2_total: log2 of the sum over all cliques.
-        complete: False if the search stopped at 2^48 entries; the figures are then lower limits.
-    """
-
-    order: tuple[int, ...]
-    width: int
-    log2_largest: float
-    log2_total: float
-    complete: bool
 
 
 def elimination_order(cardinalities: Sequence[int], scopes: Iterable[Scope], *, seed: int = 0) -> Order:
@@ -61,7 +41,7 @@ def elimination_order(cardinalities: Sequence[int], scopes: Iterable[Scope], *, 
     if not core:
         return tally.order()
     if len(core) > _BITSET_LIMIT:
-        return Order(tuple(tally.eliminated), max(tally.width, 3), math.inf, math.inf, False)
+        return Order(np.array(tally.eliminated, dtype=np.int64), max(tally.width, 3), math.inf, math.inf, False)
     place = {v: k for k, v in enumerate(core)}
     bits = [sum(1 << place[u] for u in neighbours[v]) for v in core]
     best: Order | None = None
@@ -113,7 +93,8 @@ class _Tally:
         return max(math.log2(self.total) if self.total else 0.0, self.largest)
 
     def order(self) -> Order:
-        return Order(tuple(self.eliminated), self.width, self.largest, self.log2_total, self.complete)
+        order = np.array(self.eliminated, dtype=np.int64)
+        return Order(order, self.width, self.largest, self.log2_total, self.complete)
 
 
 def _strip(neighbours: list[set[int]], cards: Sequence[int], tally: _Tally) -> list[int]:
@@ -208,15 +189,14 @@ def _greedy(
         if not alive >> v & 1 or value != scores[v]:
             continue
         nearby = adjacent[v]
-        if nearby | 1 << v == alive:  # what is left is a clique
-            rest = [v, *_members(nearby)]
-            for k, u in enumerate(rest):
-                tally.add(core[u], (core[w] for w in rest[k + 1 :]))
-            return
         members = _members(nearby)
         tally.add(core[v], (core[u] for u in members))
-        if tally.log2_total > min(limit, _HOPELESS):
+        if tally.log2_total > min(limit, HOPELESS):
             tally.complete = False
+            return
+        if nearby | 1 << v == alive:  # what is left becomes a clique
+            for k, u in enumerate(members):
+                tally.add(core[u], (core[w] for w in members[k + 1 :]))
             return
         alive ^= 1 << v
         touched, filled = nearby, False

@@ -10,12 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.coding import Coding, coding_of
+from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of
 
 
@@ -51,6 +52,19 @@ class Problem:
             return _lower_pairwise(self.model, self.coding)
         return _lower_graph(self.model, self.coding)
 
+    @property
+    def scopes(self) -> Iterable[Scope]:
+        """Of tables of more than one variable at least, without making those of couplings."""
+        return self.network.tables if self._pairwise is None else map(tuple, self.pairs.tolist())
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        """(E, 2) variables that share a table."""
+        if self._pairwise is not None:
+            return self._pairwise.edges
+        found = {pair for scope in self.network.tables for pair in combinations(scope, 2)}
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
     @cached_property
     def _pairwise(self) -> Pairwise | None:
         if isinstance(self.model, PairwiseModel) and not self.model.groups:
@@ -58,6 +72,13 @@ class Problem:
             edges, couplings = self.model.edges[keep], self.model.couplings[keep]
             return Pairwise(self.model.biases, edges, couplings, self.model.log_constant)
         return pairwise_of(self.network)
+
+    @cached_property
+    def flat(self) -> FlatNetwork:
+        """The general view in flat arrays; for models of pairs no table is made one by one."""
+        if isinstance(self.model, PairwiseModel) and not self.model.groups:
+            return flat_pairs(self.pairwise)
+        return flat_network(self.network)
 
     @property
     def pairwise(self) -> Pairwise:
@@ -125,7 +146,7 @@ def _lower_pairwise(model: PairwiseModel, coding: Coding) -> Network:
             yield scope, bias * one
         for (i, j), weight in zip(model.edges.tolist(), model.couplings.tolist(), strict=True):
             (left, one), (right, other) = indicator(i), indicator(j)
-            if left and left == right:  # two members of a group are never 1 together
+            if not weight or (left and left == right):  # two members of a group are never 1 together
                 continue
             yield left + right, weight * np.multiply.outer(one, other)
 

@@ -13,6 +13,7 @@ from spinbench import reference
 from spinbench.errors import IntractableError
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
+from spinbench.reference.order import least_width
 
 
 def ladder(seed: int = 0) -> PairwiseModel:
@@ -55,6 +56,44 @@ def test_auto_says_what_the_narrowest_way_would_take():
         IntractableError, match=r"^dense: no exact answer: bucket_tree meets width \d+ or more and .*iB"
     ):
         reference.solve(model, cache=False)
+
+
+@pytest.mark.parametrize("compiled", [None, True, False])
+@pytest.mark.parametrize("n", [60, 1100, 1500])
+def test_complete_graphs_are_refused_at_once(n, compiled):
+    """No order is searched for and no table made; 2^1500 is no float."""
+    edges = np.argwhere(np.triu(np.ones((n, n)), 1))
+    couplings = np.random.default_rng(0).normal(size=len(edges))
+    model = PairwiseModel.from_edges(np.ones(n), edges, couplings, name="complete")
+    with pytest.raises(
+        IntractableError,
+        match=rf"^complete: no exact answer: bucket_tree meets width {n - 1} or more and would take "
+        rf"{'8' if n == 60 else rf'2.{n - 57}'} EiB or more of memory, 1 GiB is allowed \(max_bytes\)$",
+    ):
+        reference.solve(model, cache=False, compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_hub_of_very_many_neighbours_is_no_overflow(compiled):
+    """Sparse, and too wide; along the numbering the hub goes first, at 2^2001 entries."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    edges = [(0, v) for v in range(1, n)] + [tuple(sorted(rng.choice(n, 2, replace=False))) for _ in range(3 * n)]
+    model = PairwiseModel.from_edges(np.ones(n), np.unique(edges, axis=0), np.ones(len(np.unique(edges, axis=0))))
+    with pytest.raises(IntractableError, match=r"bucket_tree meets width \d+ or more"):
+        reference.solve(model, method="bucket_tree", cache=False, compiled=compiled)
+
+
+def test_a_dense_part_bounds_the_width():
+    """A clique of 6 with a path of 20 hanging from it; a grid has none of degree 3 throughout; the rest by hand."""
+    clique = np.argwhere(np.triu(np.ones((6, 6)), 1))
+    path = np.array([(v, v + 1) for v in range(5, 25)])
+    assert least_width(26, np.concatenate([clique, path]), 3) == 5
+    assert least_width(26, np.concatenate([clique, path]), 6) == 0
+    assert least_width(26, path, 2) == 0
+    torus = np.array([(v, (v + 1) % 7) for v in range(7)] + [(v, (v + 2) % 7) for v in range(7)])
+    assert least_width(7, torus, 3) == 4
+    assert least_width(3, np.empty((0, 2), dtype=np.int64), 1) == 0
 
 
 def test_refusal_comes_before_memory_is_taken():

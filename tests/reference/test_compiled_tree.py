@@ -11,7 +11,6 @@ from spinbench import reference
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph, PairwiseModel, catalogue
 from spinbench.reference.compiled_tree import CompiledTree
-from spinbench.reference.flat import flatten
 from spinbench.reference.order_search import search_order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError
@@ -95,7 +94,7 @@ def test_shipped_models(name):
 @pytest.mark.parametrize("name", ["uai14/Segmentation_12", "uai14/CSP_12", "uai14/Promedus_24", "libdai/alarm"])
 def test_order_is_what_it_says(name):
     problem = Problem(catalogue.load(name))
-    found = search_order(flatten(problem))
+    found = search_order(problem.flat)
     assert sorted(found.order.tolist()) == list(range(len(problem.coding.cardinalities)))
     met = cliques(problem, found.order)
     assert found.width == max(width for width, _ in met)
@@ -107,7 +106,7 @@ def test_search_finds_no_worse_orders_than_python():
     for name in ("uai14/Segmentation_12", "uai14/Segmentation_14", "boltzmann/digits_lattice", "uai14/CSP_12"):
         problem = Problem(catalogue.load(name))
         python = reference.bucket_tree.BucketTree.build(problem).order
-        assert search_order(flatten(problem)).log2_total <= python.log2_total + 0.05
+        assert search_order(problem.flat).log2_total <= python.log2_total + 0.05
 
 
 def test_trees_get_width_one_and_rings_two():

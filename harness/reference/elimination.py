@@ -1,0 +1,56 @@
+"""What the bucket trees in NumPy and in compiled code share: the order, and what it says about their cost."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Self
+
+from spinbench.reference.order import Order, hopeless_order
+from spinbench.reference.problem import NotApplicableError, Problem
+from spinbench.reference.solver import Solver
+
+
+class Elimination(Solver):
+    """Elimination of any discrete model along the best order found.
+
+    Attributes:
+        entry_seconds, variable_seconds: rough times, of an entry of the cliques' tables and of a variable.
+        forests_only: whether graphs with loops are refused.
+    """
+
+    name = "bucket_tree"
+    width: int
+    entry_seconds: ClassVar[float]
+    variable_seconds: ClassVar[float]
+    forests_only: ClassVar[bool] = False
+
+    def __init__(self, problem: Problem, order: Order) -> None:
+        self.problem = problem
+        self.order = order
+        self.width = order.width
+        self.complete = order.complete
+        self.seconds = math.inf
+        if order.complete:
+            self.seconds = order.entries * self.entry_seconds + len(order.order) * self.variable_seconds
+
+    @classmethod
+    def build(cls, problem: Problem) -> Self:
+        """Applies to every problem, or to forests alone; an order that is out of reach shows in `memory`."""
+        order = hopeless_order(problem) or cls._search(problem)
+        if cls.forests_only and order.width > 1:
+            raise NotApplicableError("a graph without loops, and this model has some")
+        return cls(problem, order)
+
+    @staticmethod
+    @abstractmethod
+    def _search(problem: Problem) -> Order:
+        """The best order found."""
+
+    def memory(self, *, marginals: bool) -> int:
+        """What is kept, and room for a bucket at work; a lower limit where the search was given up."""
+        return self._memory(marginals) if self.order.complete else 8 * self.order.least_entries
+
+    @abstractmethod
+    def _memory(self, marginals: bool) -> int:
+        """The same for a complete order."""
