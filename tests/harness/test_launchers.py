@@ -131,7 +131,10 @@ class TestSideBySide:
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}")
         chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "launcher.cells=2")
-        assert sweep(*QUICK, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (capsys.readouterr(), Path("log").read_text())
+        assert sweep(*QUICK, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (
+            capsys.readouterr(),
+            Path("log").read_text(),
+        )
         assert cells(stored("out")) == {("well", seed): 1 for seed in range(3)}
         asked = max(Path("out/.submitit").rglob("*submission*.sh")).read_text()
         for line in ("partition=short", "account=mine", "cpus-per-task=1", "mem=4GB", "time=60", "array=0-1%2"):
