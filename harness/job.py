@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.singleton import Singleton
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench import cellconfigs, display, launchers, records
@@ -126,6 +127,8 @@ def _of_launcher() -> State:
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
     if sweep != os.getpid():  # joblib runs a single job at a time in the sweep's own process
         threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
+        # each further job brings the state that the first has set, and would look for all plugins again
+        Singleton.set_state = staticmethod(lambda state: None)  # type: ignore[method-assign]
     _state.pool.claim()
     return _state
 

@@ -9,11 +9,13 @@ the cells each (`dealt`).
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from hydra.core.singleton import Singleton
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
@@ -72,6 +74,17 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
             f"{name} means {jobs} cells at a time, but this machine has {cores} core{'s' * (cores > 1)} for them and "
             f"timed cells never share one; give launcher.jobs={cores} or less"
         )
+
+
+@contextmanager
+def one_state() -> Iterator[None]:
+    """Let Hydra copy the state that its launchers send with each job once, and not for each: 0.02 s and 0.5 MB."""
+    take = Singleton.get_state
+    Singleton.get_state = staticmethod(functools.cache(take))  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Singleton.get_state = staticmethod(take)  # type: ignore[method-assign]
 
 
 @contextmanager

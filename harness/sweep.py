@@ -229,7 +229,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         return
     watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
     try:
-        with launchers.attached(plan.config), launchers.dealt(plan.config), shown, watcher:
+        with launchers.one_state(), launchers.attached(plan.config), launchers.dealt(plan.config), shown, watcher:
             yield
     finally:
         launchers.finish(plan.config)
