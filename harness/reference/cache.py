@@ -1,7 +1,8 @@
 """Exact answers on disk, one small .npz file (no pickle) for each model and method.
 
 The folder is $SPINBENCH_CACHE_DIR, or the user's cache folder. Files are replaced atomically; one that cannot be
-read, or does not fit the model, is ignored and written anew. A folder that cannot be written costs only time.
+read, or does not fit the model, is ignored and written anew. A folder that cannot be written costs only time. What
+writers that were killed have left is removed by a later one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +22,8 @@ from spinbench.models import Model
 from spinbench.reference.answer import ExactAnswer
 
 VERSION = 1  # raise it whenever a solver's answers change
+ABANDONED = 86_400.0
+"""Seconds after which a temporary file counts as left behind; to write one takes less than one."""
 
 
 def folder() -> Path:
@@ -60,6 +64,7 @@ def save(model: Model, method: str, answer: ExactAnswer) -> None:
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
+        _clear(target.parent)
         handle, name = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -76,3 +81,11 @@ def save(model: Model, method: str, answer: ExactAnswer) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
+
+
+def _clear(chosen: Path) -> None:
+    """Remove temporary files of writers that were killed."""
+    for fragment in chosen.glob("*.tmp"):
+        with contextlib.suppress(OSError):  # another writer was faster
+            if time.time() - fragment.stat().st_mtime > ABANDONED:
+                fragment.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -191,6 +192,19 @@ def test_damaged_files_are_replaced(damage):
     assert not repaired.cached
     assert repaired.log_z == expected.log_z
     assert reference.solve(model).cached
+
+
+def test_leftovers_of_killed_writers_are_removed():
+    """By the next one to write, once they are older than a day; those of writers at work stay."""
+    reference.solve(ladder(1))
+    left, fresh = cache.folder() / "tmpa.tmp", cache.folder() / "tmpb.tmp"
+    for fragment in (left, fresh):
+        fragment.write_bytes(b"PK")
+    os.utime(left, times=(time.time() - cache.ABANDONED - 60,) * 2)
+    reference.solve(ladder(2))
+    assert not left.exists()
+    assert fresh.exists()
+    assert reference.solve(ladder(1)).cached
 
 
 def test_pickles_are_not_opened(tmp_path):
