@@ -20,8 +20,9 @@ import pytest
 from spinbench import cli, environment, isolation
 from spinbench.errors import SpinbenchError
 
-CELL = ("method=faulty", "backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "model.c2=0")
-QUICK = ("-m", *CELL, "budget=samples", "budget.samples=50", "chains=2")
+from .sweeping import QUICK, stored, sweep
+
+MANY = ("-m", *QUICK)
 SLOW = ("method.how=slow", "seed=0,1,2,3")
 AT_A_TIME = min(2, len(environment.cores()))
 
@@ -39,14 +40,6 @@ ray = needs("hydra_plugins.hydra_ray_launcher", "ray")
 @pytest.fixture(autouse=True)
 def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def sweep(*overrides: str) -> int:
-    return cli.main(["sweep", *overrides])
-
-
-def stored(folder: str | Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("records/record-*.json"))]
 
 
 def cells(found: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
@@ -69,7 +62,7 @@ class TestSideBySide:
     def test_joblib(self, capsys: pytest.CaptureFixture[str]) -> None:
         """A failure costs its cell alone; a resumed sweep measures what has no good record."""
         chosen = ("launcher=joblib", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1,2")
-        assert sweep(*QUICK, *chosen, "sweep_dir=out", "--profile") == 1
+        assert sweep(*MANY, *chosen, "sweep_dir=out", "--profile") == 1
         shown = capsys.readouterr().out
         found = stored("out")
         assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(3)}
@@ -94,7 +87,7 @@ class TestSideBySide:
     def test_joblib_with_one_job_gives_all_back(self) -> None:
         """It runs in the sweep's own process then."""
         before = os.sched_getaffinity(0)
-        assert sweep(*QUICK, "launcher=joblib", "launcher.jobs=1", "seed=0,1", "sweep_dir=out") == 0
+        assert sweep(*MANY, "launcher=joblib", "launcher.jobs=1", "seed=0,1", "sweep_dir=out") == 0
         assert cells(stored("out")) == {("well", seed): 1 for seed in range(2)}
         assert os.sched_getaffinity(0) == before
         assert no_core_is_held()
@@ -103,7 +96,7 @@ class TestSideBySide:
     def test_submitit_on_this_machine(self, capsys: pytest.CaptureFixture[str]) -> None:
         """The cells are dealt out to as many processes as there are jobs."""
         chosen = ("launcher=submitit", f"launcher.jobs={AT_A_TIME}", "method.how=well,raise", "seed=0,1")
-        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 1
+        assert sweep(*MANY, *chosen, "sweep_dir=out") == 1
         found = stored("out")
         assert cells(found) == {(how, seed): 1 for how in ("well", "raise") for seed in range(2)}
         assert {len(record["environment"]["affinity"]) for record in found} == {1}
@@ -114,7 +107,7 @@ class TestSideBySide:
     @ray
     def test_ray(self, capsys: pytest.CaptureFixture[str]) -> None:
         chosen = ("launcher=ray", f"launcher.jobs={AT_A_TIME}", "method.how=slow,raise", "seed=0,1")
-        assert sweep(*QUICK, *chosen, "sweep_dir=out") == 1
+        assert sweep(*MANY, *chosen, "sweep_dir=out") == 1
         found = stored("out")
         assert cells(found) == {(how, seed): 1 for how in ("slow", "raise") for seed in range(2)}
         assert {len(record["environment"]["affinity"]) for record in found} == {1}
@@ -131,7 +124,7 @@ class TestSideBySide:
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}")
         chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "launcher.cells=2")
-        assert sweep(*QUICK, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (
+        assert sweep(*MANY, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (
             capsys.readouterr(),
             Path("log").read_text(),
         )
@@ -146,7 +139,7 @@ class TestSideBySide:
     ) -> None:
         folder = small_disk("32k")
         chosen = ("launcher=joblib", f"launcher.jobs={AT_A_TIME}", "seed=range(0,20)", f"sweep_dir={folder}")
-        assert sweep(*QUICK, *chosen) == 2
+        assert sweep(*MANY, *chosen) == 2
         captured = capsys.readouterr()
         assert "No space left on device" in captured.err
         assert captured.err.count("spinbench: ") == 1
@@ -156,7 +149,7 @@ class TestSideBySide:
 
     @joblib
     def test_processes_end_with_a_sweep_that_is_killed(self) -> None:
-        command = [sys.executable, "-m", "spinbench", "sweep", *QUICK, "launcher=joblib", "sweep_dir=out"]
+        command = [sys.executable, "-m", "spinbench", "sweep", *MANY, "launcher=joblib", "sweep_dir=out"]
         command += [f"launcher.jobs={AT_A_TIME}", "method.how=hang", "seed=0,1,2"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -182,7 +175,7 @@ class TestSideBySide:
     ],
 )
 def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep(*QUICK, *overrides, "seed=range(0,4096)", "sweep_dir=out") == 2
+    assert sweep(*MANY, *overrides, "seed=range(0,4096)", "sweep_dir=out") == 2
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
@@ -236,7 +229,7 @@ class TestOversubscription:
 
     @pytest.mark.usefixtures("faulty")
     def test_reports_say_so(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert sweep(*QUICK, "seed=0,1", "sweep_dir=out") == 0
+        assert sweep(*MANY, "seed=0,1", "sweep_dir=out") == 0
         capsys.readouterr()
         for path in Path("out/records").iterdir():
             record = {**json.loads(path.read_text()), "oversubscribed": "its process waited"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -11,28 +10,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spinbench import cli, environment, records
+from spinbench import environment, records
 from spinbench.stages import STAGES
 
-CELL = ("method=faulty", "backend=numpy", "model=grid", "model.rows=2", "model.cols=2", "model.c2=0")
-QUICK = (*CELL, "budget=samples", "budget.samples=50", "chains=2")
+from .sweeping import CELL, QUICK, stored, sweep
 
 
 @pytest.fixture(autouse=True)
 def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def sweep(*overrides: str) -> int:
-    return cli.main(["sweep", *overrides])
-
-
-def stored(folder: str | Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("records/record-*.json"))]
 
 
 @contextlib.contextmanager
