@@ -73,13 +73,13 @@ class Gibbs(Method):
         log_z: which estimate of log Z is reported; "chib" and "none" are the faster ones, "chib_ms" runs a sweep
             of a second chain beside every sweep, and the plain estimate too.
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
-        precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: chains are bits of
-            words and probabilities multiples of 2^-precision_bits, which for 64 chains or more is several times as
-            fast; see `spinbench.backends.numba.gibbs_bits` for the error. Takes backend=numba, sweeps in fixed order,
+        precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
+            multiples of 2^-precision_bits, and from 256 chains on chains are bits of words, which is faster; see
+            `spinbench.backends.numba.gibbs_bits` for the error. Takes backend=numba, sweeps in fixed order,
             marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
         threads: that share out the chains, with backend=numba; results do not depend on it. A block of chains that is
-            advanced together is not split: up to 64 chains in float32, 32 in float64, 512 with precision_bits.
-            A sweep's cell is timed on one core unless it is given more.
+            advanced together is not split: up to 64 chains, 512 with precision_bits. A sweep's cell is timed on one
+            core unless it is given more.
     """
 
     scan: Scanning = "chromatic"

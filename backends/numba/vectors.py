@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ _ARITHMETIC = {
     operator.lshift: ("", "shl"),
     operator.rshift: ("", "lshr"),
 }
-_ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+_ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
 
 
 def _register(function: Any, *, mask: bool) -> None:
@@ -121,30 +122,23 @@ for _function in _ORDER:
     _register(_function, mask=True)
 
 
-@infer_global(operator.neg)
-class _Negation(AbstractTemplate):
-    key = operator.neg
+def _register_unary(function: Any, generate: Callable[[ir.IRBuilder, ir.Value, bool], ir.Value]) -> None:
+    """`generate` takes whether the lanes are reals."""
 
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+    @infer_global(function)
+    class Template(AbstractTemplate):
+        key = function
 
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
 
-@lower_builtin(operator.neg, Vector)
-def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0]) if isinstance(sig.args[0].element, types.Float) else builder.neg(args[0])
-
-
-@infer_global(operator.invert)
-class _Inversion(AbstractTemplate):
-    key = operator.invert
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+    @lower_builtin(function, Vector)
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return generate(builder, args[0], isinstance(sig.args[0].element, types.Float))
 
 
-@lower_builtin(operator.invert, Vector)
-def _invert(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.not_(args[0])
+_register_unary(operator.neg, lambda builder, value, real: builder.fneg(value) if real else builder.neg(value))
+_register_unary(operator.invert, lambda builder, value, real: builder.not_(value))
 
 
 # Making, choosing, summing
@@ -208,6 +202,17 @@ def any_bit(typing_context, words):
 
 
 @intrinsic
+def any_lane(typing_context, mask):
+    """Whether any lane of a mask is true."""
+
+    def generate(context, builder, signature, arguments):
+        whole = ir.IntType(mask.lanes)
+        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
+
+    return types.boolean(mask), generate
+
+
+@intrinsic
 def bit_mask(typing_context, word):
     """A mask of 8 lanes from the lowest bits of a word."""
     kind = Vector(types.boolean, 8)
@@ -221,15 +226,22 @@ def bit_mask(typing_context, word):
 # Conversions
 
 
-@intrinsic
-def halves(typing_context, words):
-    """The 32-bit halves of 64-bit words: the low half of word k is lane 2k, the high one lane 2k + 1."""
-    kind = Vector(types.uint32, 2 * words.lanes)
+def _parts(part: types.Integer) -> Any:
+    """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(kind))
+    @intrinsic
+    def cut(typing_context, words):
+        kind = Vector(part, words.lanes * 64 // part.bitwidth)
 
-    return kind(words), generate
+        def generate(context, builder, signature, arguments):
+            return builder.bitcast(arguments[0], context.get_value_type(kind))
+
+        return kind(words), generate
+
+    return cut
+
+
+halves, quarters = _parts(types.uint32), _parts(types.uint16)
 
 
 @intrinsic
@@ -374,6 +386,24 @@ def prefetch(typing_context, pointer, index):
     return types.void(pointer, index), generate
 
 
+def _gather(context: Any, builder: ir.IRBuilder, kind: Vector, pointer: ir.Value, where: ir.Value) -> ir.Value:
+    """Elements of an array at the numbers `where`, a vector of 32-bit integers."""
+    element: Any = kind.element
+    target = context.get_value_type(kind)
+    addresses = builder.gep(pointer, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
+    addresses.indices, addresses.operands = [where], [pointer, where]
+    addresses.type = ir.VectorType(pointer.type, kind.lanes)
+    every = ir.VectorType(ir.IntType(1), kind.lanes)
+    number = f"{'f' if isinstance(element, types.Float) else 'i'}{element.bitwidth}"
+    function = builder.module.declare_intrinsic(
+        f"llvm.masked.gather.v{kind.lanes}{number}.v{kind.lanes}p0",
+        fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
+    )
+    align = ir.IntType(32)(element.bitwidth // 8)
+    there = ir.Constant(every, [ir.IntType(1)(1)] * kind.lanes)
+    return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
+
+
 @intrinsic
 def gather_states(typing_context, pointer, places, index):
     """512 bits of elements of an array of states: those that numbers index, index + 1, … of `places` (uint32) name.
@@ -384,22 +414,69 @@ def gather_states(typing_context, pointer, places, index):
 
     def generate(context, builder, signature, arguments):
         states, table, first = arguments
-        target = context.get_value_type(kind)
         words = ir.VectorType(ir.IntType(32), kind.lanes)
         whence = builder.bitcast(place(builder, [table, first], signature.args[2]), words.as_pointer())
         where = builder.load(whence, align=4)
         mark(builder, where, "table")
-        addresses = builder.gep(states, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
-        addresses.indices, addresses.operands = [where], [states, where]
-        addresses.type = ir.VectorType(states.type, kind.lanes)
-        every = ir.VectorType(ir.IntType(1), kind.lanes)
-        number = "f32" if kind.element == types.float32 else "f64"
-        function = builder.module.declare_intrinsic(
-            f"llvm.masked.gather.v{kind.lanes}{number}.v{kind.lanes}p0",
-            fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
-        )
-        align = ir.IntType(32)(kind.element.bitwidth // 8)
-        there = ir.Constant(every, [ir.IntType(1)(1)] * kind.lanes)
-        return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
+        return _gather(context, builder, kind, states, where)
 
     return kind(pointer, places, index), generate
+
+
+@intrinsic
+def gather_table(typing_context, pointer, places):
+    """The elements of a table at `places`, a vector of uint32 below 2^31, as many as it has lanes."""
+    kind = Vector(pointer.dtype, places.lanes)
+
+    def generate(context, builder, signature, arguments):
+        return _gather(context, builder, kind, *arguments)
+
+    return kind(pointer, places), generate
+
+
+@intrinsic
+def one_half(typing_context, vector, second):
+    """The first half of a vector's lanes, or with the literal 1 the second."""
+    if not isinstance(second, types.IntegerLiteral):
+        return None
+    kind = Vector(vector.element, vector.lanes // 2)
+
+    def generate(context, builder, signature, arguments):
+        first = second.literal_value * kind.lanes
+        lanes = ir.Constant(
+            ir.VectorType(ir.IntType(32), kind.lanes), [ir.IntType(32)(first + k) for k in range(kind.lanes)]
+        )
+        return builder.shuffle_vector(arguments[0], ir.Constant(arguments[0].type, ir.Undefined), lanes)
+
+    return kind(vector, second), generate
+
+
+@intrinsic
+def look_up(typing_context, pointer, first, places):
+    """Elements first + place of a table of uint16, places below 32 in a vector of 32; 32 elements are read.
+
+    That is one instruction where there is AVX-512 with words.
+    """
+    kind = wide(types.uint16)
+    if places != kind or pointer.dtype != types.uint16:
+        return None
+
+    def generate(context, builder, signature, arguments):
+        target, word = context.get_value_type(kind), ir.IntType(32)
+        table, places = place(builder, arguments, signature.args[1]), arguments[2]
+        if "+avx512bw" in context.codegen().magic_tuple()[2]:
+            entries = builder.load(builder.bitcast(table, target.as_pointer()), align=2)
+            mark(builder, entries, "table")
+            function = builder.module.declare_intrinsic(
+                "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
+            )
+            return builder.call(function, [entries, places])
+        found = ir.Constant(target, ir.Undefined)
+        for lane in range(kind.lanes):
+            index = builder.zext(builder.extract_element(places, word(lane)), ir.IntType(64))
+            entry = builder.load(builder.gep(table, [index]))
+            mark(builder, entry, "table")
+            found = builder.insert_element(found, entry, word(lane))
+        return found
+
+    return kind(pointer, first, places), generate

@@ -88,3 +88,32 @@ def test_aligned_arrays_begin_on_a_line():
             assert array.ctypes.data % vec.LINE == 0
             assert array.flags.c_contiguous
             assert not array.any()
+
+
+@nb.njit
+def _tables(short, places, words, real, where, out, cut, found):
+    to, index = address(out, 0), vec.load_state_vector(address(places, 0), 0)
+    entries = vec.look_up(address(short, 0), 3, index)
+    vec.store_sum_vector(to, 0, entries)
+    vec.store_sum_vector(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
+    out[64] = 2 * vec.any_lane(entries < index) + vec.any_lane(index < index)
+    vec.store_sum_vector(address(cut, 0), 0, vec.quarters(vec.load_table_words(address(words, 0), 0, (0,) * 8)))
+    rows = vec.load_table_vector(address(where, 0), 0)
+    vec.store_sum_vector(address(found, 0), 0, vec.gather_table(address(real, 0), vec.one_half(rows, 0)))
+    vec.store_sum_vector(address(found, 0), 8, vec.gather_table(address(real, 0), vec.one_half(rows, 1)))
+
+
+def test_tables():
+    rng = np.random.default_rng(1)
+    short, places = rng.integers(0, 32, 40).astype(np.uint16), rng.integers(0, 32, 32).astype(np.uint16)
+    words, real = rng.integers(0, 2**63, 8).astype(np.uint64), rng.normal(size=50)
+    short[3:9] = np.arange(6)  # some entries equal their places
+    where = rng.integers(0, 50, 16).astype(np.uint32)
+    out, cut, found = np.zeros(65, dtype=np.uint16), np.empty(32, dtype=np.uint16), np.empty(16)
+    _tables(short, places, words, real, where, out, cut, found)
+    entries = short[3:][places]
+    assert np.array_equal(out[:32], entries)
+    assert np.array_equal(out[32:64], np.where(entries == places, entries + 1, 0))
+    assert out[64] == 2 * (entries < places).any()
+    assert np.array_equal(cut, words.view("<u2"))
+    assert np.array_equal(found, real[where])

@@ -99,6 +99,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     monkeypatch.setattr(gibbs_sites, "WAVE_SWEEPS", 3)
     model, method = grid(41, 43, 0), Gibbs()
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
     assert gibbs_sites.wave_of(kernel._form_tables, whole=False) == (3, 64)
     plain = run(model, method, "raster", "float64", 2)
@@ -113,14 +114,19 @@ def test_the_form_follows_model_scan_and_chains():
         method = Gibbs(log_z="none", **settings)
         return GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(chains)
 
-    wide, long_rows = grid(20, 20, 0), random_model(150, 1.0, 0)
+    wide, long_rows, large = grid(20, 20, 0), random_model(150, 1.0, 0), grid(300, 300, 0)
+    hub = PairwiseModel.from_edges(np.zeros(400), [(0, i) for i in range(1, 400)], np.ones(399))
     grouped = PairwiseModel.from_edges([0.0, 1.0], np.zeros((0, 2), dtype=int), [], groups=[(0, 1)])
-    assert form(wide, 1) == "sites"
-    assert form(wide, 16) == "lanes"
-    assert form(wide, 1, scan="raster") == "raster"
+    assert form(wide, 1) == "pattern_sites"
+    assert form(wide, 8) == form(large, 100) == "pattern_lanes"
+    assert form(wide, 1, scan="raster") == "pattern_rows"
+    assert form(large, 1) == form(hub, 1) == "sites"
+    assert form(hub, 16) == "lanes"
+    assert form(MODELS["sparse"], 1, scan="raster") == "raster"
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
     assert form(long_rows, 1) == form(long_rows, 100) == "dense"
-    assert form(wide, 1, marginals="empirical", precision_bits=16) == "bits"
+    assert form(wide, 256, marginals="empirical", precision_bits=16) == "bits"
+    assert form(wide, 255, marginals="empirical", precision_bits=16) == "pattern_lanes"
 
 
 def test_dense_fields_do_not_drift():
