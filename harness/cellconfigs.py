@@ -17,7 +17,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
 CHOICES = 64
@@ -66,10 +66,21 @@ def _of_files(loader: ConfigLoaderImpl, master_config: DictConfig, files: tuple[
     if key not in _known:
         if len(_known) >= CHOICES:
             _known.clear()
-        _known[key] = loader.load_configuration(
+        composed = loader.load_configuration(
             config_name=master_config.hydra.job.config_name, overrides=[*given, *files], run_mode=RunMode.RUN
         )
+        _slim(composed)
+        _known[key] = composed
     return _known[key]
+
+
+def _slim(config: DictConfig) -> None:
+    """Drop what no job reads of Hydra's node, which Hydra copies five times for each job."""
+    with flag_override(config.hydra, ["struct", "readonly"], False):
+        config.hydra.runtime.config_sources = []
+        config.hydra.runtime.choices = {}
+        config.hydra.hydra_logging = {}
+        config.hydra.sweeper = {"_target_": config.hydra.sweeper._target_}
 
 
 def _is_value(loader: ConfigLoaderImpl, override: Override) -> bool:

@@ -1,4 +1,4 @@
-"""Cells composed quickly are what Hydra composes."""
+"""Cells composed quickly are what Hydra composes, but for what only the sweep's own process reads of Hydra's node."""
 
 from __future__ import annotations
 
@@ -52,5 +52,10 @@ def test_same_configurations(hydra: Hydra) -> None:
 
 def _plain(config: Any) -> dict[str, Any]:
     content: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
-    del content["hydra"]["job"]["override_dirname"]
+    own = content["hydra"]
+    del own["job"]["override_dirname"]
+    for name in ("config_sources", "choices"):
+        del own["runtime"][name]
+    del own["hydra_logging"]
+    own["sweeper"] = own["sweeper"]["_target_"]
     return content
