@@ -30,6 +30,7 @@ from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
+from spinbench.methods.gauge.point_mass import EARLY
 from spinbench.methods.gauge.search import Candidate, Point, field_end, take_gauge, take_point, trivial
 from spinbench.methods.gauge.terms import term_bounds
 from spinbench.models import Model
@@ -40,8 +41,6 @@ FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]
 TERM_LIMIT, TERM_PATIENCE = 30, 20
 """Newton steps of one δ for a term of G-BP-sequential: all members wait for the slowest, and one term adds little."""
-EARLY = 2
-"""So many values of δ come first, before bounds are looked at; G-MF starts from there."""
 
 
 class BatchSearch:
@@ -96,12 +95,12 @@ class BatchSearch:
             self._steps_left -= taken
         return place
 
-    def _gauges(self, z: FloatArray, deltas: Sequence[float], judge: str) -> Steps:
+    def _gauges(self, z: FloatArray, entries: Sequence[Entry], judge: str) -> Steps:
         """G-BP of all members from z; returns angles and the best candidate of each plan."""
-        place = yield from self._ascend(members_of([m for _, m in self._members]), _entries(deltas), z)
+        place = yield from self._ascend(members_of([m for _, m in self._members]), entries, z)
         best: dict[int, tuple[Candidate, float]] = {}
         for row, (p, model) in enumerate(self._members):
-            stage = point_mass.Stage(place.z[row], float(place.residual[row]), deltas[-1], ENDS[place.end[row]])
+            stage = point_mass.Stage(place.z[row], float(place.residual[row]), entries[-1].weight, ENDS[place.end[row]])
             found = take_gauge(model, stage, self.reports[p], judge)
             if found is not None and (p not in best or found[1] > best[p][1]):
                 best[p] = found
@@ -114,11 +113,11 @@ class BatchSearch:
         return np.stack([zero if theta is None else theta for theta in found])
 
     def _point_mass(self) -> Steps:
-        headline, deltas = self._method.headline, self._method.deltas
+        headline, entries = self._method.headline, _entries(self._method.deltas)
         judge = "multiple" if headline == "sequential" else headline
-        z, best = yield from self._gauges(self._starts(), deltas[:EARLY], judge)
-        if deltas[EARLY:]:
-            _, best = yield from self._gauges(z, deltas[EARLY:], judge)
+        z, best = yield from self._gauges(self._starts(), entries[:EARLY], judge)
+        if entries[EARLY:]:
+            _, best = yield from self._gauges(z, entries[EARLY:], judge)
         if headline == "sequential" and best:
             yield from self._sequential(best)
 
@@ -149,10 +148,10 @@ class BatchSearch:
         for (p, model), q in zip(self._members, fields, strict=True):
             point = Point(model, np.zeros(2 * edges), q[:, 0])
             take_point(point, self.reports[p], "mf", change, field_end(change))
-        starts = self._starts()
-        early, _ = yield from self._gauges(starts, method.deltas[:EARLY], "g_bp")
-        if method.deltas[EARLY:]:
-            yield from self._gauges(early, method.deltas[EARLY:], "g_bp")
+        starts, entries = self._starts(), _entries(method.deltas)
+        early, _ = yield from self._gauges(starts, entries[:EARLY], "g_bp")
+        if entries[EARLY:]:
+            yield from self._gauges(early, entries[EARLY:], "g_bp")
         yield from self._joint(early, [np.full(edges, 0.1)] * len(fields), field_gauge.FROM_GAUGE)
         for k in range(method.restarts_for(edges)):
             spread = 0.01 if k == 0 else 0.05
@@ -236,7 +235,11 @@ def solve(models: Sequence[Model | ForneyModel], method: Gauged, device: str = "
 def _entries(
     deltas: Sequence[float], limit: int = point_mass.LIMIT, patience: int = point_mass.PATIENCE
 ) -> list[Entry]:
-    return [Entry(point_mass.CONDITIONING * d, d, point_mass.tolerance(d), limit, patience) for d in deltas]
+    tolerances = point_mass.tolerances(deltas)
+    return [
+        Entry(point_mass.CONDITIONING * delta, delta, tolerance, limit, patience)
+        for delta, tolerance in zip(deltas, tolerances, strict=True)
+    ]
 
 
 def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:

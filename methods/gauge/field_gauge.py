@@ -19,9 +19,9 @@ FLOOR = 1e-6
 """Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise."""
 FROM_FIELD = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
 """(weight of Σ log cos(φ - ψ), floor) of each maximisation, from a mean field solution."""
-FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-5, FLOOR))
+FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-4, 1e-5), (1e-5, FLOOR))
 """The same, from an early stage of G-BP."""
-LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 60
+LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 10
 """Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow."""
 SNAP = 10.0
 """At the end, logits beyond it are also tried at infinity."""

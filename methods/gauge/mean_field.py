@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 
     Attributes:
         others: (m, d - 1) the nodes' other edges.
-        gains: (m, 2**(d-1)) log f(x_k = 1) - log f(x_k = 0).
+        gains: (2**(d-1), m, 1) log f(x_k = 1) - log f(x_k = 0).
     """
 
     others: IntArray
@@ -89,7 +89,7 @@ def field_tables(model: ForneyModel) -> FieldTables:
                     continue
                 split = logs[rows].reshape(len(rows), 2**k, 2, -1)
                 gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1)
-                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), gains))
+                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), np.ascontiguousarray(gains.T[:, :, None])))
                 owners.append(group.edges[rows, k])
         ends = np.argsort(np.concatenate(owners), kind="stable").reshape(-1, 2).T
         colours.append(Colour(np.flatnonzero(colour_of == c), tuple(slots), ends))
@@ -110,8 +110,12 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
     for colour in tables.colours:
         pulls = []
         for slot in colour.slots:
-            weights = product_weights(xp.permute_dims(q[slot.others], (0, 2, 1)), xp)  # (m, R, 2**(d-1))
-            pulls.append(xp.sum(weights * slot.gains[:, None, :], axis=-1))
+            expected = slot.gains  # (2**j, m, R), over the first j edges that are left
+            for k in range(slot.others.shape[1]):
+                one = q[slot.others[:, k]]
+                half = expected.shape[0] // 2
+                expected = (1.0 - one) * expected[:half] + one * expected[half:]
+            pulls.append(xp.broadcast_to(expected[0], (expected.shape[1], q.shape[1])))
         pull = xp.concat(pulls)
         field = pull[colour.ends[0]] + pull[colour.ends[1]]
         q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))

@@ -27,7 +27,7 @@ KEPT = 0.01
 HALVINGS = 24
 FLAT, FLAT_STEPS = 1e-13, 3
 """So many steps that each gain less than this, relative to the value, end an ascent."""
-SLOW, SLOW_STEPS = 2e-6, 10
+SLOW, SLOW_STEPS = 1e-5, 10
 """And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
 gradients need not vanish, so that progress alone tells."""
 

@@ -19,6 +19,8 @@ CONDITIONING = 0.1
 """Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges."""
 LIMIT, PATIENCE = 120, 60
 """Newton steps of one δ, which ends after so many where progress is slow."""
+EARLY = 2
+"""From the end of so many maximisations G-MF starts."""
 MIX = 1.0
 """First share of constant tables added in the search of an interior point."""
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
@@ -40,9 +42,14 @@ class Stage(NamedTuple):
     end: End
 
 
-def tolerance(delta: float) -> float:
-    """Largest component of the gradient at which the maximisation for one δ ends."""
-    return max(1e-3 * delta, 1e-9)
+def tolerances(deltas: Sequence[float]) -> list[float]:
+    """Largest component of the gradient at which the maximisation for each δ ends.
+
+    The last one gives the answer and the first ones the starts of G-MF; those between only lead on.
+    """
+    last = len(deltas) - 1
+    shares = [1e-3 if k < EARLY else 1e-2 if k == last else 1.0 for k in range(len(deltas))]
+    return [max(share * delta, 1e-9) for share, delta in zip(shares, deltas, strict=True)]
 
 
 def interior(model: ForneyModel) -> FloatArray | None:
@@ -77,9 +84,9 @@ def continuation(
         if inside is None:
             return
         theta = inside
-    for delta in deltas:
+    for delta, tolerance in zip(deltas, tolerances(deltas), strict=True):
         objective = PointMassObjective(model, delta, CONDITIONING, pattern=pattern)
-        newton = Newton(objective, theta, tolerance=tolerance(delta), limit=limit, patience=PATIENCE)
+        newton = Newton(objective, theta, tolerance=tolerance, limit=limit, patience=PATIENCE)
         while not newton.end:
             newton.step()
             yield Stage(newton.z, newton.residual, delta, newton.end)

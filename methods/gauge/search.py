@@ -213,7 +213,7 @@ def search_mean_field(
         early = None
         for stage in point_mass.continuation(model, deltas):
             if np.isfinite(stage.delta) and stage.end:
-                if stage.delta == deltas[min(1, len(deltas) - 1)]:
+                if stage.delta == deltas[min(point_mass.EARLY, len(deltas)) - 1]:
                     early = stage.theta
                 point = Point(model, stage.theta, np.zeros(model.num_edges))
                 take_point(point, report, "g_bp", stage.residual, stage.end)
