@@ -47,10 +47,9 @@ class Exact(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         flat = trace.total("marginals")[:, 0]
-        vectors = np.split(flat, np.cumsum(model.cardinalities)[:-1])
-        binary = all(k == 2 for k in model.cardinalities)
+        cards = model.cardinalities
         return Estimate(
-            marginals=flat[1::2] if binary else vectors,
+            marginals=flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1]),
             log_z=float(trace.total("log_z")[0]),
             log_z_kind="exact",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,11 +34,9 @@ class Enumeration(Solver):
     def build(cls, problem: Problem) -> Enumeration:
         """Applies to problems of few states."""
         if problem.num_states > MAX_STATES:
-            raise NotApplicableError(
-                f"at most 2^24 states, and this model has 2^{np.log2(float(problem.num_states)):.1f}"
-                if problem.num_states.bit_length() < 1000
-                else f"at most 2^24 states, and this model has over 2^{problem.num_states.bit_length() - 1}"
-            )
+            bits = problem.num_states.bit_length() - 1
+            has = f"2^{math.log2(problem.num_states):.1f}" if bits < 1000 else f"over 2^{bits}"
+            raise NotApplicableError(f"at most 2^24 states, and this model has {has}")
         return cls(problem)
 
     def memory(self, *, marginals: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import importlib
 import math
 import time
@@ -41,6 +42,7 @@ _FASTER = {  # the same in compiled code
 }
 _MANY = 15_000  # variables from which searches and drawings in Python take longer than loading compiled code
 _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
+_NOTHING = 5e-4  # seconds below which looking for a faster solver takes longer
 _HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 METHODS = ("auto", *_SOLVERS)
 DEFAULT_MAX_BYTES = 2**30
@@ -121,6 +123,7 @@ def _check_method(method: str) -> None:
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
 
 
+@functools.cache
 def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
     place = _FASTER.get(name, _SOLVERS[name]) if compiled else _SOLVERS[name]
     module, _, attribute = place.partition(":")
@@ -162,6 +165,8 @@ def _candidates(problem: Problem, method: str, *, compiled: bool | None, samplin
             if (compiled is not False or name not in _COMPILED) and (_kind(name).can_sample or not sampling):
                 with contextlib.suppress(NotApplicableError):
                     found.append(_build(name, problem, compiled=compiled))
+                    if found[-1].seconds < _NOTHING:
+                        break
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]
     yield from sorted(costly, key=lambda s: s.seconds)

@@ -48,34 +48,44 @@ class Layout:
 
 def grid_layout(pairwise: Pairwise) -> Layout | None:
     """The grid that a model's edges form: numbered row by row, edges missing or not, or in any order if complete."""
-    site = _row_major(pairwise)
-    if site is None:
-        site = _complete_grid(pairwise)
+    layout = _row_major(pairwise)
+    if layout is None:
+        layout = _any_numbering(pairwise)
+    if layout is None or layout.site.shape[1] <= layout.site.shape[0]:
+        return layout
+    return Layout(layout.site.T, *map(np.transpose, (layout.fields, layout.up, layout.left)))
+
+
+def _row_major(pairwise: Pairwise) -> Layout | None:
+    n, (first, second) = pairwise.size, pairwise.edges.T
+    steps = second - first
+    short = steps == 1
+    long = steps[~short]
+    if long.size == 0 or long.size == steps.size or (long != long[0]).any():
+        return None
+    columns = int(long[0])
+    if n % columns or (second[short] % columns == 0).any():
+        return None
+    couplings = np.zeros((2, n))
+    couplings[0, second[short]] = pairwise.couplings[short]
+    couplings[1, second[~short]] = pairwise.couplings[~short]
+    couplings /= 4
+    site = np.arange(n, dtype=np.int64)
+    return Layout(*(part.reshape(-1, columns) for part in (site, pairwise.fields, *couplings)))
+
+
+def _any_numbering(pairwise: Pairwise) -> Layout | None:
+    site = _complete_grid(pairwise)
     if site is None:
         return None
-    if site.shape[1] > site.shape[0]:
-        site = site.T
-    rows, columns = site.shape
     place = np.empty((pairwise.size, 2), dtype=np.int64)
     place[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
-    couplings = np.zeros((2, rows, columns))
+    couplings = np.zeros((2, *site.shape))
     ends = place[pairwise.edges]  # (E, 2, [row, column])
     at = ends.max(axis=1)
     vertical = ends[:, 0, 0] != ends[:, 1, 0]
     couplings[vertical.astype(np.int64), at[:, 0], at[:, 1]] = pairwise.couplings / 4
     return Layout(site, pairwise.fields[site], couplings[0], couplings[1])
-
-
-def _row_major(pairwise: Pairwise) -> IntArray | None:
-    n, edges = pairwise.size, pairwise.edges
-    steps = edges[:, 1] - edges[:, 0]
-    long = steps[steps > 1]
-    if long.size == 0 or long.size == steps.size or (long != long[0]).any():
-        return None
-    columns = int(long[0])
-    if n % columns or (edges[steps == 1, 1] % columns == 0).any():
-        return None
-    return np.arange(n, dtype=np.int64).reshape(-1, columns)
 
 
 def _complete_grid(pairwise: Pairwise) -> IntArray | None:
@@ -153,8 +163,10 @@ class Grid(Solver):
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
+        from spinbench.backends.numba.exact_grid_columns import copy_size
+
         kept = self.rows + self.width + 2 if marginals else 1
-        return 8 * ((kept + 1) * (1 << self.width) + _copy_size(self.width))
+        return 8 * ((kept + 1) * (1 << self.width) + copy_size(self.width))
 
     def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
         """In plain sums, or in log space where those underflow."""
@@ -177,50 +189,32 @@ class Grid(Solver):
         return self._with(lambda sweep: sweep.draw(count, rng), keep=True)
 
 
-def _copy_size(width: int) -> int:
-    from spinbench.backends.numba.exact_grid import LOW, STRIP_BITS
-
-    return 1 << max(min(width, LOW), width - LOW + STRIP_BITS)
-
-
 class _Sweep:
     """The forward pass, made at once, and what can follow it."""
 
     def __init__(self, layout: Layout, *, keep: bool, log_space: bool) -> None:
-        from spinbench.backends.numba.exact_grid import forward
+        from spinbench.backends.numba.exact_grid import forward, weigh
+        from spinbench.backends.numba.exact_grid_columns import copy_size
 
         self.layout = layout
         self.log_space = log_space
         self.rows, self.columns = layout.site.shape
-        self.coefficients, scale = self._coefficients()
+        self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
+        weigh(layout.fields, layout.left, layout.up, self.coefficients, log_space)
+        taken = math.fsum((np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)).ravel().tolist())
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
-        self.copy = np.empty(_copy_size(self.columns))
-        self.work = np.empty((self.columns, 2, 2, 2))
-        log_z = forward(self.coefficients, self.fronts, keep, self.copy, self.work, log_space, _FLOOR)
+        self.work = np.empty(copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
+        log_z = forward(self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR)
         if math.isnan(log_z):
             raise _UnderflowError
-        self.log_z = log_z + scale - self.columns * math.log(2)  # above the first row is one of free spins
-
-    def _coefficients(self) -> tuple[FloatArray, float]:
-        """(R, C, 2, 2, 2) [row, column, left, new, old], 1 the largest of a site, and the log of what was taken out."""
-        spin = np.array([-1.0, 1.0])
-        left, new, old = spin[:, None, None], spin[:, None], spin
-        fields, across, along = (
-            part[:, :, None, None, None] for part in (self.layout.fields, self.layout.left, self.layout.up)
-        )
-        logs = new * (across * left + along * old + fields)
-        peak = logs.max(axis=(2, 3, 4), keepdims=True)
-        logs -= peak
-        return (logs if self.log_space else np.exp(logs)), math.fsum(peak.ravel())
+        self.log_z = log_z + taken - self.columns * math.log(2)  # above the first row is one of free spins
 
     def backward(self) -> FloatArray:
         """(N,) p(s = 1)."""
         from spinbench.backends.numba.exact_grid import backward
 
-        turned = np.ascontiguousarray(np.swapaxes(self.coefficients, 3, 4))
-        ones = np.empty((self.rows, self.columns))
-        back = np.empty(2**self.columns)
-        if not backward(turned, self.fronts, back, self.copy, self.work, ones, self.log_space, _FLOOR):
+        ones, back = np.empty((self.rows, self.columns)), np.empty(2**self.columns)
+        if not backward(self.coefficients, self.fronts, back, *self.work, ones, self.log_space, _FLOOR):
             raise _UnderflowError
         flat = np.empty(ones.size)
         flat[self.layout.site] = ones
@@ -228,9 +222,9 @@ class _Sweep:
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
-        from spinbench.backends.numba.exact_grid import columns, columns_log, draw_above
+        from spinbench.backends.numba.exact_grid import draw_above
+        from spinbench.backends.numba.exact_grid_columns import column
 
-        step = columns_log if self.log_space else columns
         last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
         states = np.empty((count, self.layout.site.size), dtype=np.int64)
@@ -242,6 +236,6 @@ class _Sweep:
                 within[0] = self.fronts[r]
                 for c in range(self.columns - 1):
                     within[c + 1] = within[c]
-                    step(within[c + 1], 2**self.columns, c, c + 1, 1, 0, 0, 0, self.coefficients[r])
+                    column(within[c + 1], 2**self.columns, 1 << c, c > 0, 0, self.coefficients[r, c], self.log_space)
                 draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
         return states

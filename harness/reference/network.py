@@ -50,10 +50,9 @@ class Pairwise:
     @cached_property
     def fields(self) -> FloatArray:
         """(n,) h of the ±1 form h·σ + Σ J σσ with J = W / 4; below rounding error it is exactly zero."""
-        pull, scale = np.zeros(self.size), np.abs(self.biases)
-        for end in (0, 1):
-            np.add.at(pull, self.edges[:, end], self.couplings)
-            np.add.at(scale, self.edges[:, end], np.abs(self.couplings))
+        ends, n = self.edges.ravel(), self.size
+        pull = np.bincount(ends, np.repeat(self.couplings, 2), minlength=n)
+        scale = np.abs(self.biases) + np.bincount(ends, np.repeat(np.abs(self.couplings), 2), minlength=n)
         h = self.biases / 2 + pull / 4
         h[np.abs(h) <= 8 * np.finfo(np.float64).eps * scale] = 0.0
         return h

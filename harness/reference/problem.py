@@ -40,7 +40,7 @@ class Problem:
         """The model's name, for messages."""
         return self.model.name
 
-    @property
+    @cached_property
     def num_states(self) -> int:
         """Number of joint states (a Python integer, never overflows)."""
         return math.prod(k**count for k, count in Counter(self.coding.cardinalities).items())

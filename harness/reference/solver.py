@@ -70,7 +70,10 @@ class Solver(ABC):
 
 def binary_marginals(ones: FloatArray) -> list[FloatArray]:
     """The vectors (1 - p, p) from p(s_i = 1), shape (n,)."""
-    return list(np.stack([1.0 - ones, ones], axis=1))
+    both = np.empty((ones.size, 2))
+    both[:, 1] = ones
+    np.subtract(1.0, ones, out=both[:, 0])
+    return list(both)
 
 
 def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
