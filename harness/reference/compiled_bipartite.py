@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from spinbench.reference.bipartite import Bipartite
+from spinbench.reference.compiled import kernels
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
 
@@ -38,9 +39,6 @@ class CompiledBipartite(Bipartite):
         reach = np.abs(self.large) + np.abs(self.weights).sum(axis=0)
         if reach.max(initial=0.0) > _LARGEST_FIELD:
             raise PrecisionError("its fields are too strong for plain sums in float64")
-        from spinbench.backends.numba.exact_rbm import sum_states
-
-        run: Callable[..., float] = sum_states
         split = min(self.width, _LOW_BITS)
         low, high = _states(split), _states(self.width - split)
         low_field, high_field = low @ self.weights[:split], high @ self.weights[split:] + self.large
@@ -48,7 +46,7 @@ class CompiledBipartite(Bipartite):
         largest = np.logaddexp(0.0, high_field + low_field.max(axis=0))  # log(1 + exp(field)) at the given high bits
         bound = high_weight + largest.sum(axis=1)
         ones_high, ones_low, ones_large = np.empty(len(high)), np.empty(len(low)), np.empty(len(self.others))
-        total = run(
+        total: float = kernels("rbm").sum_states(
             np.exp(high_field),
             np.ascontiguousarray(np.exp(low_field.T)),
             np.exp(-largest),

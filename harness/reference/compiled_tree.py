@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.compiled import kernels
 from spinbench.reference.elimination import Elimination
 from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.order import Order
@@ -40,8 +41,7 @@ class CompiledTree(Elimination):
     @cached_property
     def _plan(self) -> tuple[tuple[IntArray, ...], IntArray, IntArray]:
         """states, start, scope, bucket and held as in `exact_buckets`; offset; and the largest sizes (7,)."""
-        from spinbench.backends.numba.exact_buckets import fill_buckets, room, separators
-
+        plan = kernels("buckets")
         n, tables = self.flat.states.size, self.flat.start.size - 1
         position = np.empty(n, dtype=np.int64)
         position[self.order.order] = np.arange(n)
@@ -50,12 +50,12 @@ class CompiledTree(Elimination):
         while used > scope.size:
             scope = np.empty(used, dtype=np.int64)
             scope[: self.flat.scope.size] = position[self.flat.scope]
-            used = separators(tables, start, scope, np.empty(n, np.int64), np.empty(n + tables, np.int64))
+            used = plan.separators(tables, start, scope, np.empty(n, np.int64), np.empty(n + tables, np.int64))
         states = self.flat.states[self.order.order]
         bucket, held = np.empty(n + 1, dtype=np.int64), np.empty(n + tables, dtype=np.int64)
-        fill_buckets(start, scope, bucket, held)
+        plan.fill_buckets(start, scope, bucket, held)
         message, most = np.empty(n), np.empty(7, dtype=np.int64)
-        room(tables, states, start, scope, bucket, held, message, most)
+        plan.room(tables, states, start, scope, bucket, held, message, most)
         offset = np.concatenate([self.flat.offset, self.flat.offset[-1] + np.cumsum(message).astype(np.int64)])
         return (states, start, scope, bucket, held), offset, most
 
@@ -101,8 +101,6 @@ class CompiledTree(Elimination):
         Raises:
             PrecisionError: plain sums might underflow.
         """
-        from spinbench.backends.numba.exact_tree import forward
-
         if not self.flat.states.size:
             return self.flat.constant, ()
         values, reach, taken = self.flat.linear()
@@ -110,8 +108,7 @@ class CompiledTree(Elimination):
         store = np.empty(int(offset[-1]))
         store[: values.size] = values
         shared = (*plan, store, offset, np.concatenate([reach, np.empty(self.flat.states.size)]), *self._room())
-        run: Callable[..., float] = forward
-        log_z = run(*shared)
+        log_z: float = kernels("tree").forward(*shared)
         if log_z == -math.inf:
             raise ZeroWeightError
         if math.isnan(log_z):
@@ -120,8 +117,6 @@ class CompiledTree(Elimination):
 
     def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
         """Forward over all buckets, and back for marginals."""
-        from spinbench.backends.numba.exact_tree import backward
-
         log_z, shared = self._forward()
         if not marginals or not shared:
             return log_z, [] if marginals else None
@@ -129,16 +124,13 @@ class CompiledTree(Elimination):
         prior = np.empty(int(offset[-1] - self.flat.offset[-1]))
         at = np.concatenate([[0], np.cumsum(self.flat.states)])
         flat = np.empty(int(at[-1]))
-        run: Callable[..., None] = backward
-        run(*shared, prior, np.empty(int(most[4])), flat, at[:-1][self.order.order])
+        kernels("tree").backward(*shared, prior, np.empty(int(most[4])), flat, at[:-1][self.order.order])
         if self.flat.states.max() == 2:
             return log_z, list(flat.reshape(-1, 2))
         return log_z, np.split(flat, at[1:-1])
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Each variable given those eliminated after it, many draws at a time."""
-        from spinbench.backends.numba.exact_tree import draw
-
         _, shared = self._forward()
         n = self.flat.states.size
         states = np.empty((count, n), dtype=np.int64)
@@ -146,11 +138,10 @@ class CompiledTree(Elimination):
             return states
         chunk = max(1, min(count, _SAMPLES // n, 512))
         weights = np.empty((int(self.flat.states.max()), chunk))
-        run: Callable[..., None] = draw
         for begin in range(0, count, chunk):
             many = min(chunk, count - begin)
             drawn = np.empty((n, many), dtype=np.int64)
-            run(*shared[:15], rng.random((n, many)), weights, drawn)
+            kernels("tree").draw(*shared[:15], rng.random((n, many)), weights, drawn)
             states[begin : begin + many, self.order.order] = drawn.T
         return states
 

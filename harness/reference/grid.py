@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from spinbench.reference.compiled import kernels
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, binary_marginals, draw
@@ -163,10 +164,9 @@ class Grid(Solver):
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
-        from spinbench.backends.numba.exact_grid_columns import copy_size
-
         kept = self.rows + self.width + 2 if marginals else 1
-        return 8 * ((kept + 1) * (1 << self.width) + copy_size(self.width))
+        copy: int = kernels("grid_columns").copy_size(self.width)
+        return 8 * ((kept + 1) * (1 << self.width) + copy)
 
     def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
         """In plain sums, or in log space where those underflow."""
@@ -193,28 +193,24 @@ class _Sweep:
     """The forward pass, made at once, and what can follow it."""
 
     def __init__(self, layout: Layout, *, keep: bool, log_space: bool) -> None:
-        from spinbench.backends.numba.exact_grid import forward, weigh
-        from spinbench.backends.numba.exact_grid_columns import copy_size
-
         self.layout = layout
         self.log_space = log_space
         self.rows, self.columns = layout.site.shape
         self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
-        weigh(layout.fields, layout.left, layout.up, self.coefficients, log_space)
+        kernels("grid").weigh(layout.fields, layout.left, layout.up, self.coefficients, log_space)
         taken = math.fsum((np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)).ravel().tolist())
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
-        self.work = np.empty(copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
-        log_z = forward(self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR)
+        self.work = np.empty(kernels("grid_columns").copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
+        log_z = kernels("grid").forward(self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR)
         if math.isnan(log_z):
             raise _UnderflowError
         self.log_z = log_z + taken - self.columns * math.log(2)  # above the first row is one of free spins
 
     def backward(self) -> FloatArray:
         """(N,) p(s = 1)."""
-        from spinbench.backends.numba.exact_grid import backward
-
         ones, back = np.empty((self.rows, self.columns)), np.empty(2**self.columns)
-        if not backward(self.coefficients, self.fronts, back, *self.work, ones, self.log_space, _FLOOR):
+        whole = kernels("grid").backward(self.coefficients, self.fronts, back, *self.work, ones, self.log_space, _FLOOR)
+        if not whole:
             raise _UnderflowError
         flat = np.empty(ones.size)
         flat[self.layout.site] = ones
@@ -222,9 +218,7 @@ class _Sweep:
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
-        from spinbench.backends.numba.exact_grid import draw_above
-        from spinbench.backends.numba.exact_grid_columns import column
-
+        column, draw_above = kernels("grid_columns").column, kernels("grid").draw_above
         last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
         states = np.empty((count, self.layout.site.size), dtype=np.int64)

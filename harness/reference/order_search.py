@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from spinbench.reference.compiled import kernels
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import IntArray
 from spinbench.reference.order import HOPELESS, Order
@@ -24,8 +25,7 @@ def search_order(flat: FlatNetwork) -> Order:
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
     without a better one. Times are counted in operations, so that every machine finds the same order.
     """
-    from spinbench.backends.numba import exact_order
-
+    exact_order = kernels("order")
     n = flat.states.size
     first, degree, lists = exact_order.neighbours(n, flat.start, flat.scope)
     order = np.empty(n, dtype=np.int64)
@@ -63,15 +63,14 @@ def search_order(flat: FlatNetwork) -> Order:
 
 def _schedule(*, wide: bool, strip: bool) -> Iterator[tuple[int, int]]:
     """(rule, slack): along the numbering and breadth first, which are good on lattices; then the greedy rules."""
-    from spinbench.backends.numba.exact_order import FILL, FIXED, WEIGHT
-
+    fixed, weight, fill = (getattr(kernels("order"), rule) for rule in ("FIXED", "WEIGHT", "FILL"))
     if strip:
-        yield from ((FIXED, 0), (FIXED, 0))
+        yield from ((fixed, 0), (fixed, 0))
     if wide:
-        yield from ((WEIGHT, 0),) * 3
+        yield from ((weight, 0),) * 3
         return
     for _ in range(10**5):
-        yield from ((FILL, 0), (WEIGHT, 0), (FILL, -1), (FILL, 1), (FILL, 1), (FILL, 2))
+        yield from ((fill, 0), (weight, 0), (fill, -1), (fill, 1), (fill, 1), (fill, 2))
 
 
 def _breadth_first(core: IntArray, first: IntArray, degree: IntArray, lists: IntArray) -> IntArray:

@@ -125,6 +125,19 @@ def test_reference_loads_without_compilers():
     assert done.stdout.strip() == "[]"
 
 
+def test_machine_code_is_kept_with_its_sources(tmp_path):
+    """Else an update of a module would leave the code of those that call it as it was."""
+    script = """
+from spinbench.folders import numba_folder
+from spinbench.reference.compiled import kernels
+print(kernels("grid").forward.stats.cache_path.startswith(str(numba_folder())))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment["SPINBENCH_CACHE_DIR"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == "True"
+
+
 def test_second_call_reads_the_cache(monkeypatch):
     model = ladder()
     first = reference.solve(model)
