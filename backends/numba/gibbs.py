@@ -1,6 +1,6 @@
 """Gibbs sampling in compiled code: whole batches of sweeps of all chains in one call.
 
-Nine forms of the same sweep; which one runs depends on the settings, the model and the number of chains (`_form`):
+Ten forms of the same sweep; which one runs depends on the settings, the model and the number of chains (`_form`):
 
     pattern_lanes, pattern_sites, pattern_rows
               few neighbours a variable: probabilities are looked up by the neighbours' states, for vectors of chains,
@@ -10,6 +10,7 @@ Nine forms of the same sweep; which one runs depends on the settings, the model 
     sites     vectors run over the rows of a colour or level
     raster    one row after the other; what does not depend on the row before is done in vectors
     dense     long rows: the fields of all rows are kept, and changed when a row flips
+    fixed     the same with integers, where only states are summed
     units     everything else: 1-of-K groups, random scans, single updates
 """
 
@@ -27,6 +28,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba import (
     gibbs_bits,
+    gibbs_dense,
     gibbs_pattern_lanes,
     gibbs_pattern_rows,
     gibbs_pattern_sites,
@@ -112,6 +114,8 @@ class GibbsKernel(Kernel):
             n = model.num_variables
             self._form_tables = aligned_zeros((n, whole_vectors(n)), self._real)
             self._form_tables[:, :n] = dense_rows(rows, 0, n)
+        elif form == "fixed":
+            self._form_tables = self._fixed_rows
         elif form == "sites":
             self._form_tables = make_bands(self._flat, block_bounds(tables))
             if self._head >= self._tail and self._method.log_z != "chib_ms":  # nothing else reads the entries
@@ -140,6 +144,13 @@ class GibbsKernel(Kernel):
         if len(self._flat.biases) > most:
             return None
         return gibbs_patterns.make_sites(self._exact(), block_bounds(self._tables), self._head, self._tail, most)
+
+    @cached_property
+    def _fixed_rows(self) -> gibbs_dense.Fixed | None:
+        """The tables of "fixed", if states alone are summed and rounding leaves little in doubt."""
+        if self._method.marginals != "empirical" or self._method.log_z != "none":
+            return None
+        return gibbs_dense.make_fixed(self._flat, make_rows(self._model, self._tables))
 
     def _exact(self) -> Flat:
         """The tables in float64."""
@@ -182,7 +193,7 @@ class GibbsKernel(Kernel):
         if not self._plain:
             return "units"
         if self._dense:
-            return "dense"
+            return "dense" if self._fixed_rows is None else "fixed"
         if chains >= MANY_PATTERN_CHAINS and gibbs_patterns.fit_lanes(flat):
             return "pattern_lanes"
         if chains >= MANY_CHAINS:
@@ -220,8 +231,10 @@ class GibbsKernel(Kernel):
                     gibbs_sites.run_sites(flat, tables, *wave, *span, *forced, s, *out)
                 case "raster":
                     gibbs_rows.run_raster(flat, *span, *forced, s, *out)
+                case "fixed":
+                    gibbs_dense.run_fixed(flat, tables, *span, s, state.x[part], sums[part])
                 case "dense":
-                    gibbs_rows.run_dense(flat, tables, *span, averaged, chib, s, state.x[part], *out)
+                    gibbs_dense.run_dense(flat, tables, *span, averaged, chib, s, state.x[part], *out)
                 case "units":
                     rest = (self._method.scan == "random", averaged, chib, s, state.x[part], *out)
                     if single:

@@ -8,13 +8,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba import gibbs_bits, gibbs_pattern_lanes, gibbs_units
+from spinbench.backends.numba import gibbs_bits, gibbs_dense, gibbs_pattern_lanes, gibbs_units
 from spinbench.backends.numba.gibbs_tables import LANES, Flat
 from spinbench.backends.numba.random import chain_keys
 from spinbench.backends.numba.vectors import aligned_zeros
 
 Array = npt.NDArray[Any]
-Form = Literal["bits", "pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "dense", "units"]
+Form = Literal[
+    "bits", "pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "fixed", "dense", "units"
+]
 
 BLOCK_VECTORS = 4
 """Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
@@ -39,7 +41,8 @@ class GibbsState:
             pattern_sites  uint32, 0 or all bits 1, with the rows and columns of `gibbs_patterns.Sites`
             pattern_rows   (C, N + 1) uint8, the last 0
 
-        x: (C, N), the fields as of the last updates ("units") or of s ("dense", with columns to spare); else empty.
+        x: (C, N), the fields as of the last updates ("units") or of s ("dense", "fixed" as integers, with columns to
+            spare); else empty.
         held: (C,) log T at the begin of the present sweep ("units").
         ladder: None without one.
     """
@@ -128,6 +131,8 @@ def begin(form: Form, flat: Flat, tables: Any, seed: int, states: Array) -> Gibb
     if form in ("units", "dense"):
         x = aligned_zeros((chains, whole_vectors(n) if form == "dense" else n), real)
         gibbs_units.initial_fields(flat, s, x)
+    elif form == "fixed":
+        x = gibbs_dense.fixed_fields(tables, states)
     return GibbsState(step=0, rungs=0, keys=keys, s=s, x=x, held=np.zeros(chains), ladder=None)
 
 

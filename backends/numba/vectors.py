@@ -372,6 +372,20 @@ load_field_words, load_sum_words = word_loader("field"), word_loader("sum")
 
 
 @intrinsic
+def load_widened(typing_context, pointer, index):
+    """16 elements of a table of int16 as int32."""
+    kind = Vector(types.int32, 16)
+
+    def generate(context, builder, signature, arguments):
+        narrow = ir.VectorType(ir.IntType(16), kind.lanes)
+        value = builder.load(_vector_pointer(builder, arguments, signature.args[1], narrow), align=2)
+        mark(builder, value, "table")
+        return builder.sext(value, context.get_value_type(kind))
+
+    return kind(pointer, index), generate
+
+
+@intrinsic
 def prefetch(typing_context, pointer, index):
     """Ask for the cache line of an element that is to be read soon."""
 

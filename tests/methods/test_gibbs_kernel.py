@@ -125,6 +125,7 @@ def test_the_form_follows_model_scan_and_chains():
     assert form(MODELS["sparse"], 1, scan="raster") == "raster"
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
     assert form(long_rows, 1) == form(long_rows, 100) == "dense"
+    assert form(long_rows, 1, marginals="empirical") == "fixed"
     assert form(wide, 256, marginals="empirical", precision_bits=16) == "bits"
     assert form(wide, 255, marginals="empirical", precision_bits=16) == "pattern_lanes"
 
@@ -141,3 +142,38 @@ def test_dense_fields_do_not_drift():
     fields = model.biases[order] + state.s @ model.dense()[np.ix_(order, order)]
     # FLUSH sweeps of 60 flips, each rounded at the size of the fields
     assert abs(state.x[:, :60] - fields).max() < 64 * 60 * np.finfo(np.float32).eps * abs(fields).max() / 10
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [0.2, 3.0])
+def test_integer_fields_make_the_chains_of_exact_ones(precision, scale):
+    """Also where most of the fields are in doubt, as the margins tell."""
+    model = random_model(150, 1.0, 0)
+    model = PairwiseModel.from_edges(model.biases, model.edges, scale * model.couplings)
+    method = Gibbs(marginals="empirical", log_z="none")
+    exact, fixed = (run(model, method, form, precision, CHAINS) for form in ("units", "fixed"))
+    for one, other in zip(exact[:1] if precision == "float32" else exact, fixed, strict=False):
+        assert np.mean(one["s"] != other["s"]) < (0.02 if precision == "float32" else 1e-9)
+
+
+def test_margins_bound_what_rounding_makes_of_a_field():
+    model = random_model(150, 1.0, 0)
+    method = Gibbs(marginals="empirical", log_z="none")
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    state = kernel.init(1, np.random.default_rng(0).integers(0, 2, (150, 30)).astype(np.int8))
+    state, _ = kernel.advance(state, 200)
+    tables, order = kernel._form_tables, kernel._tables.order
+    W = model.dense()[np.ix_(order, order)]
+    off = state.x[:, :150] - tables.scale * (model.biases[order] + state.s @ W)
+    assert (abs(off) < tables.margin - 2).all()
+    exact = tables.scale * W
+    worst = np.array([max(row[row > 0].sum(), -row[row < 0].sum()) for row in exact - np.rint(exact)])
+    assert (worst + 2.5 <= tables.margin).all()
+
+
+def test_couplings_of_very_different_sizes_are_not_rounded():
+    model = random_model(150, 1.0, 0)
+    couplings = np.where(np.arange(model.num_edges) == 7, 1e4, model.couplings)
+    method = Gibbs(marginals="empirical", log_z="none")
+    model = PairwiseModel.from_edges(model.biases, model.edges, couplings)
+    assert GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(1) == "dense"
