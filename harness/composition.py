@@ -1,5 +1,5 @@
 """Hydra's side of a sweep: overrides to cells, and Hydra's errors to sentences. Besides `searchpath`, `axes`,
-`launchers`, `job` and `sweep`, nothing knows Hydra."""
+`launchers`, `shares`, `job` and `sweep`, nothing knows Hydra."""
 
 from __future__ import annotations
 

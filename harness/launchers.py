@@ -2,16 +2,15 @@
 
 `launcher=joblib|submitit|slurm|ray` (conf/launcher) chooses one of Hydra's; without it cells run one after another.
 Timed cells never share a core: more at a time than there are cores is refused here, each process locks a core of its
-own (`isolation.Core`), and a cell that other programs disturbed all the same says so in its record. Processes of joblib
-and ray stay for the next cell by themselves; submitit's, which start for a job and end with it, are given a share of
-the cells each (`dealt`).
+own (`isolation.Core`), and a cell that other programs disturbed all the same says so in its record. joblib's processes
+take cell after cell; a job of submitit's and a task of ray's get several (`shares`).
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,8 +25,6 @@ PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
 """Environment variable with the number of the process that runs the sweep."""
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
 """Of spinbench, to install Hydra's launchers with."""
-MOST_JOBS = 1000
-"""Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise."""
 
 
 class Trim(Callback):
@@ -90,7 +87,7 @@ def one_state() -> Iterator[None]:
 @contextmanager
 def attached(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
-    if _is_slurm(config):  # jobs of a cluster have a life of their own
+    if is_slurm(config):  # jobs of a cluster have a life of their own
         yield
         return
     os.environ[PROCESS_VARIABLE] = str(os.getpid())
@@ -100,77 +97,13 @@ def attached(config: DictConfig) -> Iterator[None]:
         del os.environ[PROCESS_VARIABLE]
 
 
-class Share:
-    """Cells that one of submitit's jobs runs, one after another: Python and compiled programs are loaded once.
-
-    Args:
-        launcher: Hydra's, which runs a cell when called.
-    """
-
-    def __init__(self, launcher: Any) -> None:
-        self._launcher = launcher
-
-    def __call__(self, cells: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What the launcher returns for each of the cells, given as its arguments."""
-        return [self._launcher(*cell) for cell in cells]
-
-    def checkpoint(self, cells: Sequence[tuple[Any, ...]]) -> Any:
-        """Called by submitit where SLURM stops a job that is to be submitted again; good records are not repeated."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self, cells)
-
-
-class _Outcome:
-    """Of one cell, as Hydra's launcher asks a job of submitit's for it."""
-
-    def __init__(self, job: Any, place: int) -> None:
-        self._job = job
-        self._place = place
-
-    def results(self) -> list[Any]:
-        """Waits for the job."""
-        return [self._job.result()[self._place]]
-
-
-@contextmanager
-def dealt(config: DictConfig) -> Iterator[None]:
-    """Let each of submitit's jobs run a share of the cells, every n-th for n jobs, so that shares are alike."""
-    if not (_is_local(config) or _is_slurm(config)):
-        yield
-        return
-    from submitit import AutoExecutor
-
-    submit = AutoExecutor.map_array
-
-    def submit_shares(executor: Any, launcher: Any, *columns: Sequence[Any]) -> list[_Outcome]:
-        cells = list(zip(*columns, strict=True))
-        count = shares(config, len(cells))
-        jobs = submit(executor, Share(launcher), [cells[first::count] for first in range(count)])
-        return [_Outcome(jobs[place % count], place // count) for place in range(len(cells))]
-
-    AutoExecutor.map_array = submit_shares  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        AutoExecutor.map_array = submit  # type: ignore[method-assign]
-
-
-def shares(config: DictConfig, cells: int) -> int:
-    """How many jobs of submitit's run so many cells: `launcher.jobs` here, `launcher.cells` in each on a cluster."""
-    if _is_local(config):
-        return min(int(OmegaConf.select(config, "launcher.jobs", default=cells)), cells)
-    each = int(OmegaConf.select(config, "launcher.cells", default=1))
-    return min(-(-cells // each), MOST_JOBS)
-
-
 def finish(config: DictConfig) -> None:
     """End the processes that a launcher keeps waiting for more jobs: they hold cores."""
     if _target(config).endswith(".JoblibLauncher"):
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
-    elif _target(config).endswith(".RayLauncher"):
+    elif is_ray(config):
         import ray
 
         ray.shutdown()
@@ -192,17 +125,17 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         if isinstance(jobs, int) and jobs < 0:  # as joblib counts: -1 means all processors
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
-    if _is_slurm(config):
-        each = OmegaConf.select(config, "launcher.cells", default=1)
-        if not isinstance(each, int) or each < 1:
-            raise SpinbenchError(f"launcher.cells={each} was given; an integer from 1, the cells of a job, is needed")
-    if _is_local(config):
+    for name in ("cells", "jobs") if is_slurm(config) else ("cells",):
+        given = OmegaConf.select(config, f"launcher.{name}", default=1)
+        if not isinstance(given, int) or given < 1:
+            raise SpinbenchError(f"launcher.{name}={given} was given; an integer, 1 or more, is needed")
+    if is_local(config):
         jobs = OmegaConf.select(config, "launcher.jobs")
         if jobs is not None:
             return jobs, f"launcher.jobs={jobs}"
         batch = config.hydra.sweeper.get("max_batch_size")
         return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={'null' if batch is None else batch}"
-    if target.endswith(".RayLauncher"):
+    if is_ray(config):
         start = chosen.ray.init
         if start.get("address") is not None:
             return None, ""
@@ -212,12 +145,19 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
     return None, ""
 
 
-def _is_local(config: DictConfig) -> bool:
+def is_local(config: DictConfig) -> bool:
+    """Whether submitit runs the jobs in processes of this machine."""
     return _target(config).endswith("submitit_launcher.LocalLauncher")
 
 
-def _is_slurm(config: DictConfig) -> bool:
+def is_slurm(config: DictConfig) -> bool:
+    """Whether submitit gives the jobs to SLURM."""
     return _target(config).endswith(".SlurmLauncher")
+
+
+def is_ray(config: DictConfig) -> bool:
+    """Whether ray runs the jobs."""
+    return _target(config).endswith(".RayLauncher")
 
 
 def _target(config: DictConfig) -> str:

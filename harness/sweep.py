@@ -17,7 +17,7 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import cellconfigs, composition, display, environment, job, launchers, profiling, records
+from spinbench import cellconfigs, composition, display, environment, job, launchers, profiling, records, shares
 from spinbench.arguments import Arguments
 from spinbench.atomic import clear_fragments, write_json
 from spinbench.budget import Budget
@@ -229,7 +229,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         return
     watcher: AbstractContextManager[object] = display.Watcher(shown, folder, varied)
     try:
-        with launchers.one_state(), launchers.attached(plan.config), launchers.dealt(plan.config), shown, watcher:
+        with launchers.one_state(), launchers.attached(plan.config), shares.dealt(plan.config), shown, watcher:
             yield
     finally:
         launchers.finish(plan.config)

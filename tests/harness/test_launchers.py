@@ -123,7 +123,7 @@ class TestSideBySide:
             path.write_text(f"#!{sys.executable}\n{program}")
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{Path('bin').absolute()}{os.pathsep}{os.environ['PATH']}")
-        chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "launcher.cells=2")
+        chosen = ("launcher=slurm", "launcher.partition=short", "launcher.account=mine", "launcher.jobs=2")
         assert sweep(*MANY, *chosen, "seed=0,1,2", "sweep_dir=out") == 0, (
             capsys.readouterr(),
             Path("log").read_text(),
@@ -168,7 +168,7 @@ class TestSideBySide:
     [
         pytest.param(["launcher=joblib", "launcher.jobs=4096"], "means 4096 cells at a time, but", marks=joblib),
         pytest.param(["launcher=joblib", "launcher.jobs=0"], "jobs=0 was given; an integer from 1", marks=joblib),
-        pytest.param(["launcher=slurm", "launcher.cells=0"], "cells=0 was given; an integer from 1", marks=submitit),
+        pytest.param(["launcher=slurm", "launcher.cells=0"], "cells=0 was given; an integer", marks=submitit),
         pytest.param(["hydra/launcher=submitit_local"], "max_batch_size=null means 4096 cells", marks=submitit),
         (["launcher=jolib"], "no launcher is named 'jolib'; did you mean joblib"),
         pytest.param(["launcher=slurm"], "the launcher failed with RuntimeError", marks=submitit),
@@ -183,12 +183,12 @@ def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: py
 
 
 @submitit
-@pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (20, 1), (21, 2), (2160, 108), (30_000, 1000)])
+@pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (99, 99), (2000, 100), (2160, 108), (30_000, 1000)])
 def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
-    """Of twenty cells, unless an array would be too long for the cluster."""
-    from spinbench import composition, launchers
+    """A hundred at a time, more of twenty cells each, unless an array would be too long for the cluster."""
+    from spinbench import composition, shares
 
-    assert launchers.shares(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
+    assert shares.count(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
 
 
 @submitit
