@@ -29,7 +29,7 @@ def dealt(config: DictConfig) -> Iterator[None]:
     if launchers.is_local(config) or launchers.is_slurm(config):
         from submitit import AutoExecutor
 
-        owner, name, ours = AutoExecutor, "map_array", _submitting(config, AutoExecutor.map_array)
+        owner, name, ours = AutoExecutor, "map_array", submitting(config, AutoExecutor.map_array)
     elif launchers.is_ray(config):
         from hydra_plugins.hydra_ray_launcher import _core
 
@@ -91,7 +91,7 @@ class _Outcome:
         return [self._job.result()[self._place]]
 
 
-def _submitting(config: DictConfig, submit: Any) -> Any:
+def submitting(config: DictConfig, submit: Any) -> Any:
     """In place of submitit's `map_array`: every n-th cell for each of n jobs, so that shares are alike."""
 
     def map_array(executor: Any, launcher: Any, *columns: Sequence[Any]) -> list[_Outcome]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,6 +191,23 @@ def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
     from spinbench import composition, shares
 
     assert shares.count(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
+
+
+@submitit
+def test_outcomes_of_shares_are_told_apart() -> None:
+    """The two jobs here get the cells 0, 2, 4 and 1, 3; Hydra's launcher asks for them in the order of the cells."""
+    from spinbench import composition, shares
+
+    config = composition.plan(["launcher=submitit", "launcher.jobs=2"], multirun=True).config
+    given: list[list[int]] = []
+
+    def submit(executor: None, share: shares.Share, cells: list[list[tuple[int, str]]]) -> list[SimpleNamespace]:
+        given.extend([number for number, _ in part] for part in cells)
+        return [SimpleNamespace(result=functools.partial(share, part)) for part in cells]
+
+    found = shares.submitting(config, submit)(None, lambda number, name: f"{name}{number}", range(5), "abcde")
+    assert given == [[0, 2, 4], [1, 3]]
+    assert [outcome.results() for outcome in found] == [["a0"], ["b1"], ["c2"], ["d3"], ["e4"]]
 
 
 @submitit
