@@ -131,9 +131,9 @@ class TestSweep:
         assert len(stored("out")) == 1
 
     def test_time_limit(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert sweep(*QUICK, "method.how=hang,well", "time_limit=1", "sweep_dir=out") == 1
+        assert sweep(*QUICK, "method.how=hang,well", "time_limit=3", "sweep_dir=out") == 1
         assert [entry["status"] for entry in sorted(stored("out"), key=lambda e: e["status"])] == ["failed", "ok"]
-        assert "there was no answer within 1 s, so its process was killed" in capsys.readouterr().out
+        assert "there was no answer within 3 s, so its process was killed" in capsys.readouterr().out
 
     def test_budget_too_small_for_a_sample(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert sweep(*CELL, "budget.seconds=1e-9", "sweep_dir=out") == 1
