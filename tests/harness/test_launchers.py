@@ -230,6 +230,16 @@ def test_a_launcher_needs_several_cells(capsys: pytest.CaptureFixture[str]) -> N
     assert "a launcher runs several cells; add -m" in capsys.readouterr().err
 
 
+def test_hydra_s_state_is_copied_once_a_sweep() -> None:
+    from hydra.core.singleton import Singleton
+
+    from spinbench import launchers
+
+    with launchers.one_state():
+        assert Singleton.get_state() is Singleton.get_state()
+    assert Singleton.get_state() is not Singleton.get_state()
+
+
 def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     from spinbench import launchers
 
