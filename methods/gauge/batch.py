@@ -39,8 +39,9 @@ from spinbench.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]
-TERM_LIMIT, TERM_PATIENCE = 30, 20
-"""Newton steps of one δ for a term of G-BP-sequential: all members wait for the slowest, and one term adds little."""
+TERM_LIMIT, TERM_PATIENCE = 30, 10
+"""Newton steps of one δ for a term of G-BP-sequential, and those after which slow progress ends it: one term adds
+little."""
 
 
 class BatchSearch:
@@ -86,7 +87,7 @@ class BatchSearch:
     def _ascend(self, members: Members, entries: Sequence[Entry], z: FloatArray) -> Steps:
         """Returns where the ascents end."""
         compiled = ascent(self._structure, z.shape[1] > 2 * self._structure.num_edges, self._device)
-        schedule, place = schedule_of(entries), compiled.start(z)
+        schedule, place = schedule_of(entries), compiled.start(z, members)
         while (place.stage < len(entries)).any():
             if not self._steps_left:
                 yield
@@ -130,14 +131,12 @@ class BatchSearch:
             np.concatenate([part.free for part in parts]),
         )
         start = np.zeros(members.free.shape)
-        place = yield from self._ascend(members, _entries(self._method.deltas, TERM_LIMIT, TERM_PATIENCE), start)
-        edges = self._structure.num_edges
-        for k, (p, candidate) in enumerate(best.items()):
-            total = point_mass_bound(candidate.model, candidate.tables) - candidate.slack
-            own = slice(k * edges, (k + 1) * edges)
-            mine = members.rows(own)
-            terms = np.maximum(*(term_bounds(candidate.model, mine, z[own]) for z in (start, place.z)))
-            total = float(np.logaddexp.reduce([total, *(terms - candidate.slack)]))
+        place = yield from self._ascend(members, _term_entries(self._method.deltas), start)
+        graph = self._members[0][1]
+        terms = np.maximum(*(term_bounds(graph, members, z) for z in (start, place.z))) - graph.log_constant
+        for (p, candidate), mine in zip(best.items(), np.split(terms, len(best)), strict=True):
+            zero = point_mass_bound(candidate.model, candidate.tables)
+            total = float(np.logaddexp.reduce([zero, *(mine + candidate.model.log_constant)])) - candidate.slack
             self.reports[p].offer("sequential", total)
             self.reports[p].bound = max(self.reports[p].bound, total)
 
@@ -232,12 +231,20 @@ def solve(models: Sequence[Model | ForneyModel], method: Gauged, device: str = "
     return [answers[k] for k in range(len(plans))]
 
 
-def _entries(
-    deltas: Sequence[float], limit: int = point_mass.LIMIT, patience: int = point_mass.PATIENCE
-) -> list[Entry]:
-    tolerances = point_mass.tolerances(deltas)
+def _entries(deltas: Sequence[float]) -> list[Entry]:
+    limit, patience = point_mass.LIMIT, point_mass.PATIENCE
     return [
         Entry(point_mass.CONDITIONING * delta, delta, tolerance, limit, patience)
+        for delta, tolerance in zip(deltas, point_mass.tolerances(deltas), strict=True)
+    ]
+
+
+def _term_entries(deltas: Sequence[float]) -> list[Entry]:
+    """Of a term: nothing starts from its earlier maximisations, and every second one leads on as well."""
+    deltas = [*deltas[:-1:2], deltas[-1]]
+    tolerances = [*deltas[:-1], 0.1 * deltas[-1]]
+    return [
+        Entry(point_mass.CONDITIONING * delta, delta, max(tolerance, 1e-9), TERM_LIMIT, TERM_PATIENCE)
         for delta, tolerance in zip(deltas, tolerances, strict=True)
     ]
 

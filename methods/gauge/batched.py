@@ -1,7 +1,8 @@
 """The barrier ascents of G-BP and G-MF in JAX, for many models of one graph at a time.
 
-A member of a batch is one model, labelling, start or conditioned model; all members take a Newton step together, each
-at its own place in the schedule. Hessians are dense.
+A member of a batch is one model, labelling, start or conditioned model. In a pass each member does one thing at its own
+place in the schedule: it looks at one point of its line search and, if that will do, at the Hessian there. So no member
+waits for the line searches of others, and those that are through leave their place to the next. Hessians are dense.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from spinbench.methods.gauge.objectives import (
 from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Array = Any
 
 
@@ -38,6 +40,18 @@ class Structure(NamedTuple):
     own: tuple[tuple[tuple[int, ...], ...], ...]
 
 
+FIRST_SHIFT, RISE = 1e-3, 10.0
+"""λ of the Hessian at first, and its growth where that is too little."""
+SHORTEST = 0.5**5
+"""Of a step; where it gains nothing either, another direction with a larger λ costs less than still shorter steps."""
+BLOCK, PASSES = 32, 16
+"""So many members at a time go through so many passes; then those that are through are replaced. Of more at a time a pass
+takes no less time a member, and the last ones are more often left alone."""
+GATHERED = 10_000
+"""Up to so many sums are gathered, which is quick; of the others most are 0, and scattering the rest is quicker."""
+FRESH, TRIAL, AGAIN = 0, 1, 2
+"""What a member does next: look at its point for the first time in this maximisation, at a point of its line search, or
+at its point again, with a larger shift."""
 LONGEST = 16
 """Maximisations of a schedule at most; all schedules are filled up to it, so that steps are compiled once."""
 
@@ -96,6 +110,11 @@ class Place(NamedTuple):
 
     Attributes:
         z: (M, size) angles (2E), then logits (E) for G-MF.
+        tables: gauged ones at z, (M, n, 2**d) a degree group; only in a line search.
+        value, slope: of the objective at z, and along the move; only in a line search.
+        move: (M, size) direction of the line search.
+        length: the share of it that comes next.
+        phase: `FRESH`, `TRIAL` or `AGAIN`.
         stage: entry of the schedule, its length once all is done.
         steps, flat: taken in this stage, and those in a row that gained nothing.
         shift: λ of the Hessian.
@@ -105,6 +124,12 @@ class Place(NamedTuple):
     """
 
     z: Array
+    tables: tuple[Array, ...]
+    value: Array
+    slope: Array
+    move: Array
+    length: Array
+    phase: Array
     stage: Array
     steps: Array
     flat: Array
@@ -163,108 +188,137 @@ class Ascent:
         self._joint = joint
         self._angles = 2 * structure.num_edges
         self._size = self._angles + joint * structure.num_edges
+        first = np.arange(0, self._angles, 2)
+        pairs = [first, first + 1]
+        index = [np.concatenate([own, other], axis=1) for own, other in zip(self._own, self._other, strict=True)]
+        if joint:
+            index = [np.concatenate([i, self._angles + e], axis=1) for i, e in zip(index, self._edges, strict=True)]
+            pairs.append(np.arange(self._angles, self._size))
+        rows = [np.repeat(i, i.shape[1], axis=1).ravel() for i in index]
+        columns = [np.tile(i, (1, i.shape[1])).ravel() for i in index]
+        self._slopes_at = np.concatenate([i.ravel() for i in index] + pairs)
+        rows += [first, first + 1, first, first + 1, *pairs[2:]]
+        columns += [first, first + 1, first + 1, first, *pairs[2:]]
+        self._bends_at = np.concatenate(rows) * self._size + np.concatenate(columns)
         self._steps = np.full(self._size, ANGLE_STEP)
         self._steps[self._angles :] = LOGIT_STEP
-        self._put = backend.put
+        self._put, self._host = backend.put, backend.host
         self._advance = backend.compile(self._run)
 
-    def start(self, z: npt.ArrayLike) -> Place:
+    def start(self, z: npt.ArrayLike, members: Members) -> Place:
         """All members at z (M, size), at the start of the schedule."""
         points = np.asarray(z, dtype=np.float64)
         m = len(points)
-        zeros = np.zeros(m, dtype=np.int32)
-        return Place(points, zeros, zeros, zeros, np.full(m, 1e-3), np.full(m, 1e300), zeros, np.zeros(m))
+        none, zero = np.zeros(m, dtype=np.int32), np.zeros(m)
+        return Place(
+            z=points,
+            tables=tuple(np.zeros_like(table) for table in members.tables),
+            value=zero,
+            slope=zero,
+            move=np.zeros_like(points),
+            length=np.ones(m),
+            phase=np.full(m, FRESH, dtype=np.int32),
+            stage=none,
+            steps=none,
+            flat=none,
+            shift=np.full(m, FIRST_SHIFT),
+            residual=np.full(m, 1e300),
+            end=none,
+            mark=zero,
+        )
 
-    def advance(self, members: Members, schedule: Schedule, place: Place, steps: int) -> tuple[int, Place]:
-        """At most so many Newton steps of every member, fewer where all are through: their number, and the end."""
+    def advance(self, members: Members, schedule: Schedule, place: Place, passes: int) -> tuple[int, Place]:
+        """At most so many passes, fewer where all members are through: their number, and where members stand then."""
         given = self._put(members), self._put(schedule), self._put(place)
-        taken, found = self._advance(*given, steps)
-        return int(taken), Place(*(np.asarray(part) for part in found))
+        taken, found = self._advance(*given, passes)
+        return int(taken), self._host(found)
 
-    def _run(self, members: Members, schedule: Schedule, place: Place, steps: Any) -> Any:
-        lax, xp = self._jax.lax, self._xp
-        step = self._jax.vmap(self._step, in_axes=(0, None, 0))
+    def _run(self, members: Members, schedule: Schedule, place: Place, passes: Any) -> Any:
+        lax, xp, tree = self._jax.lax, self._xp, self._jax.tree_util
+        one = self._jax.vmap(self._pass, in_axes=(0, None, 0))
+        block = min(BLOCK, len(place.stage))
 
         def going(carry: tuple[Any, Place]) -> Any:
-            return (carry[0] < steps) & xp.any(carry[1].stage < schedule.count)
+            return (carry[0] < passes) & xp.any(carry[1].stage < schedule.count)
 
-        return lax.while_loop(going, lambda c: (c[0] + 1, step(members, schedule, c[1])), (0, place))
+        def some(carry: tuple[Any, Place]) -> tuple[Any, Place]:
+            taken, everyone = carry
+            chosen = xp.argsort(everyone.stage >= schedule.count, stable=True)[:block]
+            mine, here = (tree.tree_map(lambda part: part[chosen], given) for given in (members, everyone))
+            last = xp.minimum(taken + PASSES, passes)
+            taken, here = lax.while_loop(
+                lambda c: going(c) & (c[0] < last), lambda c: (c[0] + 1, one(mine, schedule, c[1])), (taken, here)
+            )
+            return taken, tree.tree_map(lambda old, new: old.at[chosen].set(new), everyone, here)
 
-    def _step(self, members: Members, schedule: Schedule, place: Place) -> Place:
+        return lax.while_loop(going, some, (0, place))
+
+    def _pass(self, members: Members, schedule: Schedule, place: Place) -> Place:
+        """Of one member: the rules of `spinbench.methods.gauge.newton`, a point of the line search at a time."""
         xp, lax = self._xp, self._jax.lax
         k = xp.minimum(place.stage, schedule.count - 1)
         conditioning, weight, tolerance, limit, patience = (schedule.entries[k, j] for j in range(5))
-        z = place.z
+        trial = place.phase == TRIAL
+        z = place.z + xp.where(trial, place.length, 0.0) * place.move
         tables = self._tables(z, members)
-        value = self._value(z, tables, members, conditioning, weight, [0.0] * len(tables))
+        floors = [xp.where(trial, rules.KEPT * table, 0.0) for table in place.tables]
+        value = self._value(z, tables, members, conditioning, weight, floors)
+        taken = trial & (value >= place.value + rules.SUFFICIENT * place.length * place.slope)
+        given_up = trial & ~taken & (place.length < SHORTEST)
+        here = taken | ~trial
+        steps = place.steps + (taken | given_up)
+        gained = value - place.value >= rules.FLAT * (1.0 + xp.abs(value))
+        flat = xp.where(taken, xp.where(gained, 0, place.flat + 1), xp.where(given_up, 0, place.flat))
+        shift = xp.where(taken & (place.length == 1.0), xp.maximum(0.2 * place.shift, 1e-12), place.shift)
+        shift = xp.where(taken & (place.length < 0.2), xp.minimum(4.0 * place.shift, 1e6), shift)
+        shift = xp.where(given_up, 100.0 * place.shift, shift)
+
         gradient, hessian = self._derivatives(z, tables, members, conditioning, weight)
         free = self._free(z, gradient, members.free)
         bad = ~(xp.isfinite(value) & xp.all(xp.isfinite(gradient)) & xp.all(xp.isfinite(hessian)))
         gradient = xp.where(bad, 0.0, gradient * free)
         residual = xp.max(xp.abs(gradient))
-        fixed = xp.diag(1.0 - free)
-        negative = xp.where(bad, xp.eye(self._size), fixed - hessian * free[:, None] * free[None, :])
-        diagonal = xp.maximum(xp.abs(xp.diagonal(negative)), 1e-8)
+        negative = xp.where(bad, 0.0, xp.diag(1.0 - free) - hessian * free[:, None] * free[None, :])
+        diagonal = xp.where(bad, 1.0, xp.maximum(xp.abs(xp.diagonal(negative)), 1e-8))
+        lower = lax.linalg.cholesky(negative + xp.diag(shift * diagonal), symmetrize_input=False)
+        sound = xp.all(xp.isfinite(lower))
+        move = self._jax.scipy.linalg.cho_solve((xp.where(sound, lower, xp.eye(self._size)), True), gradient)
+        move = move / xp.maximum(1.0, xp.max(xp.abs(move) / self._steps))
 
-        def factor(shift: Any) -> Any:
-            return lax.linalg.cholesky(negative + xp.diag(shift * diagonal), symmetrize_input=False)
-
-        # Loops whose first pass is the usual case: their bodies are large, and compiled once this way.
-        _, shift, lower = lax.while_loop(
-            lambda c: ~xp.all(xp.isfinite(c[2])),
-            lambda c: (c[0] + 1, fresh := xp.where(c[0] > 0, xp.maximum(4.0 * c[1], 1e-6), c[1]), factor(fresh)),
-            (0, place.shift, xp.full_like(negative, np.nan)),
-        )
-        direction = self._jax.scipy.linalg.cho_solve((lower, True), gradient)
-        direction = direction / xp.maximum(1.0, xp.max(xp.abs(direction) / self._steps))
-        slope = gradient @ direction
-        floors = [rules.KEPT * table for table in tables]
-
-        def measure(length: Any) -> Any:
-            moved = z + length * direction
-            return self._value(moved, self._tables(moved, members), members, conditioning, weight, floors)
-
-        def short(carry: tuple[Any, Any, Any]) -> Any:
-            count, length, found = carry
-            return (count < rules.HALVINGS) & ~(found >= value + rules.SUFFICIENT * length * slope)
-
-        def halved(carry: tuple[Any, Any, Any]) -> Any:
-            count, length, _ = carry
-            fresh = xp.where(count > 0, 0.5 * length, length)
-            return count + 1, fresh, measure(fresh)
-
-        _, length, found = lax.while_loop(short, halved, (0, xp.asarray(1.0), xp.asarray(-np.inf)))
-        moved = found >= value + rules.SUFFICIENT * length * slope
-        flat = xp.where(found - value < rules.FLAT * (1.0 + xp.abs(found)), place.flat + 1, 0)
-        quick = xp.where(length == 1.0, xp.maximum(0.2 * shift, 1e-12), shift)
-        quick = xp.where(length < 0.2, xp.minimum(4.0 * shift, 1e6), quick)
-        shift = xp.where(moved, quick, 100.0 * shift)
-        steps = place.steps + 1
-        looked = place.steps % rules.SLOW_STEPS == 0
-        slow = looked & (place.steps >= patience) & (value - place.mark < rules.SLOW * (1.0 + xp.abs(value)))
-        still = bad | slow | (residual < tolerance) | (steps > limit) | ~moved
+        looked = (taken | (place.phase == FRESH)) & (steps % rules.SLOW_STEPS == 0)
+        slow = looked & (steps >= patience) & (value - place.mark < rules.SLOW * (1.0 + xp.abs(value)))
         reasons = {
+            "flat": taken & (flat >= rules.FLAT_STEPS),
             "slow": slow,
-            "stalled": bad | (~moved & (shift > 1e8)),
-            "gradient": residual < tolerance,
-            "limit": steps > limit,
-            "flat": moved & (flat >= rules.FLAT_STEPS),
+            "stalled": (here & bad) | (given_up & (shift > 1e8)),
+            "gradient": here & (residual < tolerance),
+            "limit": here & (steps >= limit),
         }
         end = xp.select(list(reasons.values()), [rules.ENDS.index(reason) for reason in reasons], 0)
         ended = end > 0
-        running = place.stage < schedule.count
+        going_on = here & sound & ~ended
+        phase = xp.where(going_on, TRIAL, xp.where(trial & ~here & ~given_up, TRIAL, AGAIN))
+        higher = xp.where(here & ~sound, xp.maximum(RISE * shift, 1e-6), shift)
         fresh = Place(
-            z=xp.where(still, z, z + length * direction),
+            z=xp.where(here, z, place.z),
+            tables=tuple(xp.where(here, new, old) for new, old in zip(tables, place.tables, strict=True)),
+            value=xp.where(here, value, place.value),
+            slope=xp.where(here, gradient @ move, place.slope),
+            move=xp.where(here, move, place.move),
+            length=xp.where(here, 1.0, 0.5 * place.length),
+            phase=xp.where(ended, FRESH, phase),
             stage=place.stage + ended,
             steps=xp.where(ended, 0, steps),
-            flat=xp.where(ended | ~moved, 0, flat),
-            shift=xp.where(ended, 1e-3, shift),
-            residual=xp.where(bad, place.residual, residual),
+            flat=xp.where(ended, 0, flat),
+            shift=xp.where(ended, FIRST_SHIFT, higher),
+            residual=xp.where(here & ~bad, residual, place.residual),
             end=xp.where(ended, end, place.end),
             mark=xp.where(looked, value, place.mark),
         )
-        kept = [xp.where(running, new, old).astype(old.dtype) for new, old in zip(fresh, place, strict=True)]
-        return Place(*kept)
+        running = place.stage < schedule.count
+        return self._jax.tree_util.tree_map(
+            lambda new, old: xp.where(running, new, old).astype(old.dtype), fresh, place
+        )
 
     def _tables(self, z: Array, members: Members) -> list[Array]:
         """Gauged tables of one member; where a gauge is not defined, of the identity."""
@@ -308,33 +362,36 @@ class Ascent:
     ) -> tuple[Array, Array]:
         xp = self._xp
         theta = z[: self._angles]
-        gradient, hessian = xp.zeros(self._size), xp.zeros((self._size, self._size))
+        slopes, bends = [], []
         weights = self._weights(z, members, weight)
         for k, (own, other) in enumerate(zip(self._own, self._other, strict=True)):
             if self._joint:
-                logits = self._angles + self._edges[k]
-                index = np.concatenate([own, other, logits], axis=1)
-                q = self._jax.nn.sigmoid(z[logits])
+                q = self._jax.nn.sigmoid(z[self._angles + self._edges[k]])
                 local, curved = joint_derivatives(tables[k], q, weight, theta[own], theta[other], xp)
             else:
-                index = np.concatenate([own, other], axis=1)
                 _, local, curved = gauges.derivatives(tables[k], weights[k], theta[own], theta[other], xp)
-            gradient = gradient.at[index].add(local)
-            hessian = hessian.at[index[:, :, None], index[:, None, :]].add(curved)
-        first = np.arange(0, self._angles, 2)
-        difference = theta[first] - theta[first + 1]
+            slopes.append(local.ravel())
+            bends.append(curved.ravel())
+        difference = theta[0::2] - theta[1::2]
         slope, bend = conditioning * xp.tan(difference), conditioning / xp.cos(difference) ** 2
-        gradient = gradient.at[first].add(-slope).at[first + 1].add(slope)
-        hessian = hessian.at[first, first].add(-bend).at[first + 1, first + 1].add(-bend)
-        hessian = hessian.at[first, first + 1].add(bend).at[first + 1, first].add(bend)
+        slopes += [-slope, slope]
+        bends += [-bend, -bend, bend, bend]
         if self._joint:
-            index = np.arange(self._angles, self._size)
-            logits = z[index]
+            logits = z[self._angles :]
             q = self._jax.nn.sigmoid(logits)
             spread = q * (1.0 - q)
-            gradient = gradient.at[index].add(-logits * spread)
-            hessian = hessian.at[index, index].add(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
-        return gradient, hessian
+            slopes.append(-logits * spread)
+            bends.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
+        gradient = self._sum(xp.concatenate(slopes), self._slopes_at, self._size)
+        hessian = self._sum(xp.concatenate(bends), self._bends_at, self._size**2)
+        return gradient, hessian.reshape(self._size, self._size)
+
+    def _sum(self, values: Array, places: IntArray, size: int) -> Array:
+        """(size,) sums of the values at each place."""
+        xp = self._xp
+        if size > GATHERED:
+            return xp.zeros(size).at[places].add(values)
+        return xp.sum(xp.concatenate([values, xp.zeros(1)])[sources(places, size)], axis=-1)
 
     def _free(self, z: Array, gradient: Array, angles: Array) -> Array:
         if not self._joint:
@@ -343,6 +400,16 @@ class Ascent:
         logits = z[self._angles :]
         inner = (xp.abs(logits) <= FAR_LOGIT) | (gradient[self._angles :] * logits < 0)
         return xp.concatenate([angles, inner * 1.0])
+
+
+def sources(places: IntArray, size: int) -> IntArray:
+    """(size, most) for each place the values that belong there, filled up with len(places)."""
+    order = np.argsort(places, kind="stable")
+    counts = np.bincount(places, minlength=size)
+    found = np.full((size, int(counts.max())), len(places))
+    starts = np.cumsum(counts) - counts
+    found[places[order], np.arange(len(places)) - starts[places[order]]] = order
+    return found
 
 
 @lru_cache(maxsize=32)
