@@ -1,6 +1,6 @@
 """exp, log, log1p, sigmoid, softplus and sine of a turn that LLVM vectorises, for float32 and float64.
 
-Arguments are numbers or, but for the sine, vectors of them (`vectors`).
+Arguments are numbers or vectors of them (`vectors`).
 
 llvmlite from PyPI carries no vector mathematics library, so a call of `math.exp` in a loop keeps the loop scalar.
 The functions here have no branches and no calls: polynomials in the reduced argument (minimax, found with Remez'
@@ -185,13 +185,30 @@ def _by_quadrant(typing_context, shifted, even, odd):
     """For q quarter turns, given as the float q + ROUND: `even` or `odd` as q is, negated where q mod 4 > 1."""
 
     def generate(context, builder, signature, arguments):
-        real, word, _, _ = _layout(signature.args[0])
+        real, word, fraction, _ = _layout(signature.args[0])
+        top = 31 if fraction == 23 else 63
         q = builder.bitcast(arguments[0], word)
-        chosen = builder.select(builder.trunc(q, ir.IntType(1)), arguments[2], arguments[1])
-        sign = builder.shl(builder.lshr(q, word(1)), word(word.width - 1))
+        odd = builder.icmp_unsigned("!=", builder.and_(q, constant_of(word, 1)), constant_of(word, 0))
+        chosen = builder.select(odd, arguments[2], arguments[1])
+        sign = builder.shl(builder.lshr(q, constant_of(word, 1)), constant_of(word, top))
         return builder.bitcast(builder.xor(builder.bitcast(chosen, word), sign), real)
 
     return shifted(shifted, shifted, shifted), generate
+
+
+@intrinsic
+def square_root(typing_context, x):
+    """√x."""
+
+    def generate(context, builder, signature, arguments):
+        kind = arguments[0].type
+        single = element(x) == types.float32
+        name = f"{'f32' if single else 'f64'}"
+        lanes = f"v{x.lanes}" if isinstance(x, Vector) else ""
+        function = builder.module.declare_intrinsic(f"llvm.sqrt.{lanes}{name}", fnty=ir.FunctionType(kind, [kind]))
+        return builder.call(function, [arguments[0]])
+
+    return x(x), generate
 
 
 @intrinsic

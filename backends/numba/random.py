@@ -25,15 +25,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from spinbench.backends.numba.functions import OPTIONS, constant, flat, log, sincos_turns
+from spinbench.backends.numba.functions import OPTIONS, constant, flat, log, sincos_turns, square_root
 from spinbench.backends.numba.memory import address
 from spinbench.backends.numba.vectors import (
+    Vector,
     as_float32,
     as_float64,
+    constant_of,
     count_up,
     every_second,
     halves,
     load_table_vector,
+    load_table_words,
     load_uniform_vector,
     store_uniform_vector,
 )
@@ -86,22 +89,26 @@ def hash64(start, gamma, counter):
 
 
 def _part(target: types.Type, lowest: int, width: int) -> Any:
-    """An intrinsic from uint64 to `target`: `width` bits from bit `lowest` on, converted.
+    """An intrinsic from uint64 to `target`, or between vectors of them: `width` bits from bit `lowest` on, converted.
 
     Numba would promote 32-bit integers to 64 bits after each operation, which halves the number of vector lanes.
     """
 
     @intrinsic
     def part(typing_context, z):
-        def generate(context, builder, signature, arguments):
-            word = ir.IntType(64 if target == types.float64 else 32)
-            bits = builder.lshr(arguments[0], ir.IntType(64)(lowest))
-            bits = builder.trunc(bits, word) if word.width == 32 else bits
-            if width < min(word.width, 64 - lowest):
-                bits = builder.and_(bits, word(2**width - 1))
-            return bits if target == types.uint32 else builder.sitofp(bits, context.get_value_type(target))
+        kind = Vector(target, z.lanes) if isinstance(z, Vector) else target
 
-        return target(types.uint64), generate
+        def generate(context, builder, signature, arguments):
+            size = 64 if target == types.float64 else 32
+            whole = arguments[0].type
+            word = ir.VectorType(ir.IntType(size), whole.count) if isinstance(z, Vector) else ir.IntType(size)
+            bits = builder.lshr(arguments[0], constant_of(whole, lowest))
+            bits = builder.trunc(bits, word) if size == 32 else bits
+            if width < min(size, 64 - lowest):
+                bits = builder.and_(bits, constant_of(word, 2**width - 1))
+            return bits if target == types.uint32 else builder.sitofp(bits, context.get_value_type(kind))
+
+        return kind(z), generate
 
     return part
 
@@ -151,7 +158,7 @@ def _uniform_pair_64(start, gamma, counter, half):
 def _normal_pair_32(start, gamma, counter, half):
     """Box-Muller: 31 bits for the radius (at most 6.67), 32 for the angle."""
     z = hash64(start, gamma, counter)
-    radius = np.sqrt(MINUS_TWO_32 * log((_high31(z) + HALF_32) * RADIUS_32))
+    radius = square_root(MINUS_TWO_32 * log((_high31(z) + HALF_32) * RADIUS_32))
     sine, cosine = sincos_turns(_low32_signed(z) * TURN_32)
     return radius * cosine, radius * sine
 
@@ -159,12 +166,12 @@ def _normal_pair_32(start, gamma, counter, half):
 @nb.njit(**OPTIONS)
 def _normal_pair_64(start, gamma, counter, half):
     """Box-Muller: 53 bits for the radius (at most 8.65), 53 for the angle."""
-    radius = np.sqrt(MINUS_TWO * log((_high53(hash64(start, gamma, counter)) + HALF) * ULP))
+    radius = square_root(MINUS_TWO * log((_high53(hash64(start, gamma, counter)) + HALF) * ULP))
     sine, cosine = sincos_turns(uniform(start, gamma, counter + half))
     return radius * cosine, radius * sine
 
 
-FEW_CHAINS = 8
+FEW_CHAINS = 16
 """Below, vectors run along the numbers of one chain after the other, from there on along the chains."""
 UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
 """Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise."""
@@ -172,10 +179,11 @@ COUNTED: Any = UNCOUNTED | {"_nrt": True}
 """For functions that allocate arrays."""
 
 
-def _make_fill(pair: Any, hashes: int) -> Any:
+def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
     """Fills by pairs: row i of n gets the first number of a pair, row ceil(n/2) + i the second.
 
-    Two of them: of a matrix (n, C) for many chains, and of a vector (n,) for one.
+    Two of them: of a matrix (n, C) for many chains, and of a vector (n,) for one. `pair` takes numbers or vectors.
+    Vectors over chains are explicit, with as many lanes as the tuple `lanes` has; LLVM makes shorter ones, or none.
     """
 
     @nb.njit(**UNCOUNTED)
@@ -201,16 +209,17 @@ def _make_fill(pair: Any, hashes: int) -> Any:
     @nb.njit(**UNCOUNTED)
     def fill_many(keys, counter, out):
         n, chains = out.shape
-        half = (n + 1) // 2
-        starts, gammas, step = keys[0], keys[1], np.uint64(half)
-        for i in range(n // 2):
-            first, second, index = out[i], out[half + i], counter + np.uint64(i)
-            for c in range(chains):
-                first[c], second[c] = pair(starts[c], gammas[c], index, step)
-        if n % 2:
-            last, index = out[half - 1], counter + np.uint64(half - 1)
-            for c in range(chains):
-                last[c] = pair(starts[c], gammas[c], index, step)[0]
+        half, width = (n + 1) // 2, len(lanes)
+        starts, gammas, step = address(keys, 0), address(keys, chains), np.uint64(half)
+        for i in range(half):
+            first, second, index = address(out, i * chains), address(out, (half + i) * chains), counter + np.uint64(i)
+            for c in range(0, chains, width):
+                c = min(c, chains - width)  # the last vector makes some numbers anew
+                start, gamma = load_table_words(starts, c, lanes), load_table_words(gammas, c, lanes)
+                one, other = pair(start, gamma, index, step)
+                store_uniform_vector(first, c, one)
+                if half + i < n:
+                    store_uniform_vector(second, c, other)
 
     def fill_matrix(keys, counter, out):
         n, chains = out.shape
@@ -259,9 +268,9 @@ def _fill_normal(keys: Any, counter: Any, out: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int]]) -> None:
+def _overload_fill(stub: Any, pairs: dict[types.Number, tuple[Any, int]]) -> None:
     """`pairs`: for each element type the pair function and the hashes that a pair takes."""
-    fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
+    fills = {kind: _make_fill(*pair, (0,) * (512 // kind.bitwidth)) for kind, pair in pairs.items()}
 
     @overload(stub, jit_options=UNCOUNTED)
     def choose(keys, counter, out):
