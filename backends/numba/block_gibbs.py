@@ -1,13 +1,11 @@
 """Block Gibbs in compiled code: whole batches of steps of all chains in one call.
 
-What limits a step, for one chain: N normal and N uniform numbers, the dense products (bound by reading N²/2 + N²
-numbers, from the first-level cache up to N = 100 in float32), N sigmoids. The products with s add up the rows of
-the s_j that are 1, the triangular root is read up to its diagonal, and the edge-factored form has no product. For many
-chains BLAS's products remain, at the core's arithmetic peak, and the noise.
-
-10×10 grid, best of many slices on a shared AVX-512 core, µs a sample and chain, one chain / 100 chains: harmonium
-0.95 / 0.61 in float32 and 1.8 / 1.0 in float64, A = I 0.95 / 0.62 and 2.1 / 1.1, edge-factored 0.87 / 0.87 and
-1.2 / 1.0.
+What limits a step, for one chain: N normal and N uniform numbers, N sigmoids, and the dense products of the harmonium,
+bound by reading N²/2 + N² numbers (at N = 100 in float64 120 KB, from the second-level cache; 35 bytes a cycle were
+reached). The products with s add up the rows of the s_j that are 1. For A = I the triangular root is read up to its
+diagonal, and where Q and its root have few diagonals, as on lattices, only those are stored (`banded`): 11 + 5 of them
+on a 10×10 grid, 13 KB, so that the random numbers remain. The edge-factored form has no product, but takes a normal
+number an edge more. For many chains BLAS's products remain, at the core's arithmetic peak, and the noise.
 """
 
 from __future__ import annotations
@@ -20,7 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gram import Dense, Edges, Harmonium, draw_field, make_edges, noise_rows
+from spinbench.backends.numba.gram import (
+    Banded,
+    Dense,
+    Edges,
+    Harmonium,
+    draw_field,
+    make_dense,
+    make_edges,
+    noise_rows,
+)
 from spinbench.backends.numba.random import chain_keys, fill_normal, fill_uniform
 from spinbench.backends.numba.units import (
     KERNEL,
@@ -59,13 +66,13 @@ class BlockGibbsKernel(Kernel):
         self._groups = make_groups(tables.sites, model.num_variables)
         self._factor = self._make_factor(tables)
 
-    def _make_factor(self, tables: BlockGibbsTables) -> Harmonium | Dense | Edges:
+    def _make_factor(self, tables: BlockGibbsTables) -> Harmonium | Dense | Banded | Edges:
         if tables.edges is not None:
             return make_edges(tables.edges, self._real)
         assert tables.root is not None
-        root = np.ascontiguousarray(tables.root, dtype=self._real)
         if tables.gram is not None:
-            return Dense(np.ascontiguousarray(tables.gram, dtype=self._real), root)
+            return make_dense(tables.gram, tables.root, self._real)
+        root = np.ascontiguousarray(tables.root, dtype=self._real)
         return Harmonium(root, np.ascontiguousarray(root.T))
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> BlockGibbsState:

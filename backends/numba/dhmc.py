@@ -24,7 +24,7 @@ from spinbench.backends.numba import dhmc_leapfrog, dhmc_rotation
 from spinbench.backends.numba.dhmc_leapfrog import Leapfrog
 from spinbench.backends.numba.dhmc_point import Frame, Point, Scratch
 from spinbench.backends.numba.functions import exp, flat
-from spinbench.backends.numba.gram import Dense, Edges, make_edges, noise_rows
+from spinbench.backends.numba.gram import Banded, Dense, Edges, make_dense, make_edges, noise_rows
 from spinbench.backends.numba.random import chain_keys, fill_normal, fill_uniform
 from spinbench.backends.numba.units import KERNEL, add_log, add_to, make_groups
 from spinbench.methods import relaxed
@@ -62,13 +62,13 @@ class DHMCKernel(Kernel):
         self._factor = self._make_factor(tables)
         self._limit = MAX_ANGLE if method.rotates else np.inf
 
-    def _make_factor(self, tables: DHMCTables) -> Leapfrog | Dense | Edges:
+    def _make_factor(self, tables: DHMCTables) -> Leapfrog | Dense | Banded | Edges:
         if tables.edges is not None:
             return make_edges(tables.edges, self._real)
         assert tables.root is not None
-        root = np.ascontiguousarray(tables.root, dtype=self._real)
         if tables.gram is not None:
-            return Dense(np.ascontiguousarray(tables.gram, dtype=self._real), root)
+            return make_dense(tables.gram, tables.root, self._real)
+        root = np.ascontiguousarray(tables.root, dtype=self._real)
         none = np.zeros((0, 0), dtype=self._real)
         if tables.precision is not None:
             return Leapfrog(np.ascontiguousarray(tables.precision, dtype=self._real), none, none, True)

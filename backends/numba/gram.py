@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
+from spinbench.backends.numba.banded import WORTH, Diagonals, banded_product, make_diagonals
 from spinbench.backends.numba.functions import ZERO, flat
 from spinbench.backends.numba.products import binary_product, lower_product, product, symmetric_product
 from spinbench.backends.numba.units import KERNEL, scale_rows
@@ -34,6 +35,13 @@ class Dense(NamedTuple):
     lower: Array
 
 
+class Banded(NamedTuple):
+    """The same where both have few diagonals."""
+
+    gram: Diagonals
+    lower: Diagonals
+
+
 class Edges(NamedTuple):
     """`EdgeFactor` with roots of its weights; the incident edges are (K, N), so that vectors run over variables."""
 
@@ -46,6 +54,14 @@ class Edges(NamedTuple):
     root_rest: Array
     incident: Array
     incident_signs: Array
+
+
+def make_dense(gram: Array, lower: Array, real: npt.DTypeLike) -> Dense | Banded:
+    """From Q and its Cholesky factor, (N, N) float64."""
+    band = make_diagonals(lower, real)
+    if band.offsets.size <= WORTH * len(lower):
+        return Banded(make_diagonals(gram, real), band)
+    return Dense(np.ascontiguousarray(gram, dtype=real), np.ascontiguousarray(lower, dtype=real))
 
 
 def make_edges(factor: EdgeFactor, real: npt.DTypeLike) -> Edges:
@@ -100,18 +116,18 @@ def _add_scaled(weights, x, out):
 
 
 @nb.njit(**KERNEL)
-def _add_terms(edges, v, t):
-    """t_e += w_e (v_i + g_e v_j); rows of t beyond E stay."""
+def _add_terms(edges, scales, v, t):
+    """t_e = scale_e t_e + w_e (v_i + g_e v_j); rows of t beyond E stay."""
     first, second, weights, signs = edges.first, edges.second, edges.weights, edges.signs
     if v.shape[1] == 1:
         flat_v, flat_t = flat(v), flat(t)
         for e in range(weights.size):
-            flat_t[e] += weights[e] * (flat_v[first[e]] + signs[e] * flat_v[second[e]])
+            flat_t[e] = scales[e] * flat_t[e] + weights[e] * (flat_v[first[e]] + signs[e] * flat_v[second[e]])
         return
     for e in range(weights.size):
-        x, y, row, weight, sign = v[first[e]], v[second[e]], t[e], weights[e], signs[e]
+        x, y, row, scale, weight, sign = v[first[e]], v[second[e]], t[e], scales[e], weights[e], signs[e]
         for c in range(row.size):
-            row[c] += weight * (x[c] + sign * y[c])
+            row[c] = scale * row[c] + weight * (x[c] + sign * y[c])
 
 
 @nb.njit(**KERNEL)
@@ -139,12 +155,12 @@ def draw_field(factor: Any, s: Any, noise: Any, work: Any, out: Any) -> None:
 
 
 def gram_product(factor: Any, v: Any, work: Any, out: Any) -> None:
-    """out = Qv for `Dense` and `Edges`; `work` is of the shape of `noise`. Compiled code only."""
+    """out = Qv for all but `Harmonium`; `work` is of the shape of `noise`. Compiled code only."""
     raise NotImplementedError
 
 
 def draw_velocity(factor: Any, noise: Any, out: Any) -> None:
-    """out ~ N(0, Q) for `Dense` and `Edges`; `noise` is overwritten. Compiled code only."""
+    """out ~ N(0, Q) for all but `Harmonium`; `noise` is overwritten. Compiled code only."""
     raise NotImplementedError
 
 
@@ -164,15 +180,19 @@ def _draw_field(factor, s, noise, work, out):
         binary_product(factor.gram, factor.gram, s, work)
         _add(work, out)
 
+    def banded(factor, s, noise, work, out):
+        banded_product(factor.lower, noise, out)
+        banded_product(factor.gram, s, work)
+        _add(work, out)
+
     def edges(factor, s, noise, work, out):
         own = noise[factor.weights.size :]
         scale_rows(factor.rest, s, out)
         _add_scaled(factor.root_rest, own, out)
-        scale_rows(factor.root_weights, noise, noise)
-        _add_terms(factor, s, noise)
+        _add_terms(factor, factor.root_weights, s, noise)
         _spread(factor, noise, out)
 
-    return {Harmonium: harmonium, Dense: dense, Edges: edges}[factor.instance_class]
+    return {Harmonium: harmonium, Dense: dense, Banded: banded, Edges: edges}[factor.instance_class]
 
 
 @overload(gram_product, jit_options=KERNEL)
@@ -180,13 +200,16 @@ def _gram_product(factor, v, work, out):
     def dense(factor, v, work, out):
         symmetric_product(factor.gram, v, out)
 
+    def banded(factor, v, work, out):
+        banded_product(factor.gram, v, out)
+
     def edges(factor, v, work, out):
         work[:] = 0
-        _add_terms(factor, v, work)
+        _add_terms(factor, factor.weights, v, work)
         scale_rows(factor.rest, v, out)
         _spread(factor, work, out)
 
-    return {Dense: dense, Edges: edges}[factor.instance_class]
+    return {Dense: dense, Banded: banded, Edges: edges}[factor.instance_class]
 
 
 @overload(draw_velocity, jit_options=KERNEL)
@@ -194,9 +217,12 @@ def _draw_velocity(factor, noise, out):
     def dense(factor, noise, out):
         lower_product(factor.lower, noise, out)
 
+    def banded(factor, noise, out):
+        banded_product(factor.lower, noise, out)
+
     def edges(factor, noise, out):
         scale_rows(factor.root_rest, noise[factor.weights.size :], out)
         scale_rows(factor.root_weights, noise, noise)
         _spread(factor, noise, out)
 
-    return {Dense: dense, Edges: edges}[factor.instance_class]
+    return {Dense: dense, Banded: banded, Edges: edges}[factor.instance_class]

@@ -10,6 +10,7 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.functions import ZERO, flat
+from spinbench.backends.numba.memory import address, load_sum, load_table, store_sum
 from spinbench.backends.numba.units import KERNEL, OUTER
 
 FIRST_LEVEL_CACHE = 48 * 1024
@@ -98,24 +99,29 @@ def _symmetric_matvec(M, v, out):
 
 @nb.njit(**OUTER)
 def _add_rows(M, s, out):
-    """out = Mᵀs for one chain and s in {0, 1}: the sum of the chosen rows, four at a time."""
-    n = s.size
-    chosen = np.empty(n + 1, dtype=np.uint64)
+    """out = Mᵀs for one chain and s in {0, 1}: the sum of the chosen rows, eight at a time."""
+    n, m = M.shape
+    chosen = np.empty(n + 1, dtype=np.int64)
     count = 0
     for i in range(n):
-        chosen[count] = i
+        chosen[count] = i * m
         count += s[i] != ZERO(s[i])
-    for j in range(out.size):
-        out[j] = ZERO(s[0])
-    whole = count - count % 4
-    for k in range(0, whole, 4):
-        row0, row1, row2, row3 = M[chosen[k]], M[chosen[k + 1]], M[chosen[k + 2]], M[chosen[k + 3]]
-        for j in range(out.size):
-            out[j] += (row0[j] + row1[j]) + (row2[j] + row3[j])
+    rows, to, zero = address(M, 0), address(out, 0), ZERO(s[0])
+    for j in range(m):
+        store_sum(to, j, zero)
+    whole = count - count % 8
+    for k in range(0, whole, 8):
+        row0, row1, row2, row3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+        row4, row5, row6, row7 = chosen[k + 4], chosen[k + 5], chosen[k + 6], chosen[k + 7]
+        for j in range(m):
+            left = (load_table(rows, row0 + j) + load_table(rows, row1 + j)) + load_table(rows, row2 + j)
+            right = (load_table(rows, row4 + j) + load_table(rows, row5 + j)) + load_table(rows, row6 + j)
+            both = (left + load_table(rows, row3 + j)) + (right + load_table(rows, row7 + j))
+            store_sum(to, j, load_sum(to, j) + both)
     for k in range(whole, count):
-        row0 = M[chosen[k]]
-        for j in range(out.size):
-            out[j] += row0[j]
+        row0 = chosen[k]
+        for j in range(m):
+            store_sum(to, j, load_sum(to, j) + load_table(rows, row0 + j))
 
 
 @nb.njit(**OUTER)

@@ -38,6 +38,7 @@ def random_model(n: int, edges: list[tuple[int, int]], seed: int, scale: float =
 MODELS = {
     "dense": random_model(6, [(i, j) for i in range(6) for j in range(i)], 1, log_constant=-2.0),
     "sparse": random_model(7, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (0, 6)], 2, 1.5),
+    "path, stored by diagonals": random_model(7, [(i, i + 1) for i in range(6)], 10, 1.5),
     "disconnected": random_model(5, [(0, 2), (3, 4)], 3, 2.0),
     "one variable": random_model(1, [], 4),
     "zero couplings": random_model(4, [(0, 1), (1, 2), (2, 3)], 5, 0.0),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from spinbench.backends.numba import gram, products
+from spinbench.backends.numba.banded import make_diagonals
 from spinbench.methods import relaxed
-from spinbench.models import PairwiseModel
+from spinbench.models import PairwiseModel, generators
 from spinbench.relaxation import Relaxation, relax
 
 RTOL = {"float32": 2e-5, "float64": 1e-12}
@@ -69,6 +70,7 @@ def factors(relaxation: Relaxation, kind: str) -> dict[str, Any]:
     return {
         "harmonium": gram.Harmonium(matrix(relaxation.harmonium), matrix(relaxation.harmonium.T)),
         "dense": gram.Dense(matrix(relaxation.gram), matrix(relaxation.cholesky)),
+        "banded": gram.Banded(make_diagonals(relaxation.gram, kind), make_diagonals(relaxation.cholesky, kind)),
         "edges": gram.make_edges(relaxation.edge_factor, kind),
     }
 
@@ -76,7 +78,7 @@ def factors(relaxation: Relaxation, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("chains", [1, 9])
 @pytest.mark.parametrize("n", [1, 30])
-@pytest.mark.parametrize("name", ["harmonium", "dense", "edges"])
+@pytest.mark.parametrize("name", ["harmonium", "dense", "banded", "edges"])
 def test_draws_from_given_noise(name: str, n: int, chains: int, kind: str) -> None:
     relaxation = relax(make_model(n), "dd", 0.1)
     factor = factors(relaxation, kind)[name]
@@ -95,3 +97,14 @@ def test_draws_from_given_noise(name: str, n: int, chains: int, kind: str) -> No
         close(out, velocity, kind)
         call_gram_product(factor, s - 0.3, noise.copy(), out)
         close(out, relaxation.gram @ (s - 0.3), kind)
+
+
+def test_lattices_are_stored_by_diagonals_and_dense_models_whole() -> None:
+    """A 6 × 9 grid has 5 diagonals, its root those from 0 to 9 below."""
+    relaxation = relax(generators.grid(6, 9), "dd", 0.1)
+    factor = gram.make_dense(relaxation.gram, relaxation.cholesky, "float64")
+    assert isinstance(factor, gram.Banded)
+    assert factor.gram.offsets.tolist() == [0, -9, -1, 1, 9]
+    assert factor.lower.offsets.tolist() == [0, *range(-9, 0)]
+    dense = relax(make_model(30), "dd", 0.1)
+    assert isinstance(gram.make_dense(dense.gram, dense.cholesky, "float64"), gram.Dense)
