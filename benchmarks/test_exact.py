@@ -9,7 +9,7 @@ import pytest
 from comparison import ours, problems
 from comparison.answers import Solved
 from comparison.contender import Contender, Race, present
-from comparison.peers import dwave, exact
+from comparison.peers import cotengra, dwave, exact
 
 from spinbench.models import to_pairwise
 
@@ -27,7 +27,12 @@ LEFT_OUT: dict[str, tuple[tuple[str, ...], str]] = {
     "pgmpy": ((*WIDE, "uai14/Grids_12", *OTHERS[:3]), "takes minutes or more memory than there is"),
 }
 """Peers that are not asked to solve some models, and why."""
-LONG: dict[str, tuple[str, ...]] = {"dwave": ("grid 20",), "pyGMs": ("grid 20",), "pyAgrum": WIDE}
+LONG: dict[str, tuple[str, ...]] = {
+    "dwave": ("grid 20",),
+    "pyGMs": ("grid 20",),
+    "pyAgrum": WIDE,
+    "cotengra": ("grid 20", *BINARY, *OTHERS),
+}
 """Peers that take minutes or gigabytes, and are asked with --long alone."""
 
 
@@ -49,6 +54,7 @@ def _race(race: Runner, name: str, long: bool) -> None:
         "junctiontree": lambda: exact.junctiontree(model),
         "pyAgrum": lambda: exact.pyagrum(model),
         "pgmpy": lambda: exact.pgmpy(model),
+        "cotengra": lambda: cotengra.exact(model),
     }
     asked, missing = [], []
     for peer, make in makers.items():

@@ -34,6 +34,7 @@ def test_dhmc(race: Runner, chains: int, precision: Any) -> None:
         mine("identity", f"A = I, {counted(chains, 'chain')}, 5 steps of {density.step:.3g}", step_size=density.step),
         mine("sparse", f"x = (W + D)y, {counted(chains, 'chain')}, 5 steps, adapted", diagonal="dd", slack=0.05),
         lambda: hmc.blackjax(density, chains=chains, samples=samples, precision=precision),
+        lambda: hmc.blackjax(density, chains=chains, samples=samples, precision=precision, documented=True),
         lambda: hmc.numpyro(density, chains=chains, samples=samples, precision=precision),
     )
     name = f"DHMC N = 100, {counted(chains, 'chain')}, {precision}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from comparison.answers import Answer
 from comparison.contender import Contender, counted, need
+from comparison.peers.reads import means
 from comparison.problems import spins, stacked
 from spinbench.models import PairwiseModel
 
@@ -42,7 +43,7 @@ def gibbs(
 
     def check() -> Sequence[Answer]:
         other = bqm if check_model is None else _bqm(check_model)
-        return [_answer(_sample(other, check_reads // 5, check_sweeps, 100 + number)) for number in range(5)]
+        return [means(_sample(other, check_reads // 5, check_sweeps, 100 + number)) for number in range(5)]
 
     return Contender(
         library="dwave-samplers",
@@ -52,7 +53,7 @@ def gibbs(
         work=float(reads) * sweeps * model.num_variables,
         prepare=lambda number: number,
         call=lambda seed: _sample(bqm, reads, sweeps, seed),
-        answer=(lambda _: Answer()) if check_reads else _answer,
+        answer=(lambda _: Answer()) if check_reads else means,
         build_seconds=built,
         own_seconds=lambda found: float(found.info["timing"]["sampling_ns"]) * 1e-9,
         check=check if check_reads else None,
@@ -94,7 +95,7 @@ def _bqm(model: PairwiseModel) -> Any:
 
     h, edges, J = spins(model)
     return dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -h, (edges[:, 0], edges[:, 1], -J), 0.0, "SPIN", variable_order=range(model.num_variables)
+        -h, (edges[:, 0], edges[:, 1], -J), 0.0, dimod.SPIN, variable_order=range(model.num_variables)
     )
 
 
@@ -111,9 +112,3 @@ def _sample(bqm: Any, reads: int, sweeps: int, seed: int) -> Any:
         randomize_order=False,
         seed=seed,
     )
-
-
-def _answer(found: Any) -> Answer:
-    order = np.argsort(np.array(list(found.variables)))
-    up = found.record.sample[:, order] > 0
-    return Answer(np.average(up, axis=0, weights=found.record.num_occurrences))

@@ -7,12 +7,9 @@ states.
 from __future__ import annotations
 
 import time
-from typing import Any
 
-import numpy as np
-
-from comparison.answers import Answer
 from comparison.contender import Contender, counted, need
+from comparison.peers.reads import means
 from comparison.problems import spins
 from spinbench.models import PairwiseModel
 
@@ -30,10 +27,6 @@ def metropolis(model: PairwiseModel, *, reads: int, sweeps: int) -> Contender:
     sampler = openjij.SASampler()
     built = time.process_time() - since
 
-    def answer(found: Any) -> Answer:
-        order = np.argsort(np.array(list(found.variables)))
-        return Answer(np.average(found.record.sample[:, order] > 0, axis=0, weights=found.record.num_occurrences))
-
     return Contender(
         library="openjij",
         distribution="openjij",
@@ -42,6 +35,6 @@ def metropolis(model: PairwiseModel, *, reads: int, sweeps: int) -> Contender:
         work=float(reads) * sweeps * model.num_variables,
         prepare=lambda number: None,
         call=lambda _: sampler.sample(bqm, schedule=[(1.0, sweeps)], num_reads=reads),
-        answer=answer,
+        answer=means,
         build_seconds=built,
     )
