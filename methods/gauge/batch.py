@@ -17,17 +17,10 @@ from scipy.special import expit, logit
 from spinbench.api import Backend, Estimate, Kernel
 from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.batched import (
-    Entry,
-    Members,
-    ascent,
-    members_of,
-    pinned_members,
-    schedule_of,
-    structure_of,
-)
+from spinbench.methods.gauge.batched import ascent
 from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
+from spinbench.methods.gauge.members import Entry, Members, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.point_mass import EARLY

@@ -7,9 +7,8 @@ waits for the line searches of others, and those that are through leave their pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,156 +16,26 @@ import numpy.typing as npt
 from spinbench import gauges
 from spinbench.api import Backend
 from spinbench.methods.gauge import newton as rules
+from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure
 from spinbench.methods.gauge.objectives import (
     ANGLE_STEP,
     FAR_LOGIT,
     LEAST_COSINE,
     LOGIT_STEP,
-    bits_of,
     joint_derivatives,
     product_weights,
 )
-from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Array = Any
-
-
-class Structure(NamedTuple):
-    """A graph, as a key: number of edges, and own half edges (n, d) of each degree group as nested tuples."""
-
-    num_edges: int
-    own: tuple[tuple[tuple[int, ...], ...], ...]
 
 
 FIRST_SHIFT, RISE = 1e-3, 10.0
 """λ of the Hessian at first, and its growth where that is too little."""
 SHORTEST = 0.5**5
 """Of a step; where it gains nothing either, another direction with a larger λ costs less than still shorter steps."""
-BLOCK, PASSES = 32, 16
-"""So many members at a time go through so many passes; then those that are through are replaced. Of more at a time a pass
-takes no less time a member, and the last ones are more often left alone."""
-GATHERED = 10_000
-"""Up to so many sums are gathered, which is quick; of the others most are 0, and scattering the rest is quicker."""
-FRESH, TRIAL, AGAIN = 0, 1, 2
-"""What a member does next: look at its point for the first time in this maximisation, at a point of its line search, or
-at its point again, with a larger shift."""
-LONGEST = 16
-"""Maximisations of a schedule at most; all schedules are filled up to it, so that steps are compiled once."""
-
-
-class Entry(NamedTuple):
-    """One maximisation.
-
-    Attributes:
-        conditioning: weight of Σ log cos(φ - ψ).
-        weight: δ of G-BP, the floor ε of G-MF.
-        tolerance: of the gradient.
-        limit: Newton steps.
-        patience: steps after which slow progress ends it.
-    """
-
-    conditioning: float
-    weight: float
-    tolerance: float
-    limit: int
-    patience: int
-
-
-class Schedule(NamedTuple):
-    """Maximisations, one after the other: a row an `Entry`, (LONGEST, 5), of which the first `count` count."""
-
-    entries: Array
-    count: Array
-
-
-def schedule_of(entries: Sequence[Entry]) -> Schedule:
-    """Of at most LONGEST entries."""
-    rows = np.array([*entries, *[entries[-1]] * (LONGEST - len(entries))], dtype=np.float64)
-    return Schedule(rows, np.array(len(entries)))
-
-
-class Members(NamedTuple):
-    """What differs from member to member; M members.
-
-    Attributes:
-        tables: (M, n, 2**d) a degree group.
-        shares: (M, n, 2**d) weights that sum to 1 over the entries that count, 0 elsewhere (pinned edges at 1).
-        free: (M, size) 0 for angles of pinned edges, which stay, else 1.
-    """
-
-    tables: tuple[Array, ...]
-    shares: tuple[Array, ...]
-    free: Array
-
-    def rows(self, chosen: slice) -> Members:
-        """Some of the members."""
-        return Members(tuple(t[chosen] for t in self.tables), tuple(s[chosen] for s in self.shares), self.free[chosen])
-
-
-class Place(NamedTuple):
-    """Where each member stands; leading axis M.
-
-    Attributes:
-        z: (M, size) angles (2E), then logits (E) for G-MF.
-        tables: gauged ones at z, (M, n, 2**d) a degree group; only in a line search.
-        value, slope: of the objective at z, and along the move; only in a line search.
-        move: (M, size) direction of the line search.
-        length: the share of it that comes next.
-        phase: `FRESH`, `TRIAL` or `AGAIN`.
-        stage: entry of the schedule, its length once all is done.
-        steps, flat: taken in this stage, and those in a row that gained nothing.
-        shift: λ of the Hessian.
-        residual: of the gradient at the last step's start.
-        end: why the last stage that ended did so, an index into `ENDS`.
-        mark: the value when slow progress was looked for last.
-    """
-
-    z: Array
-    tables: tuple[Array, ...]
-    value: Array
-    slope: Array
-    move: Array
-    length: Array
-    phase: Array
-    stage: Array
-    steps: Array
-    flat: Array
-    shift: Array
-    residual: Array
-    end: Array
-    mark: Array
-
-
-def structure_of(model: ForneyModel) -> Structure:
-    """The key of a model's graph."""
-    return Structure(model.num_edges, tuple(tuple(map(tuple, g.own.tolist())) for g in model.groups))
-
-
-def members_of(models: Sequence[ForneyModel]) -> Members:
-    """Models of one structure, nothing pinned."""
-    tables = tuple(np.stack(parts) for parts in zip(*([g.tables for g in m.groups] for m in models), strict=True))
-    shares = tuple(np.full_like(t, 1.0 / t.shape[-1]) for t in tables)
-    return Members(tables, shares, np.ones((len(models), 2 * models[0].num_edges)))
-
-
-def pinned_members(model: ForneyModel, tables: Sequence[FloatArray]) -> Members:
-    """The models of (9): member i has edges before i at 0 and edge i at 1, which becomes its label 0."""
-    edges = model.num_edges
-    fixed = np.tril(np.ones((edges, edges), dtype=bool))  # [i, e]: e <= i
-    found: list[FloatArray] = []
-    shares: list[FloatArray] = []
-    for group, table in zip(model.groups, tables, strict=True):
-        d = group.degree
-        entries = np.arange(2**d)
-        places = 1 << np.arange(d - 1, -1, -1)
-        flips = ((group.edges[None] == np.arange(edges)[:, None, None]) * places).sum(axis=2)  # (E, n)
-        found.append(np.take_along_axis(table[None], entries ^ flips[:, :, None], axis=2))
-        ones = bits_of(d).T.astype(bool)  # (2**d, d)
-        counted = ~(ones & fixed[:, group.edges][:, :, None, :]).any(axis=3)
-        shares.append(counted / counted.sum(axis=2, keepdims=True))
-    return Members(tuple(found), tuple(shares), np.repeat(~fixed, 2, axis=1).astype(np.float64))
+BLOCK, PASSES = 32, 8
+"""So many members at a time go through so many passes; then those that are through are replaced."""
 
 
 class Ascent:
@@ -316,9 +185,8 @@ class Ascent:
             mark=xp.where(looked, value, place.mark),
         )
         running = place.stage < schedule.count
-        return self._jax.tree_util.tree_map(
-            lambda new, old: xp.where(running, new, old).astype(old.dtype), fresh, place
-        )
+        tree_map = self._jax.tree_util.tree_map
+        return Place(*tree_map(lambda new, old: xp.where(running, new, old).astype(old.dtype), fresh, place))
 
     def _tables(self, z: Array, members: Members) -> list[Array]:
         """Gauged tables of one member; where a gauge is not defined, of the identity."""
@@ -382,16 +250,9 @@ class Ascent:
             spread = q * (1.0 - q)
             slopes.append(-logits * spread)
             bends.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
-        gradient = self._sum(xp.concatenate(slopes), self._slopes_at, self._size)
-        hessian = self._sum(xp.concatenate(bends), self._bends_at, self._size**2)
+        gradient = xp.zeros(self._size).at[self._slopes_at].add(xp.concatenate(slopes))
+        hessian = xp.zeros(self._size**2).at[self._bends_at].add(xp.concatenate(bends))
         return gradient, hessian.reshape(self._size, self._size)
-
-    def _sum(self, values: Array, places: IntArray, size: int) -> Array:
-        """(size,) sums of the values at each place."""
-        xp = self._xp
-        if size > GATHERED:
-            return xp.zeros(size).at[places].add(values)
-        return xp.sum(xp.concatenate([values, xp.zeros(1)])[sources(places, size)], axis=-1)
 
     def _free(self, z: Array, gradient: Array, angles: Array) -> Array:
         if not self._joint:
@@ -400,16 +261,6 @@ class Ascent:
         logits = z[self._angles :]
         inner = (xp.abs(logits) <= FAR_LOGIT) | (gradient[self._angles :] * logits < 0)
         return xp.concatenate([angles, inner * 1.0])
-
-
-def sources(places: IntArray, size: int) -> IntArray:
-    """(size, most) for each place the values that belong there, filled up with len(places)."""
-    order = np.argsort(places, kind="stable")
-    counts = np.bincount(places, minlength=size)
-    found = np.full((size, int(counts.max())), len(places))
-    starts = np.cumsum(counts) - counts
-    found[places[order], np.arange(len(places)) - starts[places[order]]] = order
-    return found
 
 
 @lru_cache(maxsize=32)

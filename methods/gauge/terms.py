@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.batched import Members
 from spinbench.methods.gauge.bounds import verified_rows
+from spinbench.methods.gauge.members import Members
 from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]

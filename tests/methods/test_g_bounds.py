@@ -9,7 +9,7 @@ import pytest
 from spinbench import gauges
 from spinbench.methods.gauge import bounds, field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.batch import side_by_side
-from spinbench.methods.gauge.batched import pinned_members
+from spinbench.methods.gauge.members import pinned_members
 from spinbench.methods.gauge.sequential import condition_first_one
 from spinbench.methods.gauge.terms import term_bounds
 
