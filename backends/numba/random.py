@@ -268,9 +268,9 @@ def _fill_normal(keys: Any, counter: Any, out: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-def _overload_fill(stub: Any, pairs: dict[types.Number, tuple[Any, int]]) -> None:
-    """`pairs`: for each element type the pair function and the hashes that a pair takes."""
-    fills = {kind: _make_fill(*pair, (0,) * (512 // kind.bitwidth)) for kind, pair in pairs.items()}
+def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> None:
+    """`pairs`: for each element type the arguments of `_make_fill`."""
+    fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
 
     @overload(stub, jit_options=UNCOUNTED)
     def choose(keys, counter, out):
@@ -280,9 +280,16 @@ def _overload_fill(stub: Any, pairs: dict[types.Number, tuple[Any, int]]) -> Non
         return matrix if out.ndim == 2 else vector
 
 
-_overload_fill(_fill_bits, {types.uint32: (_bits_pair, 1)})
-_overload_fill(_fill_uniform, {types.float32: (_uniform_pair_32, 1), types.float64: (_uniform_pair_64, 2)})
-_overload_fill(_fill_normal, {types.float32: (_normal_pair_32, 1), types.float64: (_normal_pair_64, 2)})
+_HALF_WORDS, _WHOLE_WORDS = (0,) * 16, (0,) * 8
+_overload_fill(_fill_bits, {types.uint32: (_bits_pair, 1, _HALF_WORDS)})
+_overload_fill(
+    _fill_uniform,
+    {types.float32: (_uniform_pair_32, 1, _HALF_WORDS), types.float64: (_uniform_pair_64, 2, _WHOLE_WORDS)},
+)
+_overload_fill(
+    _fill_normal,
+    {types.float32: (_normal_pair_32, 1, _HALF_WORDS), types.float64: (_normal_pair_64, 2, _WHOLE_WORDS)},
+)
 
 
 # Numbers of the rows of a sweep, in vectors: multiples of one in [0, SCALE), to be compared with SCALE times a
