@@ -6,7 +6,7 @@ Everything is vectorised over vertices, so that a graph of a million vertices ta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,14 @@ class Adjacency(NamedTuple):
     """The neighbours of vertex i are others[start[i] : start[i + 1]], ascending."""
 
     start: IntArray
-    others: IntArray
+    others: npt.NDArray[np.signedinteger[Any]]
 
     @classmethod
     def of(cls, n: int, edges: IntArray) -> Adjacency:
         """From (E, 2) edges between n vertices, each edge once, no loops."""
-        ends = np.concatenate([edges[:, 0], edges[:, 1]])
-        other = np.concatenate([edges[:, 1], edges[:, 0]])
+        narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
+        ends = np.concatenate([edges[:, 0], edges[:, 1]], dtype=narrow)
+        other = np.concatenate([edges[:, 1], edges[:, 0]], dtype=narrow)
         start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]).astype(np.int64)
         return cls(start, other[np.lexsort((other, ends))])
 

@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 
     Attributes:
         start: (N + 1,) int64.
-        columns: (2E,) int64, ascending in each row.
+        columns: (2E,) int32, or int64 from 2^31 rows on; ascending in each row.
         weights: (2E,) float64.
     """
 
@@ -197,20 +197,22 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
 def compressed_rows(model: PairwiseModel, units: Units, order: IntArray) -> Rows:
     """W with rows and columns in `order`."""
     n = model.num_variables
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
+    position = np.empty(n, dtype=narrow)
+    position[order] = np.arange(n, dtype=narrow)
     edges, weights = model.edges, model.couplings
     if model.groups:
         between = units.of[edges[:, 0]] != units.of[edges[:, 1]]
         edges, weights = edges[between], weights[between]
     from scipy import sparse
 
-    i, j = position[edges].T
-    square = sparse.coo_array(
-        (np.concatenate([weights, weights]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)
-    ).tocsr()
+    i, j = position[edges[:, 0]], position[edges[:, 1]]
+    ends = np.concatenate([i, j]), np.concatenate([j, i])
+    del i, j
+    square = sparse.coo_array((np.concatenate([weights, weights]), ends), shape=(n, n), copy=False).tocsr()
+    del ends
     square.sort_indices()
-    return Rows(square.indptr.astype(np.int64), square.indices.astype(np.int64), square.data)
+    return Rows(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False), square.data)
 
 
 def is_dense(rows: Rows) -> bool:

@@ -30,12 +30,16 @@ def windowed_rows(rows: Rows, low: int, high: int) -> tuple[Windows, npt.NDArray
     """Windows and (D, high - low, 1) weights; None where the rows' neighbours are at too many distances."""
     degree = np.diff(rows.start[low : high + 1])
     entries = slice(rows.start[low], rows.start[high])
-    row = np.repeat(np.arange(high - low), degree)
-    distances, slot = np.unique(rows.columns[entries] - row, return_inverse=True)
+    row = np.repeat(np.arange(high - low, dtype=rows.columns.dtype), degree)
+    away = rows.columns[entries] - row
+    least = int(away.min(initial=0))
+    distances = np.flatnonzero(np.bincount(away - least)) + least
     if not 0 < len(distances) <= min(2 * int(degree.max()) + 1, MAX_WINDOWS):
         return None
     weights = np.zeros((len(distances), high - low, 1))
-    weights[slot, row, 0] = rows.weights[entries]
+    for slot, distance in enumerate(distances.tolist()):
+        here = away == distance
+        weights[slot, row[here], 0] = rows.weights[entries][here]
     n = len(rows.start) - 1
     margin = max(0, -int(distances[0]), int(distances[-1]) + high - low - n)
     return Windows(distances + margin, np.zeros(margin)), weights

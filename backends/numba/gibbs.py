@@ -93,6 +93,7 @@ class GibbsKernel(Kernel):
         self._plain = not model.groups and method.sample == "sweep" and method.scan != "random"
         rows = make_rows(model, tables)
         self._dense = is_dense(rows) and len(rows.columns) >= LONG_ROWS * model.num_variables
+        self._widest = int(np.diff(rows.start).max(initial=0))
         self._flat = make_flat(model, tables, rows, self._real)
         self._head, self._tail = head_and_tail(rows)
         # what rows without later neighbours add to log T
@@ -118,10 +119,9 @@ class GibbsKernel(Kernel):
             self._form_tables = self._fixed_rows
         elif form == "sites":
             self._form_tables = make_bands(self._flat, block_bounds(tables))
-            if self._head >= self._tail and self._method.log_z != "chib_ms":  # nothing else reads the entries
-                self._flat = self._flat._replace(
-                    columns=self._flat.columns[:0].copy(), weights=self._flat.weights[:0].copy()
-                )
+            if self._head >= self._tail and self._method.log_z != "chib_ms":  # nothing else reads these
+                unread = {name: getattr(self._flat, name)[:0].copy() for name in Flat._fields if name != "biases"}
+                self._flat = self._flat._replace(**unread)
         elif form in ("bits", "pattern_lanes", "pattern_sites", "pattern_rows"):
             self._form_tables = self._pattern_tables(form)
 
@@ -187,21 +187,21 @@ class GibbsKernel(Kernel):
         return state, statistics
 
     def _form(self, chains: int) -> Form:
-        flat, n = self._flat, len(self._flat.biases)
+        n = len(self._flat.biases)
         if self._method.precision_bits:
             return "bits" if chains >= BIT_CHAINS else "pattern_lanes"
         if not self._plain:
             return "units"
         if self._dense:
             return "dense" if self._fixed_rows is None else "fixed"
-        if chains >= MANY_PATTERN_CHAINS and gibbs_patterns.fit_lanes(flat):
+        if chains >= MANY_PATTERN_CHAINS and gibbs_patterns.fit_lanes(n, self._widest):
             return "pattern_lanes"
         if chains >= MANY_CHAINS:
             return "lanes"
         blocks = len(block_bounds(self._tables)) - 1
         if n >= WIDE_BLOCK * blocks:
             return "sites" if self._sites is None else "pattern_sites"
-        return "pattern_rows" if gibbs_patterns.fit_rows(flat) else "raster"
+        return "pattern_rows" if gibbs_patterns.fit_rows(n, self._widest) else "raster"
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""

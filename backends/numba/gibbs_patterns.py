@@ -74,23 +74,23 @@ class Words(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _even_width(flat: Flat) -> int:
+def _even_width(widest: int) -> int:
     """The most neighbours of a row, rounded up to an even number, so that there are fewer forms to compile."""
-    return -(-max(1, int(np.diff(flat.start).max(initial=0))) // 2) * 2
+    return -(-max(1, widest) // 2) * 2
 
 
-def _fit(flat: Flat, width: int, most: int) -> bool:
-    return width <= MAX_NEIGHBOURS and len(flat.biases) << width <= most
+def _fit(n: int, width: int, most: int) -> bool:
+    return width <= MAX_NEIGHBOURS and n << width <= most
 
 
-def fit_lanes(flat: Flat) -> bool:
-    """Whether the tables of a model are small enough for vectors of chains."""
-    return _fit(flat, _even_width(flat), MOST_ENTRIES)
+def fit_lanes(n: int, widest: int) -> bool:
+    """Whether the tables of n rows of at most `widest` neighbours are small enough for vectors of chains."""
+    return _fit(n, _even_width(widest), MOST_ENTRIES)
 
 
-def fit_rows(flat: Flat) -> bool:
+def fit_rows(n: int, widest: int) -> bool:
     """The same row by row."""
-    return _fit(flat, _even_width(flat), MOST_ROW_ENTRIES)
+    return _fit(n, _even_width(widest), MOST_ROW_ENTRIES)
 
 
 class Entries(NamedTuple):
@@ -138,7 +138,7 @@ def make_patterns(flat: Flat, tail: int, bits: int = 0) -> Patterns:
         bits: 0, or the probabilities are rounded to multiples of 2^-bits, and 1 - 2^-bits at most.
     """
     n, degree = len(flat.biases), np.diff(flat.start)
-    width = _even_width(flat)
+    width = _even_width(int(degree.max(initial=0)))
     slot = np.arange(len(flat.columns)) - np.repeat(flat.start[:-1], degree)
     row = np.repeat(np.arange(n), degree)
     near = np.full((n, width), n, dtype=np.uint32)
@@ -193,7 +193,7 @@ def make_sites(flat: Flat, bounds: Array, head: int, tail: int, most: int = MOST
         head, tail: as in `gibbs_sweeps`.
         most: entries of a table.
     """
-    if not _fit(flat, int(np.diff(flat.start).max(initial=0)), most):
+    if not _fit(len(flat.biases), int(np.diff(flat.start).max(initial=0)), most):
         return None
     sizes = np.diff(bounds)
     padded = np.concatenate([[0], np.cumsum(-(-sizes // LANES) * LANES)])

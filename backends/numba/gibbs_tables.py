@@ -85,6 +85,8 @@ LANES = 16
 """Of the widest vectors; arrays are longer by so many."""
 LONG_SHIFT = 0.25
 """Share of a block's rows from which a shift is worth a slot."""
+AT_ONCE = 2**18
+"""Rows whose entries are put in order together."""
 
 
 def block_bounds(tables: Tables) -> Array:
@@ -101,20 +103,24 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
     """The tables of a planned model."""
     n = model.num_variables
     biases = model.biases[tables.order]
-    degree = np.diff(rows.start)
-    row = np.repeat(np.arange(n), degree)
-    earlier = rows.columns < row
-    before = np.bincount(row[earlier], minlength=n)
-    place = np.arange(len(row)) - np.repeat(rows.start[:-1], degree)
-    place = np.where(earlier, place + (degree - before)[row], place - before[row]) + rows.start[:-1][row]
-    columns = np.empty(len(row), dtype=np.uint32)
-    weights = np.empty(len(row), dtype=real)
-    columns[place], weights[place] = rows.columns, rows.weights
-    pull = np.bincount(row[earlier], rows.weights[earlier] * tables.mode[rows.columns[earlier]], minlength=n)
+    later, pull = np.empty(n, dtype=np.int64), np.empty(n)
+    columns = np.empty(len(rows.columns), dtype=np.uint32)
+    weights = np.empty(len(rows.columns), dtype=real)
+    for low in range(0, n, AT_ONCE):
+        high = min(low + AT_ONCE, n)
+        start, entries = rows.start[low : high + 1], slice(rows.start[low], rows.start[high])
+        near, own, degree = rows.columns[entries], rows.weights[entries], np.diff(start)
+        row = np.repeat(np.arange(high - low), degree)
+        earlier = near < row + low
+        before = np.bincount(row[earlier], minlength=high - low)
+        place = np.arange(len(row)) + np.where(earlier, (degree - before)[row], -before[row])
+        columns[entries][place], weights[entries][place] = near, own
+        later[low:high] = start[1:] - before
+        pull[low:high] = np.bincount(row[earlier], own[earlier] * tables.mode[near[earlier]], minlength=high - low)
     first, sizes, strides = _unit_rows(model, tables)
     return Flat(
         start=rows.start,
-        later=rows.start[:-1] + degree - before,
+        later=later,
         columns=columns,
         weights=weights,
         biases=biases.astype(real),
@@ -205,10 +211,14 @@ def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:
 def head_and_tail(rows: Rows) -> tuple[int, int]:
     """(rows at the begin that no earlier row is coupled to, first of the rows at the end without a later one)."""
     n = len(rows.start) - 1
-    row = np.repeat(np.arange(n), np.diff(rows.start))
-    head = row[rows.columns < row].min(initial=n)
-    tail = row[rows.columns > row].max(initial=-1) + 1
-    return int(min(head, tail)), int(tail)
+    head, tail = n, 0
+    for low in range(0, n, AT_ONCE):
+        high = min(low + AT_ONCE, n)
+        near = rows.columns[rows.start[low] : rows.start[high]]
+        row = np.repeat(np.arange(low, high), np.diff(rows.start[low : high + 1]))
+        head = min(head, int(row[near < row].min(initial=n)))
+        tail = max(tail, int(row[near > row].max(initial=-1)) + 1)
+    return min(head, tail), tail
 
 
 def _unit_rows(model: PairwiseModel, tables: Tables) -> tuple[Array, Array, Array]:
