@@ -69,9 +69,10 @@ def test_many_chains(race: Runner, chains: int) -> None:
         mine("means of s each sweep", "float32", 15.0, marginals="empirical"),
         mine("Rao-Blackwell means each sweep", "float32", 15.0),
         mine("means of s each sweep", "float64", 15.0, marginals="empirical"),
+        mine("Rao-Blackwell means each sweep", "float64", 15.0),
         *(
             mine(
-                "bit-sliced, means of s each sweep",
+                "precision_bits, means of s each sweep",
                 "float32",
                 35.0,
                 marginals="empirical",
