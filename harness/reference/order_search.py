@@ -25,11 +25,11 @@ def search_order(flat: FlatNetwork) -> Order:
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
     without a better one. Times are counted in operations, so that every machine finds the same order.
     """
-    exact_order = kernels("order")
+    exact_order, stripping = kernels("order"), kernels("strip")
     n = flat.states.size
-    first, degree, lists = exact_order.neighbours(n, flat.start, flat.scope)
+    first, degree, lists = stripping.neighbours(n, flat.start, flat.scope)
     order = np.empty(n, dtype=np.int64)
-    count, gone, width, largest, entries = exact_order.strip(first, degree, lists, flat.states, order)
+    count, gone, width, largest, entries = stripping.strip(first, degree, lists, flat.states, order)
     core = np.flatnonzero(~gone)
     if not core.size:
         return Order(order, width, largest, math.log2(max(entries, 1.0)), True)
