@@ -7,7 +7,7 @@ Bounds are taken, and verified, on the host at the ends of maximisations.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from spinbench.methods.gauge import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.batched import ascent
 from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
-from spinbench.methods.gauge.members import Entry, Members, members_of, pinned_members, schedule_of, structure_of
+from spinbench.methods.gauge.members import Entry, Members, Place, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.point_mass import EARLY
@@ -58,6 +58,7 @@ class BatchSearch:
         self._members = [(p, model) for p, plan in enumerate(plans) for model in plan.models]
         self._structure = structure_of(self._members[0][1])
         self._steps_left = 0
+        self._unseen: Callable[[], object] | None = None
         self._steps = self._search()
 
     def advance(self, steps: int) -> None:
@@ -83,22 +84,42 @@ class BatchSearch:
         schedule, place = schedule_of(entries), compiled.start(z, members)
         while (place.stage < len(entries)).any():
             if not self._steps_left:
+                if self._unseen is not None:
+                    self._unseen()
+                    self._unseen = None
                 yield
                 continue
             taken, place = compiled.advance(members, schedule, place, self._steps_left)
             self._steps_left -= taken
         return place
 
-    def _gauges(self, z: FloatArray, entries: Sequence[Entry], judge: str) -> Steps:
-        """G-BP of all members from z; returns angles and the best candidate of each plan."""
-        place = yield from self._ascend(members_of([m for _, m in self._members]), entries, z)
+    def _gauges(self, entries: Sequence[Entry], judge: str) -> Steps:
+        """G-BP of all members; returns the angles after the first maximisations, and the best candidate of each plan.
+
+        The gauges of the first maximisations are only looked at where the run pauses before the last one ends, or where
+        that one gives no bound: looking takes as long as finding them.
+        """
+        members, first = members_of([model for _, model in self._members]), entries[:EARLY]
+        early = yield from self._ascend(members, first, self._starts())
+        if len(first) == len(entries):
+            return early.z, self._look(early, first[-1].weight, judge)
+        self._unseen = lambda: self._look(early, first[-1].weight, judge)
+        place = yield from self._ascend(members, entries[EARLY:], early.z)
+        best = self._look(place, entries[-1].weight, judge)
+        if len(best) < len(self.reports):
+            best = self._look(early, first[-1].weight, judge) | best
+        self._unseen = None
+        return early.z, best
+
+    def _look(self, place: Place, delta: float, judge: str) -> dict[int, Candidate]:
+        """Take in the bounds of all members; the best candidates."""
         best: dict[int, tuple[Candidate, float]] = {}
         for row, (p, model) in enumerate(self._members):
-            stage = point_mass.Stage(place.z[row], float(place.residual[row]), entries[-1].weight, ENDS[place.end[row]])
+            stage = point_mass.Stage(place.z[row], float(place.residual[row]), delta, ENDS[place.end[row]])
             found = take_gauge(model, stage, self.reports[p], judge)
             if found is not None and (p not in best or found[1] > best[p][1]):
                 best[p] = found
-        return place.z, {p: candidate for p, (candidate, _) in best.items()}
+        return {p: candidate for p, (candidate, _) in best.items()}
 
     def _starts(self) -> FloatArray:
         """Angles that keep tables positive; the identity where none are found, where ascents end at once."""
@@ -109,9 +130,7 @@ class BatchSearch:
     def _point_mass(self) -> Steps:
         headline, entries = self._method.headline, _entries(self._method.deltas)
         judge = "multiple" if headline == "sequential" else headline
-        z, best = yield from self._gauges(self._starts(), entries[:EARLY], judge)
-        if entries[EARLY:]:
-            _, best = yield from self._gauges(z, entries[EARLY:], judge)
+        _, best = yield from self._gauges(entries, judge)
         if headline == "sequential" and best:
             yield from self._sequential(best)
 
@@ -140,10 +159,8 @@ class BatchSearch:
         for (p, model), q in zip(self._members, fields, strict=True):
             point = Point(model, np.zeros(2 * edges), q[:, 0])
             take_point(point, self.reports[p], "mf", change, field_end(change))
-        starts, entries = self._starts(), _entries(method.deltas)
-        early, _ = yield from self._gauges(starts, entries[:EARLY], "g_bp")
-        if entries[EARLY:]:
-            yield from self._gauges(early, entries[EARLY:], "g_bp")
+        starts = self._starts()
+        early, _ = yield from self._gauges(_entries(method.deltas), "g_bp")
         yield from self._joint(early, [np.full(edges, 0.1)] * len(fields), field_gauge.FROM_GAUGE)
         for k in range(method.restarts_for(edges)):
             spread = 0.01 if k == 0 else 0.05
