@@ -259,6 +259,15 @@ class Backend(ABC):
         """total + scale * values, of a `total` that the caller gives up."""
         return total + scale * values
 
+    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
+        """(total + values, what rounding put into it), both arrays given up: `excess` is what `total` has too much.
+
+        Kahan, "Further remarks on reducing truncation errors", CACM 1965.
+        """
+        corrected = values - excess
+        grown = total + corrected
+        return grown, (grown - total) - corrected
+
     def window(self, array: Array, start: Any, length: int) -> Array:
         """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""
         return self.xp.take(array, start + self.xp.arange(length), axis=0)

@@ -90,18 +90,11 @@ class ProgramEngine:
     def _combine(self, name: str, total: Any, value: Any) -> Any:
         match self._reductions[name]:
             case "sum" if self._compensates(name):
-                return _add_compensated(total, value)
+                sum_so_far, excess = total
+                return self._backend.add_compensated(sum_so_far, excess, value)
             case "sum":
                 return self._backend.add(total, value)
             case "logsumexp":
                 return self._backend.xp.logaddexp(total, value)
             case _:
                 return value
-
-
-def _add_compensated(carry: tuple[Any, Any], value: Any) -> tuple[Any, Any]:
-    """(total, what it has too much): Kahan, "Further remarks on reducing truncation errors", CACM 1965."""
-    total, lost = carry
-    corrected = value - lost
-    grown = total + corrected
-    return grown, (grown - total) - corrected

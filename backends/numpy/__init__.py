@@ -16,6 +16,8 @@ from spinbench.errors import UnsupportedError
 
 KEY_BYTES = 24
 """Three words of 64 bits, what SFC64 is seeded with."""
+AT_ONCE = 2**15
+"""Numbers of an array that several operations run over before they go on to the next."""
 
 
 class NumpyBackend(Backend):
@@ -88,8 +90,24 @@ class NumpyBackend(Backend):
         return total
 
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        total += scale * values
+        if not total.shape == values.shape == scale.shape:
+            total += scale * values
+            return total
+        for part in _parts(len(total), total[:1].size):
+            total[part] += scale[part] * values[part]
         return total
+
+    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
+        if total.ndim == 0:
+            return super().add_compensated(total, excess, values)
+        for part in _parts(len(total), total[:1].size):
+            own, over = total[part], excess[part]
+            np.subtract(values[part], over, out=over)
+            grown = own + over
+            np.subtract(grown, own, out=own)
+            np.subtract(own, over, out=over)
+            own[...] = grown
+        return total, excess
 
     def window(self, array: Array, start: Any, length: int) -> Array:
         return array[start : start + length]
@@ -100,6 +118,12 @@ class NumpyBackend(Backend):
         p *= 0.5
         p += 0.5
         return p
+
+
+def _parts(rows: int, size: int) -> list[slice]:
+    """Slices of rows of `size` numbers: operations in turn find what fits in the second-level cache still there."""
+    step = max(1, AT_ONCE // max(size, 1))
+    return [slice(low, low + step) for low in range(0, rows, step)]
 
 
 class _Words(ISeedSequence):
