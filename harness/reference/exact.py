@@ -157,7 +157,7 @@ def _candidates(problem: Problem, method: str, *, compiled: bool | None, samplin
     size = len(problem.coding.cardinalities)
     many = compiled is not False and size > _MANY
     # seconds that a search would take about
-    enough = (2e-5 if compiled or many else 5e-4) * size
+    enough = max(_NOTHING, (2e-5 if compiled or many else 5e-4) * size)
     costly: list[Solver] = []
     for stage in (_STAGES[0], _STAGES[2], _STAGES[1]) if many else _STAGES:
         found: list[Solver] = []

@@ -41,6 +41,13 @@ def test_auto_takes_the_special_solver_that_fits():
     assert reference.solve(PairwiseModel.from_edges([0.0, 1.0], [(0, 1)], [2.0]), cache=False).method == "enumeration"
 
 
+def test_auto_compiles_nothing_for_a_handful_of_states():
+    edges = [(k, k + 1) for k in range(9) if k % 3 != 2] + [(k, k + 3) for k in range(6)]
+    model = PairwiseModel.from_edges(np.ones(9), edges, np.arange(12.0) / 9)
+    for compiled in (None, True, False):
+        assert reference.solve(model, cache=False, compiled=compiled).method == "enumeration"
+
+
 def test_auto_passes_over_what_does_not_fit_the_memory():
     """Every state of 20 variables in a table, or a tree of width 2."""
     model = PairwiseModel.from_edges(np.zeros(20), [(k, k + 1) for k in range(19)] + [(0, 2)], np.ones(20))
