@@ -13,7 +13,10 @@ from numba import njit
 from spinbench.backends.numba.exact_grid_columns import COLUMN, LANES, LOW, cross
 from spinbench.backends.numba.functions import at_least, at_most
 from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.vectors import load_field_vector, store_field_vector
+from spinbench.backends.numba.vector_memory import (
+    load_field_vector,
+    store_field_vector,
+)
 
 
 @njit(**COLUMN)

@@ -24,7 +24,14 @@ from numba.extending import intrinsic
 
 from spinbench.backends.numba.functions import OPTIONS, at_least, exp, log1p, magnitude
 from spinbench.backends.numba.memory import address, load_field, store_field
-from spinbench.backends.numba.vectors import every_second, load_field_vector, spread, store_field_vector
+from spinbench.backends.numba.vector_memory import (
+    load_field_vector,
+    store_field_vector,
+)
+from spinbench.backends.numba.vectors import (
+    every_second,
+    spread,
+)
 
 LOW = 11
 """Two blocks of 2^LOW entries lie in the first-level cache."""

@@ -56,7 +56,9 @@ from spinbench.backends.numba.gibbs_tables import (
     make_flat,
     make_rows,
 )
-from spinbench.backends.numba.vectors import aligned_zeros
+from spinbench.backends.numba.vector_memory import (
+    aligned_zeros,
+)
 from spinbench.layouts import dense_rows, is_dense
 from spinbench.methods.gibbs import Gibbs
 from spinbench.methods.heat_bath import Tables

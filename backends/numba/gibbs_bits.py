@@ -29,10 +29,7 @@ from spinbench.backends.numba.gibbs_tables import Flat
 from spinbench.backends.numba.gibbs_units import INLINE, JIT
 from spinbench.backends.numba.memory import address, keep, load_sum, load_table, moved, store_sum
 from spinbench.backends.numba.random import mix64
-from spinbench.backends.numba.vectors import (
-    any_bit,
-    bit_mask,
-    choose,
+from spinbench.backends.numba.vector_memory import (
     line_address,
     load_field_words,
     load_state_words,
@@ -42,6 +39,11 @@ from spinbench.backends.numba.vectors import (
     store_field_vector,
     store_state_vector,
     store_sum_vector,
+)
+from spinbench.backends.numba.vectors import (
+    any_bit,
+    bit_mask,
+    choose,
 )
 
 Array = npt.NDArray[Any]

@@ -36,7 +36,7 @@ from spinbench.backends.numba.memory import (
     store_uniform,
 )
 from spinbench.backends.numba.random import fill_rows
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.vector_memory import (
     aligned_zeros,
     line_address,
     load_field_vector,

@@ -35,20 +35,22 @@ from spinbench.backends.numba.memory import (
     store_sum,
 )
 from spinbench.backends.numba.random import GOLDEN_GAMMA, mix64
-from spinbench.backends.numba.vectors import (
-    any_lane,
-    choose,
+from spinbench.backends.numba.vector_memory import (
     line_address,
     load_field_vector,
     load_state_vector,
     load_sum_vector,
     load_table_words,
     look_up,
-    quarters,
     store_field_vector,
     store_state_vector,
     store_sum_vector,
     store_uniform_vector,
+)
+from spinbench.backends.numba.vectors import (
+    any_lane,
+    choose,
+    quarters,
 )
 
 CHAINS = 32

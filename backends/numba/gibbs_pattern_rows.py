@@ -28,7 +28,12 @@ from spinbench.backends.numba.memory import (
     store_sum,
 )
 from spinbench.backends.numba.random import mix64
-from spinbench.backends.numba.vectors import count_up, store_uniform_vector
+from spinbench.backends.numba.vector_memory import (
+    store_uniform_vector,
+)
+from spinbench.backends.numba.vectors import (
+    count_up,
+)
 
 WORDS = 8
 """64-bit words of a vector."""

@@ -33,22 +33,24 @@ from spinbench.backends.numba.memory import (
     store_sum,
 )
 from spinbench.backends.numba.random import GOLDEN_GAMMA, HIGH, mix64
-from spinbench.backends.numba.vectors import (
-    any_lane,
-    choose,
-    count_up,
+from spinbench.backends.numba.vector_memory import (
     gather_states,
     gather_table,
-    halves,
     line_address,
     load_field_vector,
     load_state_vector,
     load_sum_vector,
-    one_half,
     store_field_vector,
     store_state_vector,
     store_sum_vector,
     store_uniform_vector,
+)
+from spinbench.backends.numba.vectors import (
+    any_lane,
+    choose,
+    count_up,
+    halves,
+    one_half,
     total,
 )
 

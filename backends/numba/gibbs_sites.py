@@ -20,9 +20,7 @@ from spinbench.backends.numba.gibbs_tables import GATHERED, LANES, Bands
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, forced_field, log_add, pointers
 from spinbench.backends.numba.memory import address, keep, load_table
 from spinbench.backends.numba.random import row_numbers
-from spinbench.backends.numba.vectors import (
-    choose,
-    count_up,
+from spinbench.backends.numba.vector_memory import (
     gather_states,
     line_address,
     load_state_vector,
@@ -30,6 +28,10 @@ from spinbench.backends.numba.vectors import (
     load_table_vector,
     store_state_vector,
     store_sum_vector,
+)
+from spinbench.backends.numba.vectors import (
+    choose,
+    count_up,
     total,
 )
 

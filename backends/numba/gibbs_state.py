@@ -11,7 +11,9 @@ import numpy.typing as npt
 from spinbench.backends.numba import gibbs_bits, gibbs_dense, gibbs_pattern_lanes, gibbs_units
 from spinbench.backends.numba.gibbs_tables import LANES, Flat
 from spinbench.backends.numba.random import chain_keys
-from spinbench.backends.numba.vectors import aligned_zeros
+from spinbench.backends.numba.vector_memory import (
+    aligned_zeros,
+)
 
 Array = npt.NDArray[Any]
 Form = Literal[

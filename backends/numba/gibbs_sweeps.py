@@ -27,14 +27,16 @@ from spinbench.backends.numba.functions import ONE, ZERO, exp, softplus
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, log_add, pointers
 from spinbench.backends.numba.memory import address, keep, load_sum, load_table, store_sum, store_uniform
 from spinbench.backends.numba.random import INVERSE_SCALE, SCALE, lane_numbers
-from spinbench.backends.numba.vectors import (
-    choose,
+from spinbench.backends.numba.vector_memory import (
     line_address,
     load_state_vector,
     load_sum_vector,
-    spread,
     store_state_vector,
     store_sum_vector,
+)
+from spinbench.backends.numba.vectors import (
+    choose,
+    spread,
 )
 
 FLUSH = 64

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.vectors import aligned_zeros
+from spinbench.backends.numba.vector_memory import (
+    aligned_zeros,
+)
 from spinbench.layouts import Rows, Scan, compressed_rows, units_of
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import PairwiseModel

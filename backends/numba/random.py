@@ -27,6 +27,12 @@ from numba.extending import intrinsic, overload
 
 from spinbench.backends.numba.functions import OPTIONS, constant, flat, log, sincos_turns, square_root
 from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.vector_memory import (
+    load_table_vector,
+    load_table_words,
+    load_uniform_vector,
+    store_uniform_vector,
+)
 from spinbench.backends.numba.vectors import (
     Vector,
     as_float32,
@@ -35,10 +41,6 @@ from spinbench.backends.numba.vectors import (
     count_up,
     every_second,
     halves,
-    load_table_vector,
-    load_table_words,
-    load_uniform_vector,
-    store_uniform_vector,
 )
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)

@@ -6,6 +6,7 @@ import numba as nb
 import numpy as np
 import pytest
 
+from spinbench.backends.numba import vector_memory as mem
 from spinbench.backends.numba import vectors as vec
 from spinbench.backends.numba.functions import sigmoid, softplus
 from spinbench.backends.numba.memory import address
@@ -14,13 +15,13 @@ from spinbench.backends.numba.memory import address
 @nb.njit(error_model="numpy")
 def _reals(x, y, places, out):
     p, q, to = address(x, 0), address(y, 0), address(out, 0)
-    a, b = vec.load_field_vector(p, 0), vec.load_uniform_vector(q, 0)
+    a, b = mem.load_field_vector(p, 0), mem.load_uniform_vector(q, 0)
     n = x.size
-    vec.store_sum_vector(to, 0, a * b - a / b + -a)
-    vec.store_sum_vector(to, n, vec.choose((a > b) & (b >= 0.25), a, 2 * b))
-    vec.store_sum_vector(to, 2 * n, sigmoid(a) + softplus(b))
-    vec.store_sum_vector(to, 3 * n, vec.gather_states(p, address(places, 0), 0))
-    vec.store_sum_vector(to, 4 * n, vec.count_up(a) + vec.spread(x[1]))
+    mem.store_sum_vector(to, 0, a * b - a / b + -a)
+    mem.store_sum_vector(to, n, vec.choose((a > b) & (b >= 0.25), a, 2 * b))
+    mem.store_sum_vector(to, 2 * n, sigmoid(a) + softplus(b))
+    mem.store_sum_vector(to, 3 * n, mem.gather_states(p, address(places, 0), 0))
+    mem.store_sum_vector(to, 4 * n, vec.count_up(a) + vec.spread(x[1]))
     out[5 * n] = vec.total(a)
 
 
@@ -46,10 +47,10 @@ def test_reals(kind):
 @nb.njit
 def _words(x, y, lanes, out):
     p, to = address(x, 0), address(out, 0)
-    a, b = vec.load_table_words(p, 0, lanes), vec.load_table_words(address(y, 0), 0, lanes)
+    a, b = mem.load_table_words(p, 0, lanes), mem.load_table_words(address(y, 0), 0, lanes)
     n = len(lanes)
-    vec.store_sum_vector(to, 0, ((a ^ b) & ~a) | (b >> np.uint64(7)))
-    vec.store_sum_vector(to, n, (a << np.uint64(3)) * b + a)
+    mem.store_sum_vector(to, 0, ((a ^ b) & ~a) | (b >> np.uint64(7)))
+    mem.store_sum_vector(to, n, (a << np.uint64(3)) * b + a)
     out[2 * n] = vec.any_bit(a ^ a) + 2 * vec.any_bit(a)
 
 
@@ -66,9 +67,9 @@ def test_words(n):
 
 @nb.njit
 def _halves(x, y, out):
-    a, b = vec.halves(vec.load_table_vector(address(x, 0), 0)), vec.halves(vec.load_table_vector(address(y, 0), 0))
-    vec.store_sum_vector(address(out, 0), 0, vec.every_second(a, b, 0))
-    vec.store_sum_vector(address(out, 0), 16, vec.every_second(a, b, 1))
+    a, b = vec.halves(mem.load_table_vector(address(x, 0), 0)), vec.halves(mem.load_table_vector(address(y, 0), 0))
+    mem.store_sum_vector(address(out, 0), 0, vec.every_second(a, b, 0))
+    mem.store_sum_vector(address(out, 0), 16, vec.every_second(a, b, 1))
 
 
 def test_halves_of_words():
@@ -83,24 +84,24 @@ def test_halves_of_words():
 def test_aligned_arrays_begin_on_a_line():
     for shape in ((3,), (5, 7), (1, 2, 3)):
         for kind in ("float32", "uint64"):
-            array = vec.aligned_zeros(shape, np.dtype(kind))
+            array = mem.aligned_zeros(shape, np.dtype(kind))
             assert array.shape == shape
-            assert array.ctypes.data % vec.LINE == 0
+            assert array.ctypes.data % mem.LINE == 0
             assert array.flags.c_contiguous
             assert not array.any()
 
 
 @nb.njit
 def _tables(short, places, words, real, where, out, cut, found):
-    to, index = address(out, 0), vec.load_state_vector(address(places, 0), 0)
-    entries = vec.look_up(address(short, 0), 3, index)
-    vec.store_sum_vector(to, 0, entries)
-    vec.store_sum_vector(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
+    to, index = address(out, 0), mem.load_state_vector(address(places, 0), 0)
+    entries = mem.look_up(address(short, 0), 3, index)
+    mem.store_sum_vector(to, 0, entries)
+    mem.store_sum_vector(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
     out[64] = 2 * vec.any_lane(entries < index) + vec.any_lane(index < index)
-    vec.store_sum_vector(address(cut, 0), 0, vec.quarters(vec.load_table_words(address(words, 0), 0, (0,) * 8)))
-    rows = vec.load_table_vector(address(where, 0), 0)
-    vec.store_sum_vector(address(found, 0), 0, vec.gather_table(address(real, 0), vec.one_half(rows, 0)))
-    vec.store_sum_vector(address(found, 0), 8, vec.gather_table(address(real, 0), vec.one_half(rows, 1)))
+    mem.store_sum_vector(address(cut, 0), 0, vec.quarters(mem.load_table_words(address(words, 0), 0, (0,) * 8)))
+    rows = mem.load_table_vector(address(where, 0), 0)
+    mem.store_sum_vector(address(found, 0), 0, mem.gather_table(address(real, 0), vec.one_half(rows, 0)))
+    mem.store_sum_vector(address(found, 0), 8, mem.gather_table(address(real, 0), vec.one_half(rows, 1)))
 
 
 def test_tables():
