@@ -257,6 +257,7 @@ def run_dense(f, W, keys, first, steps, averaged, chib, s, h, sums, log_t):
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, c * n), 1.0, n)
         add_recent(totals, address(sums, c * n), 1.0, n)
+    keep(u)
     keep(v)
     keep(x)
     keep(recent)

@@ -91,6 +91,7 @@ def run_raster(f, keys, first, steps, averaged, chib, head, tail, fixed, s, sums
             if (t - first) % FLUSH == FLUSH - 1:
                 add_recent(totals, address(sums, c * n), 1.0, n)
         add_recent(totals, address(sums, c * n), 1.0, n)
+    keep(u)
     keep(v)
     keep(x)
     keep(recent)

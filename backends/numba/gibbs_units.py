@@ -217,6 +217,7 @@ def run_sweeps(f, keys, first, steps, random, averaged, chib, s, x, sums, log_t)
                     update_unit(g, q, row, fields, load_uniform(v, load_table(g.first, q)))
             for q in range(units):
                 _credit(g, q, averaged, 1, row, fields, total)
+    keep(u)
 
 
 @nb.njit(**JIT)
@@ -280,4 +281,5 @@ def run_ladders(f, keys, places, first, steps, length, mode, s, middle, log_sum,
             log_sum[c] = log_t if done == 0 else log_add(log_sum[c], log_t)
             if done == length - 1:
                 total[c] = log_add(total[c], np.log(length) - log_sum[c])
+    keep(u)
     keep(x)
