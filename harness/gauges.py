@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.forney import DegreeGroup, ForneyModel
+from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Array = Any
@@ -210,16 +210,6 @@ def _with_generators(
     straight = (t / 2)[..., None] * (entries.ones * 2.0 - 1.0) * tables[..., None, :]
     crossed = s[..., None] * xp.take(tables, entries.partner, axis=-1)
     return straight + (1.0 - ones) * crossed, straight - ones * crossed
-
-
-def product_weights(q: Array, group: DegreeGroup, xp: Namespace = np) -> Array:
-    """q_a(x) = Π_b q_ab(x_ab), (n, 2**d, ...), from q (E, ...) = q_ab(1)."""
-    weights = xp.ones((len(group.nodes), 1, *q.shape[1:]))
-    for k in range(group.degree):
-        one = q[group.edges[:, k]][:, None]
-        weights = xp.stack([weights * (1.0 - one), weights * one], axis=2)
-        weights = weights.reshape(len(group.nodes), 2 ** (k + 1), *q.shape[1:])
-    return weights
 
 
 def zero_term(model: ForneyModel, gauged: Sequence[npt.ArrayLike]) -> float:

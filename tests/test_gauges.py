@@ -8,6 +8,7 @@ import pytest
 from spinbench import gauges
 from spinbench.gauge_corrections import corrections
 from spinbench.gauge_messages import bethe, message_angles, node_beliefs, sum_product
+from spinbench.methods.gauge.objectives import product_weights
 from spinbench.models import ForneyModel
 from spinbench.models.forney_generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
@@ -161,12 +162,12 @@ def test_relabelled_angles_give_the_same_entries_permuted():
 
 def test_product_weights_are_probabilities_of_products():
     model = multigraph()
-    q = np.random.default_rng(8).random((model.num_edges, 3))
+    q = np.random.default_rng(8).random((3, model.num_edges))
     for group in model.groups:
-        weights = gauges.product_weights(q, group)
+        weights = product_weights(q[:, group.edges])
         bits = (np.arange(2**group.degree)[:, None] >> np.arange(group.degree - 1, -1, -1)) & 1
-        picked = np.where(bits[None, :, :, None] == 1, q[group.edges][:, None], 1 - q[group.edges][:, None])
-        np.testing.assert_allclose(weights, picked.prod(axis=2))
+        picked = np.where(bits == 1, q[:, group.edges][:, :, None], 1 - q[:, group.edges][:, :, None])
+        np.testing.assert_allclose(weights, picked.prod(axis=-1))
 
 
 def feasible(model, seed):

@@ -49,10 +49,11 @@ def bits_of(degree: int) -> FloatArray:
 
 def product_weights(p: Any, xp: Any = np) -> Any:
     """(..., 2**d) products Π_k p_k(x_k) from p (..., d), the p_k(x_k = 1)."""
-    weights = xp.ones((*p.shape[:-1], 1), dtype=p.dtype)
+    weights = xp.expand_dims(xp.prod(xp.ones_like(p), axis=-1), axis=-1)  # 1, also where d = 0
     for k in range(p.shape[-1]):
         one = p[..., k : k + 1]
-        weights = xp.stack([weights * (1.0 - one), weights * one], axis=-1).reshape(*p.shape[:-1], -1)
+        halves = xp.stack([weights * (1.0 - one), weights * one], axis=-1)
+        weights = xp.reshape(halves, (*p.shape[:-1], 2 ** (k + 1)))
     return weights
 
 
