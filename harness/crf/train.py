@@ -197,7 +197,7 @@ def train(
             jac=True,
             method="L-BFGS-B",
             callback=objective.accept,
-            options={"maxiter": iterations - done, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-3},
+            options={"maxiter": iterations - done, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-3},
         )
         theta, done = found.x, done + int(found.nit)
         objective.accept(theta)
