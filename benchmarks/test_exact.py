@@ -23,7 +23,6 @@ TOLERANCE = 1e-8
 LEFT_OUT: dict[str, tuple[tuple[str, ...], str]] = {
     "dwave": (OTHERS, "takes binary pairs only"),
     "pyGMs": (("uai14/Promedus_24",), "gives NaN where tables hold zeros"),
-    "junctiontree": (("grid 10", "grid 20", *BINARY, *OTHERS), "is wrong from 4×4 grids on"),
     "pgmpy": ((*WIDE, "uai14/Grids_12", *OTHERS[:3]), "takes minutes or more memory than there is"),
 }
 """Peers that are not asked to solve some models, and why."""
@@ -51,7 +50,6 @@ def _race(race: Runner, name: str, long: bool) -> None:
     makers: dict[str, Callable[[], Contender]] = {
         "dwave": lambda: dwave.exact(to_pairwise(model, one_of_k=False)),
         "pyGMs": lambda: exact.pygms(model),
-        "junctiontree": lambda: exact.junctiontree(model),
         "pyAgrum": lambda: exact.pyagrum(model),
         "pgmpy": lambda: exact.pgmpy(model),
         "cotengra": lambda: cotengra.exact(model),

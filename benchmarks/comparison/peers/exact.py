@@ -1,4 +1,4 @@
-"""Exact solvers of discrete factor graphs: pyGMs, junctiontree, pyAgrum, pgmpy.
+"""Exact solvers of discrete factor graphs: pyGMs, pyAgrum, pgmpy.
 
 Each call finds an elimination order, propagates, and reads log Z and all single-variable marginals; building the
 library's own model object is timed apart.
@@ -16,7 +16,6 @@ import numpy as np
 from comparison.answers import Answer
 from comparison.contender import Contender, need
 from comparison.peers.factors import Tables, tables
-from comparison.peers.lending import lent
 from comparison.problems import Model
 
 
@@ -67,26 +66,6 @@ def pygms(model: Model) -> Contender:
         return _answer([found[scope].t for scope in scopes], log_z)
 
     return _contender("pyGMs", "pyGMs", model, build, call)
-
-
-def junctiontree(model: Model) -> Contender:
-    """Version 0.2.4 calls numpy.in1d, which NumPy 2.4 no longer has: it is lent the function that replaced it.
-
-    Its marginals are right on a 3 × 3 grid and wrong by up to 0.48 on 4 × 4, so that larger models are not asked.
-    """
-    need("junctiontree")
-    import junctiontree as library
-
-    def call(_: Any, given: Tables) -> Answer:
-        with lent(np, "in1d", np.isin):
-            scopes = [[str(v) for v in scope] for scope in given.scopes]
-            tree = library.create_junction_tree(scopes, {str(v): size for v, size in enumerate(given.sizes)})
-            found = tree.propagate(list(given.tables))
-        single = {scope[0]: table for scope, table in zip(given.scopes, found, strict=True) if len(scope) == 1}
-        log_z = float(np.log(single[0].sum())) + given.scale
-        return _answer([single[v] for v in range(len(given.sizes))], log_z)
-
-    return _contender("junctiontree", "junctiontree", model, lambda given: None, call)
 
 
 def pyagrum(model: Model) -> Contender:
