@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import textwrap
 import zipfile
 import zlib
 from collections.abc import Hashable
@@ -121,8 +122,12 @@ def _read_arrays(path: Path) -> Arrays:
                 key = member.filename.removesuffix(".npy")
                 with archive.open(member) as file:
                     arrays[key] = _read_array(path, key, file, member.file_size)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise ModelError(f"{path.name}: the file is not a whole .npz archive ({error})") from None
+    except ModelError:
+        raise
+    # ValueError: zipfile seeks to an offset that a damaged directory has made negative
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        why = textwrap.shorten(str(error), 120)
+        raise ModelError(f"{path.name}: the file is not a whole .npz archive ({why})") from None
     return arrays
 
 

@@ -276,6 +276,7 @@ SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tab
         (b"not a zip", "m.npz: the file is not a whole .npz archive"),
         (pickle.dumps([1]), "m.npz: the file is not a whole .npz archive"),
         (npz_bytes(biases=[1.0, 2.0], couplings=np.zeros((2, 2)))[:-40], "not a whole .npz archive"),
+        (npz_bytes(biases=[0.0], couplings=[[0.0]])[100:], "not a whole .npz archive (negative seek value"),
         (npz_bytes(biases=np.array([object()], dtype=object)), "array 'biases' holds pickled objects, which are never"),
         (npz_bytes(biases=[1.0]), "m.npz: there is no array 'couplings'; arrays of a model are biases, couplings"),
         (npz_bytes(biases=[1.0], couplings=[[0.0]], W=[1]), "there is an unknown array 'W'"),
