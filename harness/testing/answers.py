@@ -62,12 +62,17 @@ def stationarity(pair: Pair, case: str) -> None:
 
 
 def _joint_law(pair: Pair, sample: Sample) -> None:
-    """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by chi-square."""
+    """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by chi-square.
+
+    States that do not all count alike (importance sampling) have another law, and are left alone.
+    """
     law = sample.bound.law
     first = pair.estimate(sample, slice(0, 1)).marginals
     if first is None or not np.isin(first, (0, 1)).all():
         return
     states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(CHAINS)])
+    if not np.allclose(states.mean(axis=0), pair.estimate(sample).marginals):
+        return
     codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
     counts = np.bincount(codes, minlength=law.probabilities.size)
     statistic, degrees = limits.pooled_chi_square(counts, law.probabilities)

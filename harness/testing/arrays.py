@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,9 +9,8 @@ import numpy as np
 
 from spinbench import registry
 from spinbench.api import Backend, Precision
-from spinbench.testing.check import refuses, require
+from spinbench.testing.check import require
 
-CAPABILITIES = frozenset({"arrays", "loop", "grad", "f32", "f64", "gpu"})
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
 OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -84,6 +80,9 @@ SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "x.shape, x.T": lambda xp, x, y: x.T / x.shape[0],
 }
 
+KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
+"""Of NumPy's dtypes."""
+
 
 class Pair(NamedTuple):
     """A tree's inner node, which transfers must keep."""
@@ -103,43 +102,6 @@ def make(name: str, precision: Precision) -> Backend:
     return registry.backend_class(name)(precision=precision)
 
 
-def declaration(name: str) -> None:
-    """Class attributes, and that its module imports no framework."""
-    cls = registry.backend_class(name)
-    require(cls.name == name, f"its class attribute name is {cls.name!r}; the entry point is named {name!r}")
-    require(
-        cls.provides <= CAPABILITIES,
-        f"provides={set(cls.provides - CAPABILITIES)} is unknown; {sorted(CAPABILITIES)} are known",
-    )
-    require(precisions(name), "provides neither f32 nor f64; one of them is needed")
-    for module in cls.requires:
-        require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
-    frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]
-    code = (
-        "import sys; from spinbench import registry;"
-        f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
-    )
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=here)
-    require(done.returncode == 0, f"importing it in a fresh process fails: {done.stderr[-300:]}")
-    require(
-        done.stdout.strip() == "[]", f"importing its module imports {done.stdout.strip()}; do so in the constructor"
-    )
-
-
-def construction(name: str) -> None:
-    """Precisions and devices: what is offered works, what is not is refused."""
-    cls = registry.backend_class(name)
-    for precision in precisions(name):
-        instance = cls(precision=precision)
-        require(instance.precision == precision, f"precision={precision} became {instance.precision}")
-        require(instance.device == "cpu", f"the default device is {instance.device}; cpu is expected")
-    known = precisions(name)[0]
-    refuses(lambda: cls(precision=known, device="no-such-device"), "device=no-such-device")
-    if "gpu" not in cls.provides:
-        refuses(lambda: cls(precision=known, device="gpu"), "device=gpu, which is not in provides,")
-
-
 def namespace(name: str, precision: Precision) -> None:
     """Every member and operator against NumPy."""
     backend = make(name, precision)
@@ -156,6 +118,8 @@ def namespace(name: str, precision: Precision) -> None:
             expected = call(np, x, y)
             value = found[what]
             require(value.shape == expected.shape, f"{what} gives shape {value.shape}; {expected.shape} is expected")
+            kind = expected.dtype.kind
+            require(value.dtype.kind == kind, f"{what} gives {value.dtype}; {KINDS[kind]} is expected")
             if expected.dtype == precision:
                 require(value.dtype == precision, f"{what} of {precision} gives {value.dtype}")
             close = np.allclose(value, expected, rtol=rtol, atol=rtol)

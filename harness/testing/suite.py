@@ -10,7 +10,7 @@ from spinbench import registry
 from spinbench.api import Method
 from spinbench.errors import BrokenPluginError
 from spinbench.runner import run
-from spinbench.testing import answers, arrays, conduct, randomness
+from spinbench.testing import answers, arrays, conduct, declared, members, randomness
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.pair import Pair
@@ -46,8 +46,8 @@ def backend_checks(backend: str) -> list[Check]:
     if missing := registry.missing_modules(registry.backend_class(backend)):
         return [Check(backend, "construction", partial(skip, f"{', '.join(missing)} not installed here"))]
     found: list[tuple[str, Callable[[], None]]] = [
-        ("declaration", partial(arrays.declaration, backend)),
-        ("construction", partial(arrays.construction, backend)),
+        ("declaration", partial(declared.declaration, backend)),
+        ("construction", partial(declared.construction, backend)),
     ]
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in found]
@@ -58,6 +58,9 @@ def backend_checks(backend: str) -> list[Check]:
             ("arithmetic", arrays.arithmetic),
             ("loops", arrays.loops),
             ("updates", arrays.updates),
+            ("arrays given up", members.given_up),
+            ("compensated sums", members.compensated_sums),
+            ("window and sigmoid", members.window_and_sigmoid),
             ("keys", randomness.keys),
             ("folding in loops", randomness.folding_in_loops),
             ("uniform", partial(randomness.law, which="uniform")),

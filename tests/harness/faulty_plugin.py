@@ -118,6 +118,36 @@ class CutKernel(Kernel):
 
 
 @dataclass(frozen=True)
+class Weighted(Cut):
+    name = "weighted"
+    summary = "importance sampling with uniform proposals"
+
+    @property
+    def reductions(self):
+        return {"s": "sum", "w": "sum"}
+
+    def estimate(self, model, tables, trace):
+        s, w = trace.total("s"), trace.total("w")
+        marginals = s.sum(axis=-1) / w.sum()
+        residuals = s - marginals[:, None] * w
+        return Estimate(marginals=marginals, marginals_se=residuals.std(axis=-1) / w.mean() / np.sqrt(w.size))
+
+
+class WeightedKernel(CutKernel):
+    """Independent draws, too, but each with a weight."""
+
+    def advance(self, state, steps):
+        seed, index, chains = state
+        weights = np.diff(self.cumulative, prepend=0.0) * len(self.cumulative)
+        s, w = np.zeros_like(self.buffer), np.zeros(chains)
+        for step in range(index, index + steps):
+            drawn = np.random.default_rng((seed, step)).integers(len(weights), size=chains)
+            s += weights[drawn] * self.states[:, drawn]
+            w += weights[drawn]
+        return (seed, index + steps, chains), {"s": s, "w": w}
+
+
+@dataclass(frozen=True)
 class Halving(Method):
     """Not a sampler: m goes halfway to the independent means in each step."""
 
@@ -221,3 +251,43 @@ class Shifted(NumpyBackend):
 
     def normal(self, key, shape):
         return super().normal(key, shape) * self.real.type(1.05)
+
+
+class Flagless(NumpyBackend):
+    name = "flagless"
+    xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
+    xp.isnan = lambda x: np.isnan(x).astype(x.dtype)
+
+
+class Driverless(NumpyBackend):
+    name = "driverless"
+    provides = NumpyBackend.provides | {"gpu"}
+
+    def __init__(self, *, precision="float64", device="cpu"):
+        if device == "gpu":
+            raise RuntimeError("no driver")
+        super().__init__(precision=precision, device=device)
+
+
+class Sharing(NumpyBackend):
+    name = "sharing"
+
+    def place(self, array, index, values):
+        array[index] = values
+        values += 1
+        return array
+
+
+class Rounding(NumpyBackend):
+    name = "rounding"
+
+    def add_compensated(self, total, excess, values):
+        return total + values, excess
+
+
+class Hasty(NumpyBackend):
+    name = "hasty"
+
+    def sigmoid(self, x):
+        np.clip(x, -100, 100, out=x)
+        return 1 / (1 + np.exp(-x))

@@ -27,11 +27,16 @@ BACKENDS = {
         "Folding",
         "Coarse",
         "Shifted",
+        "Flagless",
+        "Driverless",
+        "Sharing",
+        "Rounding",
+        "Hasty",
     )
 }
 POINTS = {
-    "methods": {"toy": "Toy", "cut": "Cut", "halving": "Halving"},
-    "kernels": {"cut.numpy": "CutKernel"},
+    "methods": {"toy": "Toy", "cut": "Cut", "weighted": "Weighted", "halving": "Halving"},
+    "kernels": {"cut.numpy": "CutKernel", "weighted.numpy": "WeightedKernel"},
     "backends": BACKENDS,
 }
 
@@ -61,8 +66,9 @@ def test_a_correct_program_passes() -> None:
     assert list(run_all(found)) == []
 
 
-def test_a_correct_kernel_passes() -> None:
-    assert list(run_all(method_checks("cut", "numpy"))) == []
+@pytest.mark.parametrize("method", ["cut", "weighted"])
+def test_a_correct_kernel_passes(method: str) -> None:
+    assert list(run_all(method_checks(method, "numpy"))) == []
 
 
 def test_a_correct_iteration_passes() -> None:
@@ -126,6 +132,11 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("folding", "independence (float64)", "correlated"),
         ("coarse", "uniform (float64)", "distinct values"),
         ("shifted", "normal (float32)", "moment 2 is off"),
+        ("flagless", "namespace (float64)", "isnan gives float64; bool is expected"),
+        ("driverless", "construction", "device=gpu, which is in provides, raises RuntimeError: no driver"),
+        ("sharing", "arrays given up (float64)", "what stays gives"),
+        ("rounding", "compensated sums (float32)", "4000 terms into an array: off by"),
+        ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )
 def test_faults_of_backends_are_found(backend: str, check: str, message: str) -> None:

@@ -1,0 +1,60 @@
+"""Checks of what a backend says of itself: name, capabilities, modules, precisions, devices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from spinbench import registry
+from spinbench.errors import UnsupportedError
+from spinbench.testing import arrays
+from spinbench.testing.check import CheckError, refuses, require
+
+CAPABILITIES = frozenset({"arrays", "loop", "f32", "f64", "gpu"})
+
+
+def declaration(name: str) -> None:
+    """Class attributes, and that its module imports no framework."""
+    cls = registry.backend_class(name)
+    require(cls.name == name, f"its class attribute name is {cls.name!r}; the entry point is named {name!r}")
+    require(
+        cls.provides <= CAPABILITIES,
+        f"provides={set(cls.provides - CAPABILITIES)} is unknown; {sorted(CAPABILITIES)} are known",
+    )
+    require(arrays.precisions(name), "provides neither f32 nor f64; one of them is needed")
+    for module in cls.requires:
+        require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
+    frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]
+    code = (
+        "import sys; from spinbench import registry;"
+        f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
+    )
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=here)
+    require(done.returncode == 0, f"importing it in a fresh process fails: {done.stderr[-300:]}")
+    require(
+        done.stdout.strip() == "[]", f"importing its module imports {done.stdout.strip()}; do so in the constructor"
+    )
+
+
+def construction(name: str) -> None:
+    """Precisions and devices: what is offered works, what is not is refused."""
+    cls = registry.backend_class(name)
+    for precision in arrays.precisions(name):
+        instance = cls(precision=precision)
+        require(instance.precision == precision, f"precision={precision} became {instance.precision}")
+        require(instance.device == "cpu", f"the default device is {instance.device}; cpu is expected")
+    known = arrays.precisions(name)[0]
+    refuses(lambda: cls(precision=known, device="no-such-device"), "device=no-such-device")
+    if "gpu" not in cls.provides:
+        refuses(lambda: cls(precision=known, device="gpu"), "device=gpu, which is not in provides,")
+        return
+    try:
+        instance = cls(precision=known, device="gpu")
+    except UnsupportedError:  # there is none here
+        return
+    except Exception as error:  # a framework's own
+        wrong = f"device=gpu, which is in provides, raises {type(error).__name__}: {error}"
+        raise CheckError(f"{wrong}; where there is none, an UnsupportedError is needed") from error
+    require(instance.device == "gpu", f"device=gpu became {instance.device}")

@@ -1,0 +1,103 @@
+"""Checks of the members that `Backend` has defaults for, which backends override where they can be faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Precision
+from spinbench.testing.arrays import make
+from spinbench.testing.check import require
+
+TERMS = 4000
+"""Of a sum; the rounding of a plain one shows."""
+
+
+def given_up(name: str, precision: Precision) -> None:
+    """place, add and add_product, also step after step in a loop; arguments that are not given up stay."""
+    backend = make(name, precision)
+
+    def function(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
+        def placed(i: Any, carry: Any) -> Any:
+            return backend.place(carry, i, carry[i] + y[i])
+
+        return {
+            "place (integer)": backend.place(x + 0, 1, y[0]),
+            "place (integers)": backend.place(x + 0, rows, y[rows] * 2),
+            "place (slice)": backend.place(x + 0, slice(0, 2), y[1:3]),
+            "place in a loop": backend.repeat(3, placed, x + 0),
+            "add": backend.add(x + 0, y),
+            "add in a loop": backend.repeat(3, lambda i, carry: backend.add(carry, y), x + 0),
+            "add_product": backend.add_product(x + 0, y, x),
+            "add_product (one factor a row)": backend.add_product(x + 0, y, column),
+            "what stays": backend.xp.stack([x, y], axis=0),
+        }
+
+    x = np.arange(12.0).reshape(3, 4)
+    y, rows, column = 2 * x - 7, np.array([2, 0]), np.array([[0.5], [-1.0], [2.0]])
+    integer, integers, part = x.copy(), x.copy(), x.copy()
+    integer[1], integers[rows], part[0:2] = y[0], 2 * y[rows], y[1:3]
+    expected = {
+        "what stays": np.stack([x, y]),
+        "place (integer)": integer,
+        "place (integers)": integers,
+        "place (slice)": part,
+        "place in a loop": x + y,
+        "add": x + y,
+        "add in a loop": x + 3 * y,
+        "add_product": x + x * y,
+        "add_product (one factor a row)": x + column * y,
+    }
+    found = backend.host(backend.compile(function)(*backend.put((x, y, rows, column))))
+    for what, wanted in expected.items():
+        value = found[what]
+        require(np.array_equal(value, wanted), f"{what} gives {value.tolist()}; {wanted.tolist()} is expected")
+        require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
+
+
+def compensated_sums(name: str, precision: Precision) -> None:
+    """add_compensated loses no digits over many terms, of rows and of a number without axes."""
+    backend = make(name, precision)
+
+    def function(terms: Any) -> Any:
+        def total(zero: Any, term: Any) -> Any:
+            def body(i: Any, carry: Any) -> Any:
+                return backend.add_compensated(*carry, term)
+
+            return backend.repeat(TERMS, body, (zero + 0, zero + 0))[0]
+
+        return total(terms * 0, terms), total(terms[0, 0] * 0, terms[0, 0])
+
+    terms = np.array([[0.1, 1 / 3], [-0.7, 1e-3]], dtype=precision)
+    rows, number = backend.host(backend.compile(function)(backend.put(terms)))
+    exact = TERMS * terms.astype(np.longdouble)
+    rounding = 4 * float(np.finfo(precision).eps)
+    for what, value, wanted in (("an array", rows, exact), ("a number", number, exact[0, 0])):
+        worst = float(np.max(np.abs(value / wanted - 1)))
+        require(
+            worst <= rounding,
+            f"add_compensated, {TERMS} terms into {what}: off by {worst:.2g} of the sum; {rounding:.2g} is rounding",
+        )
+
+
+def window_and_sigmoid(name: str, precision: Precision) -> None:
+    """Rows from an index known at run time only; a sigmoid that neither overflows nor changes its argument."""
+    backend = make(name, precision)
+
+    def function(rows: Any, start: Any, x: Any) -> Any:
+        sigmoid = backend.sigmoid(x)
+        return backend.window(rows, start, 2), sigmoid, x
+
+    rows, x = np.arange(8.0).reshape(4, 2), np.array([-1e4, -80.0, -2.0, 0.0, 0.5, 80.0, 1e4])
+    compiled = backend.compile(function)
+    for start in (0, 2):
+        seen, sigmoid, argument = backend.host(compiled(*backend.put((rows, np.array(start), x))))
+        wanted = rows[start : start + 2]
+        require(np.array_equal(seen, wanted), f"window from {start} gives {seen.tolist()}; {wanted.tolist()} is needed")
+    with np.errstate(over="ignore"):
+        exact = 1 / (1 + np.exp(-x))
+    off = np.abs(sigmoid - exact) > 4 * np.finfo(precision).eps
+    require(not off.any(), f"sigmoid of {x[off]} gives {sigmoid[off]}; {exact[off]} is expected")
+    require(sigmoid.dtype == precision, f"sigmoid turns {precision} into {sigmoid.dtype}")
+    require(np.array_equal(argument, x.astype(precision)), "sigmoid changes its argument")
