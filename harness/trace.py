@@ -46,7 +46,7 @@ class Trace:
         stored = {name: np.asarray(batch[name], dtype=np.float64) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
-            self._capacity = int(np.clip(MAX_BYTES // max(size, 1), 16, self._most)) // 2 * 2
+            self._capacity = min(max(MAX_BYTES // max(size, 1), 16), self._most) // 2 * 2
         self._batches.append(stored)
         self.counts.append(count)
         self.samples += count

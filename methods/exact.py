@@ -77,4 +77,5 @@ class ExactKernel(Kernel):
             cache=False,
             compiled=self._compiled,
         )
-        return None, {"log_z": np.array([answer.log_z]), "marginals": np.concatenate(answer.marginals)[:, None]}
+        assert answer.flat is not None
+        return None, {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None]}

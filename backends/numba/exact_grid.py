@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from spinbench.backends.numba.exact_grid_columns import COLUMN, LANES, LOW, cross
@@ -17,6 +18,9 @@ from spinbench.backends.numba.vector_memory import (
     load_field_vector,
     store_field_vector,
 )
+
+LOG_2 = math.log(2.0)
+NOISE = 8 * np.finfo(np.float64).eps
 
 
 @njit(**COLUMN)
@@ -40,20 +44,46 @@ def _extremes(front, work):
 
 
 @njit(cache=True, error_model="numpy")
-def weigh(fields, left, up, coefficients, logs):
-    """The factors of the sites, the largest of each 1.
+def _weigh(site, biases, edges, couplings, coefficients, logs):
+    """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
 
     Args:
-        fields, left, up: (R, C) h of a site, and J to its neighbours to the left and above.
+        site: (R, C) int64, the variables of the sites.
+        biases, edges, couplings: (N,), (E, 2), (E,) of the model over {0, 1}.
         coefficients: gets (R, C, 2, 2, 2) [row, column, left spin, to, from], or the logarithms of that.
+
+    Returns:
+        log of all that was taken out.
     """
-    for r in range(fields.shape[0]):
-        for c in range(fields.shape[1]):
-            most = abs(fields[r, c]) + abs(left[r, c]) + abs(up[r, c])
-            for k in range(8):
-                beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
-                value = to * (fields[r, c] + left[r, c] * beside + up[r, c] * above) - most
-                coefficients[r, c, k >> 2, k >> 1 & 1, k & 1] = value if logs else math.exp(value)
+    columns = site.shape[1]
+    place = np.empty(site.size, dtype=np.int64)
+    for i in range(site.size):
+        place[site[i // columns, i % columns]] = i
+    # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
+    pull, scale, left, up = np.zeros((4, site.size))
+    for e in range(couplings.size):
+        i, j = place[edges[e, 0]], place[edges[e, 1]]
+        (up if abs(i - j) == columns else left)[max(i, j)] = couplings[e] / 4
+        for k in (i, j):
+            pull[k] += couplings[e]
+            scale[k] += abs(couplings[e])
+    total = lost = 0.0  # Neumaier's sum
+    for i in range(site.size):
+        r, c = i // columns, i % columns
+        bias = biases[site[r, c]]
+        field = bias / 2 + pull[i] / 4
+        if abs(field) <= NOISE * (abs(bias) + scale[i]):  # as in `Pairwise.fields`
+            field = 0.0
+        most = abs(field) + abs(left[i]) + abs(up[i])
+        for k in range(8):
+            beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
+            value = to * (field + left[i] * beside + up[i] * above) - most
+            coefficients[r, c, k >> 2, k >> 1 & 1, k & 1] = value if logs else math.exp(value)
+        for term in (most, bias / 2, left[i], up[i]):
+            grown = total + term
+            lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
+            total = grown
+    return total + lost
 
 
 @njit(cache=True, error_model="numpy")
@@ -69,23 +99,24 @@ def _scaled(coefficients, peak, turned, work, logs):
 
 
 @njit(cache=True, error_model="numpy")
-def forward(coefficients, fronts, keep, copy, work, logs, floor):
+def forward(site, biases, edges, couplings, coefficients, fronts, keep, copy, work, logs, floor):
     """From a row of free spins down over all rows.
 
     Args:
-        coefficients: (R, C, 2, 2, 2) [row, column, left spin, to, from].
+        site, biases, edges, couplings, coefficients: as for `_weigh`.
         fronts: (R + 1, 2^C) gets the frontier after each row, or (1, 2^C) if they are not kept; each up to a factor.
         copy: as for `cross`; work: (C, 2, 2, 2).
         floor: an entry below it may have lost something.
 
     Returns:
-        log of the sum; NaN if an entry fell below the floor.
+        log Z; NaN if an entry fell below the floor.
     """
-    rows, width = coefficients.shape[:2]
+    rows, width = site.shape
     front = fronts[0]
     for i in range(front.size):
         front[i] = 0.0 if logs else 1.0
-    total, peak = 0.0, 0.0 if logs else 1.0
+    # above the first row is one of free spins
+    total, peak = _weigh(site, biases, edges, couplings, coefficients, logs) - width * LOG_2, 0.0 if logs else 1.0
     for r in range(rows):
         above, front = front, fronts[r + 1 if keep else 0]
         total += peak if logs else math.log(peak)
@@ -101,23 +132,26 @@ def forward(coefficients, fronts, keep, copy, work, logs, floor):
 
 
 @njit(cache=True, error_model="numpy")
-def backward(coefficients, fronts, back, copy, work, ones, logs, floor):
+def backward(site, coefficients, fronts, back, copy, work, both, logs, floor):
     """Marginals of all sites, once `forward` has kept its fronts.
 
     Args:
-        coefficients, copy, work: as for `forward`.
+        site, coefficients, copy, work: as for `forward`.
         back: (2^C,) work.
-        ones: (R, C) gets P(spin = +1).
+        both: (2N,) gets p(s = 0) and p(s = 1) of each variable.
 
     Returns:
         Whether all entries stayed above the floor.
     """
-    rows, width = coefficients.shape[:2]
+    rows, width = site.shape
+    ones = np.empty(width)
     for i in range(back.size):
         back[i] = 0.0 if logs else 1.0
     peak = 0.0 if logs else 1.0
     for r in range(rows - 1, -1, -1):
-        _row_marginals(fronts[r + 1], back, copy, ones[r], logs)
+        _row_marginals(fronts[r + 1], back, copy, ones, logs)
+        for c in range(width):
+            both[2 * site[r, c]], both[2 * site[r, c] + 1] = 1.0 - ones[c], ones[c]
         if r > 0:
             _scaled(coefficients[r], peak, True, work, logs)
             cross(back, back, width, -1, copy, work, logs)

@@ -76,7 +76,7 @@ class PairwiseModel:
             raise ModelError(f"{name}: couplings have shape {w.shape}; ({len(e)},), one number an edge, is needed")
         _check_finite(name, "bias of variable", a)
         _check_finite(name, "coupling of edge", w)
-        e, w = _canonical_edges(e, w, a.size)
+        e, w = canonical_edges(e, w, a.size)
         _check_finite(name, "sum of the couplings of parallel edges, edge", w)
         constant = check_number(name, "log_constant", log_constant)
         checked = _check_groups(name, groups, a.size)
@@ -233,11 +233,16 @@ def _check_finite(name: str, what: str, values: FloatArray) -> None:
     raise ModelError(f"{name}: the {what} {index} is {values[where]}; finite numbers are needed")
 
 
-def _canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+    """Edges of n variables as rows i < j, sorted; the weights of parallel ones are summed."""
     codes = np.minimum(edges[:, 0], edges[:, 1]) * n + np.maximum(edges[:, 0], edges[:, 1])
     if (codes[1:] <= codes[:-1]).any():
-        codes, inverse = np.unique(codes, return_inverse=True)
-        weights = np.bincount(inverse, weights, minlength=len(codes)).astype(np.float64)
+        order = codes.argsort(kind="stable")
+        codes, weights = codes[order], weights[order]
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        if len(first) < len(codes):
+            with np.errstate(over="ignore"):  # the caller says which sum is not finite
+                codes, weights = codes[first], np.add.reduceat(weights, first)
     low = codes // n
     return np.stack([low, codes - low * n], axis=1), weights
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from spinbench.errors import UnsupportedError
-from spinbench.reference.network import FloatArray
+from spinbench.reference.network import FloatArray, split
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,8 +17,9 @@ class ExactAnswer:
 
     Attributes:
         log_z: natural logarithm of Z, the model's log_constant included.
-        marginals: for each variable of the model its probabilities, float64 of shape (K_v,); empty if they were
-            not asked for.
+        flat: float64, the probabilities of all variables of the model, one after another; None if they were not
+            asked for.
+        cardinalities: (N,) the states of each.
         method: the solver that gave it.
         width: its induced width, or the number of variables summed jointly; None for a closed form.
         seconds: wall-clock time of the computation, also where the answer then comes from the cache.
@@ -25,7 +27,8 @@ class ExactAnswer:
     """
 
     log_z: float
-    marginals: tuple[FloatArray, ...]
+    flat: FloatArray | None
+    cardinalities: tuple[int, ...]
     method: str
     width: int | None
     seconds: float
@@ -34,6 +37,11 @@ class ExactAnswer:
     def __repr__(self) -> str:
         return f"ExactAnswer(log_z={self.log_z!r}, {len(self.marginals)} marginals, method={self.method!r})"
 
+    @cached_property
+    def marginals(self) -> tuple[FloatArray, ...]:
+        """For each variable its probabilities (K_v,), views of `flat`; empty if they were not asked for."""
+        return () if self.flat is None else tuple(split(self.flat, self.cardinalities))
+
     @property
     def probabilities(self) -> FloatArray:
         """(N,) p(s_i = 1) of a binary model.
@@ -41,12 +49,12 @@ class ExactAnswer:
         Raises:
             UnsupportedError: marginals were not computed, or a variable is not binary.
         """
-        if not self.marginals:
+        if self.flat is None:
             raise UnsupportedError("this exact answer holds log Z alone; ask for it with marginals=True")
-        if any(len(vector) != 2 for vector in self.marginals):
-            v = next(v for v, vector in enumerate(self.marginals) if len(vector) != 2)
+        if any(k != 2 for k in self.cardinalities):
+            v = next(v for v, k in enumerate(self.cardinalities) if k != 2)
             raise UnsupportedError(
-                f"variable {v} has {len(self.marginals[v])} states; p(s = 1) of all variables is there for binary "
+                f"variable {v} has {self.cardinalities[v]} states; p(s = 1) of all variables is there for binary "
                 "models only, use .marginals"
             )
-        return np.array([vector[1] for vector in self.marginals])
+        return np.array(self.flat[1::2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -73,7 +73,7 @@ class Bipartite(Solver):
                 weight += np.log(np.prod(1.0 + decay[:, first : first + 512], axis=1))
             yield h, weight, decay, field
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """One pass over the states of the smaller layer, with running rescaling."""
         peak, total = -np.inf, 0.0
         ones = np.zeros(self.width + len(self.others))

@@ -9,7 +9,6 @@ the message went to, and the same tables draw samples in the reverse order.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class BucketTree(Elimination):
 
     @staticmethod
     def _search(problem: Problem) -> Order:
-        return elimination_order(problem.coding.cardinalities, problem.scopes)
+        return elimination_order(problem.cardinalities, problem.scopes)
 
     def _plan(self) -> None:
         """The clique of each bucket, (v, S) with S in elimination order, and where its message goes."""
@@ -83,10 +82,10 @@ class BucketTree(Elimination):
             entries *= k
         return entries
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """The forward pass, and the backward pass for marginals."""
         log_z, conditionals = self._forward(keep=marginals)
-        return log_z, self._backward(conditionals) if marginals else None
+        return log_z, np.concatenate([np.empty(0), *self._backward(conditionals)]) if marginals else None
 
     def _forward(self, *, keep: bool) -> tuple[float, list[FloatArray]]:
         """log Z and, if kept, p(x_v | x_S) of each variable over its clique (zero where S is impossible)."""

@@ -13,7 +13,6 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +49,15 @@ def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
             flat = np.asarray(file["marginals"], dtype=np.float64)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
         return None
-    cards: Sequence[int] = model.cardinalities
+    cards = model.cardinalities
     if not np.isfinite(log_z) or (marginals and flat.size != sum(cards)):
         return None
-    vectors = tuple(np.split(flat, np.cumsum(cards)[:-1])) if marginals else ()
-    if any(not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0 for vector in vectors):
+    answer = ExactAnswer(
+        log_z, flat if marginals else None, cards, solver, None if width < 0 else int(width), seconds, cached=True
+    )
+    if any(not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0 for vector in answer.marginals):
         return None
-    return ExactAnswer(log_z, vectors, solver, None if width < 0 else int(width), seconds, cached=True)
+    return answer
 
 
 def save(model: Model, method: str, answer: ExactAnswer) -> None:
@@ -74,7 +75,7 @@ def save(model: Model, method: str, answer: ExactAnswer) -> None:
                     width=np.float64(-1 if answer.width is None else answer.width),
                     seconds=np.float64(answer.seconds),
                     method=np.str_(answer.method),
-                    marginals=np.concatenate(answer.marginals) if answer.marginals else np.empty(0),
+                    marginals=np.empty(0) if answer.flat is None else answer.flat,
                 )
             os.replace(name, target)
         except BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -61,7 +60,7 @@ class Ring(Solver):
             step *= 2
         return product
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """p(s_k = b) is the diagonal of (M_k … M_{n-1}) (M_0 … M_{k-1}), divided by Z."""
         suffix = self._suffixes()
         log_z = float(np.logaddexp(suffix[0, 0, 0], suffix[0, 1, 1]))
@@ -132,7 +131,7 @@ class CurieWeiss(Solver):
         ways = gammaln(self.size + 1.0) - gammaln(k + 1) - gammaln(self.size - k + 1)
         return np.asarray(ways + self.bias * k + self.coupling * k * (k - 1) / 2)
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Sums over the number of ones."""
         logs = self._log_weights()
         peak = float(logs.max())
@@ -191,7 +190,7 @@ class Torus(Solver):
         """A few numbers a column, and the marginals."""
         return 8 * (32 * self.columns + 4 * self.rows * self.columns)
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Kaufman's four terms, in logs with their signs."""
         log_z = self.constant + kaufman_log_z(self.rows, self.columns, self.coupling)
         ones = np.full(self.rows * self.columns, 0.5)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.possible import possible_states
-from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.network import FloatArray, IntArray, split
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +23,7 @@ class Coding:
         state: (N,) the state of `source` at which the variable is 1 (a member of a 1-of-K group), -1 where the
             variable follows `source`, or the fixed value.
         labels: for each variable left, the states (K,) of the model's variable that follows it.
+        trivial: whether all variables are left as they are.
     """
 
     cardinalities: tuple[int, ...]
@@ -32,15 +31,7 @@ class Coding:
     source: IntArray
     state: IntArray
     labels: tuple[IntArray, ...]
-
-    @cached_property
-    def trivial(self) -> bool:
-        """Whether all variables are left as they are."""
-        return (
-            self.cardinalities == self.full
-            and bool((self.source == np.arange(len(self.full))).all())
-            and bool((self.state < 0).all())
-        )
+    trivial: bool
 
     def decode_states(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(M, n) -> (M, N)."""
@@ -56,10 +47,11 @@ class Coding:
         out[:, member] = x[:, self.source[member]] == self.state[member]
         return out
 
-    def decode_marginals(self, marginals: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
-        """n vectors (K,) -> N vectors."""
+    def decode_marginals(self, flat: FloatArray) -> FloatArray:
+        """The probabilities of n variables, one after another -> those of N."""
         if self.trivial:
-            return tuple(marginals)
+            return flat
+        marginals = split(flat, self.cardinalities)
         decoded = []
         for card, source, state in zip(self.full, self.source.tolist(), self.state.tolist(), strict=True):
             if source < 0:
@@ -72,7 +64,7 @@ class Coding:
                 others = float(np.delete(marginals[source], state).sum())
                 vector = np.array([others, marginals[source][state]])
             decoded.append(vector)
-        return tuple(decoded)
+        return np.concatenate(decoded)
 
 
 def coding_of(model: Model) -> Coding:
@@ -84,11 +76,14 @@ def coding_of(model: Model) -> Coding:
     return _group_coding(model) if isinstance(model, PairwiseModel) else _graph_coding(model)
 
 
+def binary_coding(n: int) -> Coding:
+    """Of n binary variables, all of which are left as they are."""
+    cards = (2,) * n
+    return Coding(cards, cards, np.arange(n), np.full(n, -1, dtype=np.int64), (np.arange(2),) * n, trivial=True)
+
+
 def _group_coding(model: PairwiseModel) -> Coding:
     n = model.num_variables
-    if not model.groups:
-        same, binary = np.arange(n), np.arange(2)
-        return Coding((2,) * n, (2,) * n, same, np.full(n, -1, dtype=np.int64), (binary,) * n)
     source, state = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     cards: list[int] = []
     group_of = {i: group for group in model.groups for i in group}
@@ -103,7 +98,8 @@ def _group_coding(model: PairwiseModel) -> Coding:
             for k, member in enumerate(group):
                 source[member], state[member] = len(cards), k
             cards.append(len(group))
-    return Coding(tuple(cards), (2,) * n, source, state, tuple(np.arange(k) for k in cards))
+    labels = tuple(np.arange(k) for k in cards)
+    return Coding(tuple(cards), (2,) * n, source, state, labels, trivial=not model.groups)
 
 
 def _graph_coding(model: FactorGraph) -> Coding:
@@ -112,4 +108,5 @@ def _graph_coding(model: FactorGraph) -> Coding:
     source = np.where(free, np.cumsum(free) - 1, -1).astype(np.int64)
     state = np.array([-1 if states.size > 1 else states[0] for states in alive], dtype=np.int64)
     labels = tuple(states for states in alive if states.size > 1)
-    return Coding(tuple(states.size for states in labels), model.cardinalities, source, state, labels)
+    cards = tuple(states.size for states in labels)
+    return Coding(cards, model.cardinalities, source, state, labels, trivial=cards == model.cardinalities)

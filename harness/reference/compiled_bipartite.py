@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class CompiledBipartite(Bipartite):
         """The sum in logarithms."""
         yield Bipartite(self.pairwise, self.summed)
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """One pass over the states of the smaller layer."""
         reach = np.abs(self.large) + np.abs(self.weights).sum(axis=0)
         if reach.max(initial=0.0) > _LARGEST_FIELD:

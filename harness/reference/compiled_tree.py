@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -115,19 +115,19 @@ class CompiledTree(Elimination):
             raise PrecisionError("its factors are too strong for plain sums in float64")
         return log_z + taken + self.flat.constant, shared
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
         log_z, shared = self._forward()
         if not marginals or not shared:
-            return log_z, [] if marginals else None
+            return log_z, np.empty(0) if marginals else None
         _, offset, most = self._plan
         prior = np.empty(int(offset[-1] - self.flat.offset[-1]))
-        at = np.concatenate([[0], np.cumsum(self.flat.states)])
+        at = np.cumsum(self.flat.states)
         flat = np.empty(int(at[-1]))
-        kernels("tree").backward(*shared, prior, np.empty(int(most[4])), flat, at[:-1][self.order.order])
-        if self.flat.states.max() == 2:
-            return log_z, list(flat.reshape(-1, 2))
-        return log_z, np.split(flat, at[1:-1])
+        kernels("tree").backward(
+            *shared, prior, np.empty(int(most[4])), flat, (at - self.flat.states)[self.order.order]
+        )
+        return log_z, flat
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Each variable given those eliminated after it, many draws at a time."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError, draw
 
-MAX_STATES = 2**24
+MAX_BITS = 24
 _BLOCK_ENTRIES = 2**20
 
 
@@ -23,20 +22,22 @@ class Enumeration(Solver):
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.width = len(problem.coding.cardinalities)
+        self.width = len(problem.cardinalities)
         model = problem.model
         terms = len(model.factors) if hasattr(model, "factors") else model.num_edges
         self.block = min(2**14, max(64, _BLOCK_ENTRIES // (4 * (terms + self.width + 1))))
-        self.per_state = 4 * terms + 6 * len(problem.coding.full) + 8
+        self.per_state = 4 * terms + 6 * problem.model.num_variables + 8
         self.seconds = 5e-5 + problem.num_states * (terms + 2 * self.width + 2) * 8e-9
 
     @classmethod
     def build(cls, problem: Problem) -> Enumeration:
         """Applies to problems of few states."""
-        if problem.num_states > MAX_STATES:
-            bits = problem.num_states.bit_length() - 1
-            has = f"2^{math.log2(problem.num_states):.1f}" if bits < 1000 else f"over 2^{bits}"
-            raise NotApplicableError(f"at most 2^24 states, and this model has {has}")
+        least = len(problem.cardinalities)
+        if least > MAX_BITS:
+            raise NotApplicableError(f"at most 2^{MAX_BITS} states, and this model has 2^{least} or more")
+        if problem.num_states > 2**MAX_BITS:
+            has = f"2^{math.log2(problem.num_states):.1f}"
+            raise NotApplicableError(f"at most 2^{MAX_BITS} states, and this model has {has}")
         return cls(problem)
 
     def memory(self, *, marginals: bool) -> int:
@@ -52,13 +53,13 @@ class Enumeration(Solver):
         return weights
 
     def _unravel(self, index: IntArray) -> IntArray:
-        cards = self.problem.coding.cardinalities
+        cards = self.problem.cardinalities
         states = np.empty((len(index), len(cards)), dtype=np.int64)
         for v in range(len(cards) - 1, -1, -1):
             index, states[:, v] = np.divmod(index, cards[v])
         return states
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Sums over all states."""
         weights = self._log_weights()
         peak = float(weights.max())
@@ -71,10 +72,10 @@ class Enumeration(Solver):
             return log_z, None
         weights /= total
         vectors, before = [], 1
-        for k in self.problem.coding.cardinalities:
+        for k in self.problem.cardinalities:
             vectors.append(weights.reshape(before, k, -1).sum(axis=2).sum(axis=0))
             before *= k
-        return log_z, vectors
+        return log_z, np.concatenate(vectors) if vectors else np.empty(0)
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws from the table of all states."""

@@ -42,7 +42,8 @@ _FASTER = {  # the same in compiled code
 }
 _MANY = 15_000  # variables from which searches and drawings in Python take longer than loading compiled code
 _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
-_NOTHING = 5e-4  # seconds below which looking for a faster solver takes longer
+_NOTHING = 5e-4  # seconds below which looking for a faster solver takes longer than it,
+_NOTHING_COMPILED = 1e-4  # or, once compiled code is loaded, than the compiled ones take
 _HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 METHODS = ("auto", *_SOLVERS)
 DEFAULT_MAX_BYTES = 2**30
@@ -82,11 +83,12 @@ def solve(
     begin = time.perf_counter()
     problem = Problem(model)
     solvers = _candidates(problem, method, compiled=compiled, sampling=False)
-    solver, (log_z, vectors) = _first(
+    solver, (log_z, flat) = _first(
         problem, solvers, max_bytes, lambda solver: solver.solve(marginals=marginals), marginals=marginals
     )
-    decoded = problem.coding.decode_marginals(vectors) if vectors is not None else ()
-    answer = ExactAnswer(log_z, decoded, solver.name, solver.width, time.perf_counter() - begin)
+    decoded = None if flat is None else problem.decode_marginals(flat)
+    seconds = time.perf_counter() - begin
+    answer = ExactAnswer(log_z, decoded, model.cardinalities, solver.name, solver.width, seconds)
     if cache:
         store.save(model, method, answer)
     return answer
@@ -134,7 +136,7 @@ def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
 def _build(name: str, problem: Problem, *, compiled: bool | None) -> Solver:
     """A solver by its name; where there are two, the one that `compiled` asks for."""
     if compiled is None and name in _FASTER:
-        if len(problem.coding.cardinalities) <= _MANY:
+        if len(problem.cardinalities) <= _MANY:
             solver = _kind(name).build(problem)
             if not _LONG < solver.seconds < _HOPELESS:
                 return solver
@@ -154,8 +156,9 @@ def _candidates(problem: Problem, method: str, *, compiled: bool | None, samplin
         except NotApplicableError as refusal:
             raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
         return
-    size = len(problem.coding.cardinalities)
+    size = len(problem.cardinalities)
     many = compiled is not False and size > _MANY
+    nothing = _NOTHING_COMPILED if compiled else _NOTHING
     # seconds that a search would take about
     enough = max(_NOTHING, (2e-5 if compiled or many else 5e-4) * size)
     costly: list[Solver] = []
@@ -165,7 +168,7 @@ def _candidates(problem: Problem, method: str, *, compiled: bool | None, samplin
             if (compiled is not False or name not in _COMPILED) and (_kind(name).can_sample or not sampling):
                 with contextlib.suppress(NotApplicableError):
                     found.append(_build(name, problem, compiled=compiled))
-                    if found[-1].seconds < _NOTHING:
+                    if found[-1].seconds < nothing:
                         break
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]

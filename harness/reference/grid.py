@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -23,70 +22,35 @@ import numpy as np
 from spinbench.reference.compiled import kernels
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import Solver, binary_marginals, draw
+from spinbench.reference.solver import Solver, draw
 
 _FLOOR = 1e-280
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """A model on an R x C grid with C <= R.
+def grid_sites(pairwise: Pairwise) -> IntArray | None:
+    """(R, C) int64, C <= R: the variables at the sites of the grid that a model's edges form, or None.
 
-    Attributes:
-        site: (R, C) int64, the variable at each site.
-        fields: (R, C) h of the ±1 form.
-        left: (R, C) J to the left neighbour, zero in column 0.
-        up: (R, C) J to the neighbour above, zero in row 0.
+    They may be numbered row by row, edges missing or not, or in any order if all edges are there.
     """
-
-    site: IntArray
-    fields: FloatArray
-    left: FloatArray
-    up: FloatArray
+    columns = _row_length(pairwise)
+    site = np.arange(pairwise.size).reshape(-1, columns) if columns else _complete_grid(pairwise)
+    return site if site is None or site.shape[1] <= site.shape[0] else np.ascontiguousarray(site.T)
 
 
-def grid_layout(pairwise: Pairwise) -> Layout | None:
-    """The grid that a model's edges form: numbered row by row, edges missing or not, or in any order if complete."""
-    layout = _row_major(pairwise)
-    if layout is None:
-        layout = _any_numbering(pairwise)
-    if layout is None or layout.site.shape[1] <= layout.site.shape[0]:
-        return layout
-    return Layout(layout.site.T, *map(np.transpose, (layout.fields, layout.up, layout.left)))
-
-
-def _row_major(pairwise: Pairwise) -> Layout | None:
-    n, (first, second) = pairwise.size, pairwise.edges.T
+def _row_length(pairwise: Pairwise) -> int:
+    """The number of columns of a grid numbered row by row, 0 if it is none."""
+    if not len(pairwise.edges):
+        return 0
+    first, second = pairwise.edges.T
     steps = second - first
-    short = steps == 1
-    long = steps[~short]
-    if long.size == 0 or long.size == steps.size or (long != long[0]).any():
-        return None
-    columns = int(long[0])
-    if n % columns or (second[short] % columns == 0).any():
-        return None
-    couplings = np.zeros((2, n))
-    couplings[0, second[short]] = pairwise.couplings[short]
-    couplings[1, second[~short]] = pairwise.couplings[~short]
-    couplings /= 4
-    site = np.arange(n, dtype=np.int64)
-    return Layout(*(part.reshape(-1, columns) for part in (site, pairwise.fields, *couplings)))
-
-
-def _any_numbering(pairwise: Pairwise) -> Layout | None:
-    site = _complete_grid(pairwise)
-    if site is None:
-        return None
-    place = np.empty((pairwise.size, 2), dtype=np.int64)
-    place[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
-    couplings = np.zeros((2, *site.shape))
-    ends = place[pairwise.edges]  # (E, 2, [row, column])
-    at = ends.max(axis=1)
-    vertical = ends[:, 0, 0] != ends[:, 1, 0]
-    couplings[vertical.astype(np.int64), at[:, 0], at[:, 1]] = pairwise.couplings / 4
-    return Layout(site, pairwise.fields[site], couplings[0], couplings[1])
+    columns = int(steps.max())
+    right = second[steps == 1]
+    down = np.count_nonzero(steps == columns)
+    if columns == 1 or pairwise.size % columns or not right.size or right.size + down < steps.size:
+        return 0
+    return columns if np.count_nonzero(right % columns) == right.size else 0
 
 
 def _complete_grid(pairwise: Pairwise) -> IntArray | None:
@@ -144,23 +108,21 @@ class Grid(Solver):
 
     width: int
 
-    def __init__(self, layout: Layout, constant: float) -> None:
-        self.layout = layout
-        self.constant = constant
-        self.rows, self.width = layout.site.shape
-        total = np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)
-        strong = 2 * float(total.sum(axis=1).max()) > 650  # a bound on the spread of log F
-        per_state = 8e-9 if strong else 6e-10
-        self.seconds = 1e-4 + 1e-6 * layout.site.size + 2 * layout.site.size * 2.0**self.width * per_state
+    def __init__(self, site: IntArray, pairwise: Pairwise) -> None:
+        self.site = site
+        self.pairwise = pairwise
+        self.rows, self.width = site.shape
+        strength = float(np.abs(pairwise.biases).sum() + 1.5 * np.abs(pairwise.couplings).sum())
+        per_state = 8e-9 if strength > 650 * self.rows else 6e-10  # beyond, sums may have to be in log space
+        self.seconds = 4e-5 + 1e-6 * site.size + 2 * site.size * 2.0**self.width * per_state
 
     @classmethod
     def build(cls, problem: Problem) -> Grid:
         """Applies to grids numbered row by row, or complete ones in any numbering."""
-        pairwise = problem.pairwise
-        layout = grid_layout(pairwise)
-        if layout is None:
+        site = grid_sites(problem.pairwise)
+        if site is None:
             raise NotApplicableError("an open-boundary grid, and this model is none")
-        return cls(layout, pairwise.spin_constant)
+        return cls(site, problem.pairwise)
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
@@ -171,18 +133,17 @@ class Grid(Solver):
     def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
         """In plain sums, or in log space where those underflow."""
         try:
-            return action(_Sweep(self.layout, keep=keep, log_space=False))
+            return action(_Sweep(self.site, self.pairwise, keep=keep, log_space=False))
         except _UnderflowError:
-            return action(_Sweep(self.layout, keep=keep, log_space=True))
+            return action(_Sweep(self.site, self.pairwise, keep=keep, log_space=True))
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all rows, then backward for marginals."""
 
         def both(sweep: _Sweep) -> tuple[float, FloatArray | None]:
             return sweep.log_z, sweep.backward() if marginals else None
 
-        log_z, ones = self._with(both, keep=marginals)
-        return log_z + self.constant, None if ones is None else binary_marginals(ones)
+        return self._with(both, keep=marginals)
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the last row from its distribution, then each row given the one below."""
@@ -192,40 +153,40 @@ class Grid(Solver):
 class _Sweep:
     """The forward pass, made at once, and what can follow it."""
 
-    def __init__(self, layout: Layout, *, keep: bool, log_space: bool) -> None:
-        self.layout = layout
+    def __init__(self, site: IntArray, pairwise: Pairwise, *, keep: bool, log_space: bool) -> None:
+        self.site = site
         self.log_space = log_space
-        self.rows, self.columns = layout.site.shape
+        self.rows, self.columns = site.shape
         self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
-        kernels("grid").weigh(layout.fields, layout.left, layout.up, self.coefficients, log_space)
-        taken = math.fsum((np.abs(layout.fields) + np.abs(layout.left) + np.abs(layout.up)).ravel().tolist())
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
         self.work = np.empty(kernels("grid_columns").copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
-        log_z = kernels("grid").forward(self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR)
-        if math.isnan(log_z):
+        model = pairwise.biases, pairwise.edges, pairwise.couplings
+        self.log_z: float = pairwise.constant + kernels("grid").forward(
+            site, *model, self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR
+        )
+        if math.isnan(self.log_z):
             raise _UnderflowError
-        self.log_z = log_z + taken - self.columns * math.log(2)  # above the first row is one of free spins
 
     def backward(self) -> FloatArray:
-        """(N,) p(s = 1)."""
-        ones, back = np.empty((self.rows, self.columns)), np.empty(2**self.columns)
-        whole = kernels("grid").backward(self.coefficients, self.fronts, back, *self.work, ones, self.log_space, _FLOOR)
+        """(2N,) 1 - p and p of each p(s = 1)."""
+        both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
+        whole = kernels("grid").backward(
+            self.site, self.coefficients, self.fronts, back, *self.work, both, self.log_space, _FLOOR
+        )
         if not whole:
             raise _UnderflowError
-        flat = np.empty(ones.size)
-        flat[self.layout.site] = ones
-        return flat
+        return both
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
         column, draw_above = kernels("grid_columns").column, kernels("grid").draw_above
         last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
-        states = np.empty((count, self.layout.site.size), dtype=np.int64)
+        states = np.empty((count, self.site.size), dtype=np.int64)
         shifts = np.arange(self.columns)
         within = np.empty((self.columns, 2**self.columns))
         for r in range(self.rows - 1, -1, -1):
-            states[:, self.layout.site[r]] = bits[:, None] >> shifts & 1
+            states[:, self.site[r]] = bits[:, None] >> shifts & 1
             if r:
                 within[0] = self.fronts[r]
                 for c in range(self.columns - 1):

@@ -9,13 +9,12 @@ Z = 2^N Π cosh J √det(1 - Λ). All marginals are 1/2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from spinbench.reference.grid import grid_layout
+from spinbench.reference.grid import grid_sites
 from spinbench.reference.network import FloatArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
@@ -56,7 +55,7 @@ class KacWard(Solver):
         directed = 2 * len(self.pairwise.edges) + 1
         return 24 * 16 * directed * max(1, directed.bit_length()) + 64 * self.pairwise.size
 
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """A sparse LU factorisation.
 
         Raises:
@@ -86,10 +85,10 @@ class KacWard(Solver):
 
 def _drawing(pairwise: Pairwise) -> FloatArray:
     """(N, 2) positions of a straight-line drawing without crossings."""
-    layout = grid_layout(pairwise)
-    if layout is not None:
+    site = grid_sites(pairwise)
+    if site is not None:
         position = np.empty((pairwise.size, 2))
-        position[layout.site.ravel()] = np.argwhere(np.ones(layout.site.shape, dtype=bool))
+        position[site.ravel()] = np.argwhere(np.ones(site.shape, dtype=bool))
         return position
     refusal = NotApplicableError("a planar graph, and this model's is not")
     if pairwise.size >= 3 and len(pairwise.edges) > 3 * pairwise.size - 6:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
+
+from spinbench.models.pairwise import canonical_edges
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -36,6 +40,10 @@ class Pairwise:
     edges: IntArray
     couplings: FloatArray
     constant: float
+
+    def __post_init__(self) -> None:
+        for array in (self.biases, self.edges, self.couplings):
+            array.setflags(write=False)  # compiled code takes them as one type, wherever they come from
 
     @property
     def size(self) -> int:
@@ -71,25 +79,44 @@ class Pairwise:
         return lists
 
 
-def pairwise_of(network: Network) -> Pairwise | None:
-    """The view as couplings of binary variables; None where there is a hard zero, a triple or a third state."""
-    if any(k != 2 for k in network.cardinalities) or any(len(scope) > 2 for scope in network.tables):
+def pairwise_of(
+    cardinalities: Sequence[int], scopes: Sequence[Scope], tables: Sequence[FloatArray], constant: float
+) -> Pairwise | None:
+    """Log tables as couplings of binary variables; None where there is a hard zero, a triple or a third state."""
+    n = len(cardinalities)
+    orders = list(map(len, scopes))
+    if cardinalities.count(2) < n or max(orders, default=0) > 2:
         return None
-    biases, constant = np.zeros(len(network.cardinalities)), network.constant
-    edges: list[Scope] = []
-    couplings: list[float] = []
-    for scope, table in network.tables.items():
-        if not np.isfinite(table).all():
-            return None
-        corner = float(table[(0,) * len(scope)])
-        constant += corner
-        if len(scope) == 1:
-            biases[scope[0]] += table[1] - corner
-            continue
-        biases[scope[0]] += table[1, 0] - corner
-        biases[scope[1]] += table[0, 1] - corner
-        weight = float((table[1, 1] - table[1, 0]) - (table[0, 1] - table[0, 0]))
-        if weight != 0:
-            edges.append(scope)
-            couplings.append(weight)
-    return Pairwise(biases, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(couplings), constant)
+    # ten times as fast for many small tables as `np.concatenate`
+    values = np.frombuffer(b"".join([table.tobytes() for table in tables]))
+    if not np.isfinite(values).all():
+        return None
+    order = np.array(orders, dtype=np.int64)
+    ends = np.fromiter(chain.from_iterable(scopes), dtype=np.int64)
+    end, at = np.cumsum(order) - order, np.cumsum(1 << order) - (1 << order)
+    single, pair = order == 1, order == 2
+    variable, here = ends[end[single]], at[single]
+    i, j, there = ends[end[pair]], ends[end[pair] + 1], at[pair]
+    to_i, to_j = values[there + 2] - values[there], values[there + 1] - values[there]
+    ends = np.concatenate([variable, i, j])
+    pulls = np.concatenate([values[here + 1] - values[here], to_i, to_j])
+    biases: FloatArray = np.bincount(ends, pulls, minlength=n).astype(np.float64)
+    weights = values[there + 3] - values[there + 2] - to_j
+    edges, couplings = canonical_edges(np.stack([i, j], axis=1), weights, n)
+    constant += float(values[at].sum())
+    return Pairwise(biases, *without_zeros(edges, couplings), constant)
+
+
+def without_zeros(edges: IntArray, couplings: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Edges and couplings that are not 0; the given arrays if none is."""
+    if np.count_nonzero(couplings) == couplings.size:
+        return edges, couplings
+    keep = couplings != 0
+    return edges[keep], couplings[keep]
+
+
+def split(flat: FloatArray, cardinalities: Sequence[int]) -> list[FloatArray]:
+    """The vectors (K,) that lie one after another, as views."""
+    if cardinalities.count(2) == len(cardinalities):
+        return list(flat.reshape(-1, 2))
+    return np.split(flat, np.cumsum(cardinalities)[:-1])

@@ -45,7 +45,7 @@ class Order:
 
 def hopeless_order(problem: Problem) -> Order | None:
     """The order that says why there is none, where a part of the graph is so dense that no search can help."""
-    size = len(problem.coding.cardinalities)
+    size = len(problem.cardinalities)
     width = least_width(size, problem.pairs, HOPELESS) if size > HOPELESS else 0
     if not width:
         return None

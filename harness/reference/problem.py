@@ -15,9 +15,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.reference.coding import Coding, coding_of
+from spinbench.reference.coding import Coding, binary_coding, coding_of
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
-from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of
+from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of, without_zeros
 
 
 class NotApplicableError(Exception):
@@ -27,13 +27,18 @@ class NotApplicableError(Exception):
 class Problem:
     """A model seen as a `Network` and, where it is one, as a `Pairwise` model; both made when first asked for.
 
+    Attributes:
+        model: as given.
+        cardinalities: (n,) of the variables that are left, all >= 2.
+
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.coding = coding_of(model)
+        self._given = _given_pairs(model)
+        self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
 
     @property
     def name(self) -> str:
@@ -41,9 +46,18 @@ class Problem:
         return self.model.name
 
     @cached_property
+    def coding(self) -> Coding:
+        """How the model's variables follow from those of the problem."""
+        return coding_of(self.model) if self._given is None else binary_coding(len(self.cardinalities))
+
+    def decode_marginals(self, flat: FloatArray) -> FloatArray:
+        """From the probabilities of the problem's variables, one after another, to those of the model's."""
+        return flat if self._given is not None else self.coding.decode_marginals(flat)
+
+    @cached_property
     def num_states(self) -> int:
         """Number of joint states (a Python integer, never overflows)."""
-        return math.prod(k**count for k, count in Counter(self.coding.cardinalities).items())
+        return math.prod(k**count for k, count in Counter(self.cardinalities).items())
 
     @cached_property
     def network(self) -> Network:
@@ -67,18 +81,15 @@ class Problem:
 
     @cached_property
     def _pairwise(self) -> Pairwise | None:
-        if isinstance(self.model, PairwiseModel) and not self.model.groups:
-            keep = self.model.couplings != 0
-            edges, couplings = self.model.edges[keep], self.model.couplings[keep]
-            return Pairwise(self.model.biases, edges, couplings, self.model.log_constant)
-        return pairwise_of(self.network)
+        if self._given is not None:
+            return self._given
+        network = self.network
+        return pairwise_of(network.cardinalities, list(network.tables), list(network.tables.values()), network.constant)
 
     @cached_property
     def flat(self) -> FlatNetwork:
         """The general view in flat arrays; for models of pairs no table is made one by one."""
-        if isinstance(self.model, PairwiseModel) and not self.model.groups:
-            return flat_pairs(self.pairwise)
-        return flat_network(self.network)
+        return flat_network(self.network) if self._given is None else flat_pairs(self._given)
 
     @property
     def pairwise(self) -> Pairwise:
@@ -90,6 +101,16 @@ class Problem:
         if self._pairwise is None:
             raise NotApplicableError("binary variables and finite pairwise couplings, and this model has others")
         return self._pairwise
+
+
+def _given_pairs(model: Model) -> Pairwise | None:
+    """The view of couplings, where the model shows it as it is."""
+    if isinstance(model, FactorGraph):
+        scopes, tables = [f.scope for f in model.factors], [f.log_table for f in model.factors]
+        return pairwise_of(model.cardinalities, scopes, tables, model.log_constant)
+    if model.groups:
+        return None
+    return Pairwise(model.biases, *without_zeros(model.edges, model.couplings), model.log_constant)
 
 
 def _collect(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArray]], constant: float) -> Network:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -51,8 +51,8 @@ class Solver(ABC):
         """Peak bytes of `solve`; `sample` takes no more than with marginals, its result apart."""
 
     @abstractmethod
-    def solve(self, *, marginals: bool) -> tuple[float, Sequence[FloatArray] | None]:
-        """log Z and the marginal (K,) of each variable of the problem.
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
+        """log Z, and the marginals of all variables of the problem, one after another.
 
         Raises:
             ZeroWeightError: Z = 0; `sample` too.
@@ -68,12 +68,12 @@ class Solver(ABC):
         raise NotImplementedError(f"{self.name} gives no samples")
 
 
-def binary_marginals(ones: FloatArray) -> list[FloatArray]:
-    """The vectors (1 - p, p) from p(s_i = 1), shape (n,)."""
+def binary_marginals(ones: FloatArray) -> FloatArray:
+    """(2n,) 1 - p and p of each p(s_i = 1), shape (n,)."""
     both = np.empty((ones.size, 2))
     both[:, 1] = ones
     np.subtract(1.0, ones, out=both[:, 0])
-    return list(both)
+    return both.ravel()
 
 
 def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:

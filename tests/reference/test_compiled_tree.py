@@ -28,7 +28,7 @@ def solved(model, **options):
 
 def cliques(problem, order):
     """The sizes of the cliques that an order meets, found naively."""
-    states = problem.coding.cardinalities
+    states = problem.cardinalities
     nearby = [set() for _ in states]
     for scope in problem.network.tables:
         for u, v in itertools.permutations(scope, 2):
@@ -95,7 +95,7 @@ def test_shipped_models(name):
 def test_order_is_what_it_says(name):
     problem = Problem(catalogue.load(name))
     found = search_order(problem.flat)
-    assert sorted(found.order.tolist()) == list(range(len(problem.coding.cardinalities)))
+    assert sorted(found.order.tolist()) == list(range(len(problem.cardinalities)))
     met = cliques(problem, found.order)
     assert found.width == max(width for width, _ in met)
     assert 2**found.log2_largest == pytest.approx(max(entries for _, entries in met), rel=1e-5)

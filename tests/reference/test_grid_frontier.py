@@ -12,7 +12,7 @@ import pytest
 from spinbench import reference
 from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.grid import Grid, grid_layout
+from spinbench.reference.grid import Grid, grid_sites
 from spinbench.reference.problem import Problem
 
 
@@ -78,9 +78,9 @@ def test_underflow_is_noticed():
     """12 columns of couplings of 100: the plain frontier must be refused, not trusted."""
     from spinbench.reference.grid import _Sweep, _UnderflowError
 
-    layout = grid_layout(Problem(grid(12, 12, 100.0)).pairwise)
+    pairwise = Problem(grid(12, 12, 100.0)).pairwise
     with pytest.raises(_UnderflowError):
-        _Sweep(layout, keep=False, log_space=False)
+        _Sweep(np.arange(144).reshape(12, 12), pairwise, keep=False, log_space=False)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -123,7 +123,7 @@ def test_other_graphs_are_told_apart():
     others = [(9, crossed), (9, wrapped), (12, swapped), (9, torus)]
     for n, edges, is_grid in [(4, square, True), *((n, edges, False) for n, edges in others)]:
         model = PairwiseModel.from_edges(np.zeros(n), edges, np.ones(len(edges)))
-        assert (grid_layout(Problem(model).pairwise) is not None) == is_grid
+        assert (grid_sites(Problem(model).pairwise) is not None) == is_grid
         if not is_grid:
             with pytest.raises(UnsupportedError, match="open-boundary grid"):
                 reference.solve(model, method="grid", cache=False)
