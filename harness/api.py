@@ -186,9 +186,10 @@ class Backend(ABC):
     """A compute backend. Frameworks are imported in the constructor, never at module level.
 
     Class attributes:
-        provides: capabilities out of {"arrays", "loop", "f32", "f64", "gpu"}. "arrays": the members below exist, so
-            generic programs run; "loop": `repeat` runs in compiled code; "f32", "f64": the precisions offered;
-            "gpu": device="gpu" is understood, and refused where there is none.
+        provides: capabilities out of {"arrays", "loop", "grad", "f32", "f64", "gpu"}. "arrays": the members below
+            exist, so generic programs run; "loop": `repeat` runs in compiled code; "grad": the framework can
+            differentiate a program (for methods whose `needs` ask for it; none that is built in does); "f32", "f64":
+            the precisions offered; "gpu": device="gpu" is understood, and refused where there is none.
         requires: names of importable modules that must exist.
         install: the command that installs them.
     """

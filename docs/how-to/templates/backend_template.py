@@ -16,7 +16,7 @@ class MyBackend(Backend):
     """NumPy on the CPU."""
 
     name = "mine"  # the entry point's name
-    # Add "loop" if repeat runs in compiled code, "gpu" if device="gpu" is understood.
+    # Add "loop" if repeat runs in compiled code, "grad" if it differentiates, "gpu" if device="gpu" is understood.
     provides = frozenset({"arrays", "f32", "f64"})
     requires = ("numpy",)  # modules; where one is missing, `spinbench list` says "unavailable" and shows `install`
     install = "pip install numpy"
