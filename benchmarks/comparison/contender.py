@@ -25,8 +25,8 @@ class Contender:
         precision: of its arithmetic.
         asked: what it was asked to do, in a few words.
         work: units of the row (updates, samples, solutions) in one call.
-        prepare: from the number of the round to what `call` gets; not timed.
-        call: what is timed; waits until everything is computed.
+        prepare: from the number of the turn to what one `call` gets; not timed.
+        call: what is timed, several times in a turn if it is short; waits until everything is computed.
         answer: from what `call` returned to something to be judged.
         build_seconds: CPU time of building and planning the model, before anything was timed.
         own_seconds: seconds of a call that the library itself counts as work; None: all of them.

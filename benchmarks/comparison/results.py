@@ -23,16 +23,16 @@ class Line:
 
     Attributes:
         row, library, version, precision, asked, unit: what was measured.
-        rate: units a second, of the best call.
+        rate: units a second, in the best turn.
         ratio: rate over that of `reference`; NaN where the reference is missing.
         bar: the ratio that is aimed at; NaN without one.
         clock: "CPU" on one core, where other processes' slices must not count, else "wall".
-        seconds, median_seconds: of a call by that clock, best and median.
-        wall_seconds, cpu_seconds: the best of each; cpu_per_wall of all calls together.
+        seconds, median_seconds: of a call by that clock, in the best and the middle turn.
+        wall_seconds, cpu_seconds: the best of each; cpu_per_wall of all turns together.
         first_seconds: CPU time of the first call, compilation included; build_seconds: the model's, before it.
         ess_rate: effective samples a second, from squared errors; NaN for solvers.
         error: from the exact answer.
-        affinity: cores; threads: of BLAS and Numba; calls: timed ones.
+        affinity: cores; threads: of BLAS and Numba; turns: timed ones; calls: in each of them.
         fault: why the answer is wrong, or "".
     """
 
@@ -58,6 +58,7 @@ class Line:
     error: float
     affinity: str
     threads: str
+    turns: int
     calls: int
     fault: str
 
@@ -94,7 +95,8 @@ def lines(
             error=verdict.error,
             affinity=machine.affinity(),
             threads=machine.threads(),
-            calls=len(series.wall),
+            turns=len(series.wall),
+            calls=series.repeats,
             fault=verdict.fault,
         )
         for contender, series, verdict, rate in zip(contenders, timed, verdicts, rates, strict=True)
