@@ -193,14 +193,16 @@ def _paper(
     kinds = ("standard", "frustrated", "frustrated_minus", "frustrated_centred")
     _require(name, kind in kinds, f"kind = {kind!r}; {', '.join(map(repr, kinds))} are allowed")
     noise = scale * rng.standard_normal(n)
-    W = c2 * scale * rng.standard_normal(len(edges))
-    total = np.bincount(edges.ravel(), np.repeat(W, 2), minlength=n)
-    biases: FloatArray = {
-        "standard": c1 * noise,
-        "frustrated": c1 * (total + noise),
-        "frustrated_minus": c1 * (noise - total),
-        "frustrated_centred": c1 * noise - 0.5 * total,
-    }[kind]
+    W = rng.standard_normal(len(edges))
+    W *= c2 * scale
+    biases: FloatArray = c1 * noise
+    if kind != "standard":
+        total = np.bincount(edges.ravel(), np.repeat(W, 2), minlength=n)
+        biases = {
+            "frustrated": c1 * (total + noise),
+            "frustrated_minus": c1 * (noise - total),
+            "frustrated_centred": biases - 0.5 * total,
+        }[kind]
     return PairwiseModel.from_edges(biases, edges, W, name=name)
 
 

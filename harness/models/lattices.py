@@ -17,9 +17,15 @@ def sort_edges(edges: npt.ArrayLike) -> IntArray:
 def grid_edges(rows: int, cols: int) -> IntArray:
     """Open square lattice; site (r, c) is variable r·cols + c."""
     site = np.arange(rows * cols).reshape(rows, cols)
-    right = np.stack([site[:, :-1].ravel(), site[:, 1:].ravel()], axis=1)
-    down = np.stack([site[:-1].ravel(), site[1:].ravel()], axis=1)
-    return sort_edges(np.concatenate([right, down]))
+    edges = np.empty((rows * (cols - 1) + (rows - 1) * cols, 2), dtype=np.int64)
+    whole = (rows - 1) * (2 * cols - 1)  # each site's edge to the right, then down; the last of a row has that alone
+    upper, last = edges[:whole].reshape(rows - 1, 2 * cols - 1, 2), edges[whole:]
+    right, down = upper[:, :-1:2], upper[:, 1::2]
+    right[..., 0] = down[..., 0] = site[:-1, :-1]
+    right[..., 1], down[..., 1] = site[:-1, 1:], site[1:, :-1]
+    upper[:, -1, 0], upper[:, -1, 1] = site[:-1, -1], site[1:, -1]
+    last[:, 0], last[:, 1] = site[-1, :-1], site[-1, 1:]
+    return edges
 
 
 def torus_edges(rows: int, cols: int) -> IntArray:

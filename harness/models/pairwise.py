@@ -235,14 +235,18 @@ def _check_finite(name: str, what: str, values: FloatArray) -> None:
 
 def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
     """Edges of n variables as rows i < j, sorted; the weights of parallel ones are summed."""
-    codes = np.minimum(edges[:, 0], edges[:, 1]) * n + np.maximum(edges[:, 0], edges[:, 1])
-    if (codes[1:] <= codes[:-1]).any():
-        order = codes.argsort(kind="stable")
-        codes, weights = codes[order], weights[order]
-        first = np.flatnonzero(np.diff(codes, prepend=-1))
-        if len(first) < len(codes):
-            with np.errstate(over="ignore"):  # the caller says which sum is not finite
-                codes, weights = codes[first], np.add.reduceat(weights, first)
+    if (edges[:, 0] > edges[:, 1]).any():
+        edges = np.sort(edges, axis=1)
+    codes = edges[:, 0] * n
+    codes += edges[:, 1]
+    if (codes[1:] > codes[:-1]).all():
+        return edges, weights
+    order = codes.argsort(kind="stable")
+    codes, weights = codes[order], weights[order]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    if len(first) < len(codes):
+        with np.errstate(over="ignore"):  # the caller says which sum is not finite
+            codes, weights = codes[first], np.add.reduceat(weights, first)
     low = codes // n
     return np.stack([low, codes - low * n], axis=1), weights
 
