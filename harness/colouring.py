@@ -30,11 +30,16 @@ class Adjacency(NamedTuple):
     @classmethod
     def of(cls, n: int, edges: IntArray) -> Adjacency:
         """From (E, 2) edges between n vertices, each edge once, no loops."""
+        from scipy import sparse
+
         narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
         ends = np.concatenate([edges[:, 0], edges[:, 1]], dtype=narrow)
         other = np.concatenate([edges[:, 1], edges[:, 0]], dtype=narrow)
-        start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]).astype(np.int64)
-        return cls(start, other[np.lexsort((other, ends))])
+        entries = np.ones(len(ends), dtype=np.int8)
+        square = sparse.coo_array((entries, (ends, other)), shape=(n, n), copy=False).tocsr()
+        del ends, other, entries
+        square.sort_indices()
+        return cls(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False))
 
     def around(self, vertices: IntArray) -> tuple[IntArray, IntArray]:
         """(position in `vertices`, neighbour) of every edge that leaves `vertices`."""
@@ -65,7 +70,7 @@ def colouring(n: int, edges: IntArray) -> IntArray:
     graph = Adjacency.of(n, edges)
     parity = _breadth_first_parity(graph)
     if (parity[edges[:, 0]] != parity[edges[:, 1]]).all():
-        return parity
+        return parity.astype(np.int64)
     shuffled = np.random.default_rng(0).permutation(n)
     colours = _greedy(graph, _rank(np.lexsort((shuffled, parity, -_peeling_rounds(graph)))))
     for _ in range(4 if len(edges) < FEW_EDGES else 0):
@@ -97,32 +102,33 @@ def _rank(order: IntArray) -> IntArray:
     return rank
 
 
-def _breadth_first_parity(graph: Adjacency) -> IntArray:
+def _breadth_first_parity(graph: Adjacency) -> npt.NDArray[np.int8]:
     """(n,) parity of the distance to the first vertex of the component, by one search from an added root."""
-    from scipy.sparse import csgraph, csr_array
+    from scipy.sparse import csgraph
 
     n = len(graph.start) - 1
-    square = csr_array((np.ones(len(graph.others), dtype=np.int8), graph.others, graph.start), shape=(n, n))
-    components, label = csgraph.connected_components(square, directed=False)
-    firsts = np.zeros(components, dtype=np.int64)
+    # strong components are those of an undirected graph, and found without transposing it
+    components, label = csgraph.connected_components(_square(graph.start, graph.others), connection="strong")
+    firsts = np.zeros(components, dtype=graph.others.dtype)
     firsts[label[::-1]] = np.arange(n - 1, -1, -1)
-    rooted = csr_array(
-        (
-            np.ones(len(graph.others) + components, dtype=np.int8),
-            np.concatenate([graph.others, firsts]),
-            np.append(graph.start, len(graph.others) + components),
-        ),
-        shape=(n + 1, n + 1),
-    )
-    _, parents = csgraph.breadth_first_order(rooted, n, directed=True, return_predecessors=True)
-    parent = np.asarray(parents, dtype=np.int64)
+    others = np.concatenate([graph.others, firsts])
+    rooted = _square(np.append(graph.start, len(others)), others)
+    parent = csgraph.breadth_first_order(rooted, n, directed=True, return_predecessors=True)[1]
     parent[n] = n
     parity = np.ones(n + 1, dtype=np.int8)
     parity[n] = 0
     while (parent != n).any():  # pointer jumping: the number of rounds is the logarithm of the depth
         parity ^= parity[parent]
         parent = parent[parent]
-    return (1 - parity[:n]).astype(np.int64)
+    return 1 - parity[:n]
+
+
+def _square(start: IntArray, others: npt.NDArray[np.signedinteger[Any]]) -> Any:
+    """A graph as SciPy takes it. It asks for weights, which searches do not read: they take no memory."""
+    from scipy.sparse import csr_array
+
+    n = len(start) - 1
+    return csr_array((np.broadcast_to(1.0, len(others)), others, start), shape=(n, n))
 
 
 def _peeling_rounds(graph: Adjacency) -> IntArray:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from spinbench.colouring import colouring, raster_levels
 from spinbench.models import PairwiseModel
+from spinbench.rows import Rows, dense_rows, is_dense, padded_rows
 from spinbench.windows import Windows, windowed_rows
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,10 +30,6 @@ Order = Literal["chromatic", "raster"]
 
 MAX_BLOCKS = 16
 """A sweep of more blocks is a `Scan`: unrolled code grows with the blocks, and with it the time to compile it."""
-DENSE_FACTOR = 32
-"""A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast)."""
-MAX_DENSE = 30_000
-"""Largest N for dense rows."""
 
 
 class Units(NamedTuple):
@@ -49,20 +46,6 @@ class Units(NamedTuple):
     sizes: IntArray
     grouped: npt.NDArray[np.bool_]
     of: IntArray
-
-
-class Rows(NamedTuple):
-    """W in compressed rows; the order of the rows is that of a layout. Couplings within a unit are left out.
-
-    Attributes:
-        start: (N + 1,) int64.
-        columns: (2E,) int32, or int64 from 2^31 rows on; ascending in each row.
-        weights: (2E,) float64.
-    """
-
-    start: IntArray
-    columns: IntArray
-    weights: FloatArray
 
 
 class Block(NamedTuple):
@@ -145,7 +128,7 @@ def units_of(model: PairwiseModel) -> Units:
     n = model.num_variables
     if not model.groups:
         every = np.arange(n)
-        return Units(every[:, None], np.ones(n, dtype=np.int64), np.zeros(n, dtype=bool), every)
+        return Units(every[:, None], np.broadcast_to(np.int64(1), n), np.broadcast_to(np.False_, n), every)
     grouped_variables = {i for group in model.groups for i in group}
     lists = [(i,) for i in range(n) if i not in grouped_variables]
     whole = sorted(lists + [tuple(sorted(group)) for group in model.groups])
@@ -172,7 +155,9 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     count = len(units.sizes)
     labels = colouring(count, edges) if order == "chromatic" else raster_levels(count, edges)
     kinds = np.where(units.grouped, units.sizes, 0)
-    degree = model.degrees[units.members].max(axis=1)
+    degree = np.bincount(model.edges.ravel(), minlength=model.num_variables)
+    if kinds.any():
+        degree = degree[units.members].max(axis=1)
     # Padding to a block's largest degree must not cost more than twice the edges.
     shape = np.zeros(count, dtype=np.int64)
     widest = np.zeros(labels.max() + 1, dtype=np.int64)
@@ -180,73 +165,19 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     if widest[labels].sum() > 2 * degree.sum() + count:
         shape = np.ceil(np.log2(np.maximum(degree, 1))).astype(np.int64)
     sequence = np.lexsort((shape, kinds, labels)) if kinds.any() or shape.any() else labels.argsort(kind="stable")
-    key = np.stack([labels, kinds, shape])[:, sequence]
-    cuts = np.flatnonzero((key[:, 1:] != key[:, :-1]).any(axis=0)) + 1
+    changes = np.zeros(count - 1, dtype=bool)
+    for key in (labels, kinds, shape):
+        changes |= np.diff(key[sequence]) != 0
+    cuts = np.flatnonzero(changes) + 1
     first = np.concatenate([[0], cuts])
     ends = np.append(cuts, count)
-    sizes = units.sizes[sequence]
-    bounds = np.concatenate([[0], np.cumsum(np.add.reduceat(sizes, first))])
+    kind, label = kinds[sequence[first]], labels[sequence[first]]
+    bounds = np.concatenate([[0], np.cumsum((ends - first) * np.maximum(kind, 1))])
+    rows = sequence
     if kinds.any():
-        parts = [units.members[sequence[a:b], : sizes[a]].T.ravel() for a, b in zip(first, ends, strict=True)]
-        rows = np.concatenate(parts)
-    else:
-        rows = units.members[sequence, 0]
-    return Layout(rows, sequence, bounds, key[1, first], key[0, first])
-
-
-def compressed_rows(model: PairwiseModel, units: Units, order: IntArray) -> Rows:
-    """W with rows and columns in `order`."""
-    n = model.num_variables
-    narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
-    position = np.empty(n, dtype=narrow)
-    position[order] = np.arange(n, dtype=narrow)
-    edges, weights = model.edges, model.couplings
-    if model.groups:
-        between = units.of[edges[:, 0]] != units.of[edges[:, 1]]
-        edges, weights = edges[between], weights[between]
-    from scipy import sparse
-
-    i, j = position[edges[:, 0]], position[edges[:, 1]]
-    ends = np.concatenate([i, j]), np.concatenate([j, i])
-    del i, j
-    square = sparse.coo_array((np.concatenate([weights, weights]), ends), shape=(n, n), copy=False).tocsr()
-    del ends
-    square.sort_indices()
-    return Rows(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False), square.data)
-
-
-def is_dense(rows: Rows) -> bool:
-    """Whether products with rows of W are preferred to lists of neighbours."""
-    n = len(rows.start) - 1
-    return n <= MAX_DENSE and len(rows.columns) * DENSE_FACTOR >= n * n
-
-
-def dense_rows(rows: Rows, low: int, high: int) -> FloatArray:
-    """(high - low, N) rows of W."""
-    n = len(rows.start) - 1
-    table = np.zeros((high - low, n))
-    entries = slice(rows.start[low], rows.start[high])
-    row = np.repeat(np.arange(high - low), np.diff(rows.start[low : high + 1]))
-    table[row, rows.columns[entries]] = rows.weights[entries]
-    return table
-
-
-def padded_rows(rows: Rows, low: int, high: int) -> tuple[IntArray, FloatArray]:
-    """(D, high - low) neighbours and weights, both 0 where a row has fewer than D."""
-    start = rows.start[low : high + 1]
-    degree = np.diff(start)
-    width = int(degree.max(initial=0))
-    neighbours = np.zeros((width, high - low), dtype=np.int64)
-    weights = np.zeros((width, high - low))
-    if width and (degree == width).all():
-        neighbours[:] = rows.columns[start[0] : start[-1]].reshape(-1, width).T
-        weights[:] = rows.weights[start[0] : start[-1]].reshape(-1, width).T
-        return neighbours, weights
-    slot = np.arange(start[0], start[-1]) - np.repeat(start[:-1], degree)
-    row = np.repeat(np.arange(high - low), degree)
-    neighbours[slot, row] = rows.columns[start[0] : start[-1]]
-    weights[slot, row] = rows.weights[start[0] : start[-1]]
-    return neighbours, weights
+        spans = zip(first, ends, np.maximum(kind, 1), strict=True)
+        rows = np.concatenate([units.members[sequence[a:b], :size].T.ravel() for a, b, size in spans])
+    return Layout(rows, sequence, bounds, kind, label)
 
 
 def sweep_tables(model: PairwiseModel, plan: Layout, rows: Rows) -> Sweep:

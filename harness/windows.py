@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from spinbench.layouts import Rows
+from spinbench.rows import FloatArray, IntArray, Rows
 
 MAX_WINDOWS = 12
 """Most windows of a block; reading one costs about half of gathering one neighbour of each row."""
+AT_ONCE = 2**16
+"""Rows whose entries are looked at together."""
 
 
 class Windows(NamedTuple):
@@ -22,24 +23,42 @@ class Windows(NamedTuple):
         margin: (P,) zeros.
     """
 
-    starts: npt.NDArray[np.int64]
-    margin: npt.NDArray[np.float64]
+    starts: IntArray
+    margin: FloatArray
 
 
-def windowed_rows(rows: Rows, low: int, high: int) -> tuple[Windows, npt.NDArray[np.float64]] | None:
+def windowed_rows(rows: Rows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
     """Windows and (D, high - low, 1) weights; None where the rows' neighbours are at too many distances."""
-    degree = np.diff(rows.start[low : high + 1])
-    entries = slice(rows.start[low], rows.start[high])
-    row = np.repeat(np.arange(high - low, dtype=rows.columns.dtype), degree)
-    away = rows.columns[entries] - row
-    least = int(away.min(initial=0))
-    distances = np.flatnonzero(np.bincount(away - least)) + least
-    if not 0 < len(distances) <= min(2 * int(degree.max()) + 1, MAX_WINDOWS):
+    found: set[int] = set()
+    most = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
+    for first, end in _parts(low, high):
+        away = _distances(rows, first, end, low)[1]
+        least = int(away.min(initial=0))
+        found.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
+        if len(found) > most:
+            return None
+    if not found:
         return None
+    distances = sorted(found)
     weights = np.zeros((len(distances), high - low, 1))
-    for slot, distance in enumerate(distances.tolist()):
-        here = away == distance
-        weights[slot, row[here], 0] = rows.weights[entries][here]
+    for first, end in _parts(low, high):
+        row, away = _distances(rows, first, end, low)
+        own = rows.weights[rows.start[first] : rows.start[end]]
+        for slot, distance in enumerate(distances):
+            here = away == distance
+            weights[slot, row[here], 0] = own[here]
     n = len(rows.start) - 1
-    margin = max(0, -int(distances[0]), int(distances[-1]) + high - low - n)
-    return Windows(distances + margin, np.zeros(margin)), weights
+    margin = max(0, -distances[0], distances[-1] + high - low - n)
+    return Windows(np.array(distances) + margin, np.zeros(margin)), weights
+
+
+def _parts(low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Few rows at a time, so that what is computed from their entries takes little memory."""
+    for first in range(low, high, AT_ONCE):
+        yield first, min(first + AT_ONCE, high)
+
+
+def _distances(rows: Rows, first: int, end: int, low: int) -> tuple[IntArray, IntArray]:
+    """Of each entry of rows first … end - 1 its row, counted from `low`, and how far its column is from that."""
+    row = np.repeat(np.arange(first - low, end - low), np.diff(rows.start[first : end + 1]))
+    return row, rows.columns[rows.start[first] : rows.start[end]] - row

@@ -34,9 +34,7 @@ from spinbench.layouts import (
     MAX_BLOCKS,
     FloatArray,
     Layout,
-    Rows,
     Units,
-    compressed_rows,
     layout,
     scan_tables,
     sweep_tables,
@@ -46,6 +44,7 @@ from spinbench.methods.gibbs_program import GibbsProgram
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import Model, PairwiseModel
 from spinbench.modes import find_mode
+from spinbench.rows import Rows, compressed_rows
 from spinbench.trace import Trace
 
 Scanning = Literal["chromatic", "raster", "random"]
@@ -150,7 +149,7 @@ class Gibbs(Method):
                 "scan=chromatic any number"
             )
         plan = layout(model, units, "raster" if self.scan == "raster" else "chromatic")
-        rows = compressed_rows(model, units, plan.order)
+        rows = compressed_rows(model, plan.order)
         few = len(plan.labels) <= MAX_BLOCKS
         sweep = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
         single = None

@@ -10,17 +10,14 @@ import pytest
 from spinbench.colouring import colouring, raster_levels
 from spinbench.layouts import (
     Scan,
-    compressed_rows,
-    dense_rows,
-    is_dense,
     layout,
-    padded_rows,
     scan_tables,
     sweep_tables,
     units_of,
 )
 from spinbench.models import PairwiseModel
 from spinbench.modes import find_mode
+from spinbench.rows import compressed_rows, dense_rows, is_dense, padded_rows
 
 
 def grid_edges(rows, columns, torus=False):
@@ -106,7 +103,7 @@ def test_levels_give_the_raster_scan(name):
 def planned(model, order):
     units = units_of(model)
     plan = layout(model, units, order)
-    return units, plan, compressed_rows(model, units, plan.order)
+    return units, plan, compressed_rows(model, plan.order)
 
 
 def blocks_of(sweep):

@@ -59,10 +59,10 @@ from spinbench.backends.numba.gibbs_tables import (
 from spinbench.backends.numba.vector_memory import (
     aligned_zeros,
 )
-from spinbench.layouts import dense_rows, is_dense
 from spinbench.methods.gibbs import Gibbs
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import PairwiseModel
+from spinbench.rows import dense_rows, is_dense
 
 Array = npt.NDArray[Any]
 

@@ -45,7 +45,7 @@ from spinbench.backends.numba.vector_memory import (
     prefetch,
     store_field_vector,
 )
-from spinbench.layouts import Rows, dense_rows
+from spinbench.rows import Rows, dense_rows
 
 Array = npt.NDArray[Any]
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from spinbench.backends.numba.vector_memory import (
     aligned_zeros,
 )
-from spinbench.layouts import Rows, Scan, compressed_rows, units_of
+from spinbench.layouts import Scan, units_of
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import PairwiseModel
+from spinbench.rows import Rows, compressed_rows
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +137,7 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
 
 def make_rows(model: PairwiseModel, tables: Tables) -> Rows:
     """W in the order of the tables."""
-    return compressed_rows(model, units_of(model), tables.order)
+    return compressed_rows(model, tables.order)
 
 
 def make_bands(flat: Flat, bounds: Array) -> Bands:

@@ -1,0 +1,90 @@
+"""W in compressed rows, and the forms that are made of some of them: dense rows and padded lists of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+DENSE_FACTOR = 32
+"""A product with a row of W costs as much as gathering this fraction of its length (matrix products are fast)."""
+MAX_DENSE = 30_000
+"""Largest N for dense rows."""
+
+
+class Rows(NamedTuple):
+    """W in compressed rows; the order of the rows is that of a layout. Couplings within a unit are left out.
+
+    Attributes:
+        start: (N + 1,) int64.
+        columns: (2E,) int32, or int64 from 2^31 rows on; ascending in each row.
+        weights: (2E,) float64.
+    """
+
+    start: IntArray
+    columns: IntArray
+    weights: FloatArray
+
+
+def compressed_rows(model: PairwiseModel, order: IntArray) -> Rows:
+    """W with rows and columns in `order`, an integer array (N,)."""
+    from scipy import sparse
+
+    n = model.num_variables
+    narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
+    position = np.empty(n, dtype=narrow)
+    position[order] = np.arange(n, dtype=narrow)
+    edges, weights = model.edges, model.couplings
+    if model.groups:
+        unit = np.arange(n)
+        for group in model.groups:
+            unit[list(group)] = group[0]
+        between = unit[edges[:, 0]] != unit[edges[:, 1]]
+        edges, weights = edges[between], weights[between]
+    ends = np.concatenate([position[edges[:, 0]], position[edges[:, 1]]])
+    others = np.concatenate([ends[len(edges) :], ends[: len(edges)]])
+    entries = np.tile(np.arange(len(edges), dtype=np.int32 if len(edges) < 2**31 else np.int64), 2)
+    square = sparse.coo_array((entries, (ends, others)), shape=(n, n), copy=False).tocsr()
+    del ends, others, entries  # with edges' numbers for weights, half as large, all this takes no more than the result
+    square.sort_indices()
+    return Rows(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False), weights[square.data])
+
+
+def is_dense(rows: Rows) -> bool:
+    """Whether products with rows of W are preferred to lists of neighbours."""
+    n = len(rows.start) - 1
+    return n <= MAX_DENSE and len(rows.columns) * DENSE_FACTOR >= n * n
+
+
+def dense_rows(rows: Rows, low: int, high: int) -> FloatArray:
+    """(high - low, N) rows of W."""
+    n = len(rows.start) - 1
+    table = np.zeros((high - low, n))
+    entries = slice(rows.start[low], rows.start[high])
+    row = np.repeat(np.arange(high - low), np.diff(rows.start[low : high + 1]))
+    table[row, rows.columns[entries]] = rows.weights[entries]
+    return table
+
+
+def padded_rows(rows: Rows, low: int, high: int) -> tuple[IntArray, FloatArray]:
+    """(D, high - low) neighbours and weights, both 0 where a row has fewer than D."""
+    start = rows.start[low : high + 1]
+    degree = np.diff(start)
+    width = int(degree.max(initial=0))
+    neighbours = np.zeros((width, high - low), dtype=np.int64)
+    weights = np.zeros((width, high - low))
+    if width and (degree == width).all():
+        neighbours[:] = rows.columns[start[0] : start[-1]].reshape(-1, width).T
+        weights[:] = rows.weights[start[0] : start[-1]].reshape(-1, width).T
+        return neighbours, weights
+    slot = np.arange(start[0], start[-1]) - np.repeat(start[:-1], degree)
+    row = np.repeat(np.arange(high - low), degree)
+    neighbours[slot, row] = rows.columns[start[0] : start[-1]]
+    weights[slot, row] = rows.weights[start[0] : start[-1]]
+    return neighbours, weights
