@@ -98,16 +98,17 @@ class ForneyMeanField(Method):
         def init(key: Key, tables: FieldPlan, start: Array) -> State:
             q = tables.starts
             blank = xp.zeros_like(xp.sum(q, axis=0))  # q may have no rows
-            return State(q, mean_field.value(tables.field, q, xp), blank + 1.0, blank)
+            return State(q, mean_field.value(tables.field, q, xp, backend.precision), blank + 1.0, blank)
 
         def step(key: Key, tables: FieldPlan, state: State) -> State:
             fresh = mean_field.sweep(tables.field, state.q, xp, backend.update)
             done = state.converged > 0
             q = xp.where(done, state.q, fresh)
-            smallest = ROUNDING * float(np.finfo(backend.real).eps)
-            residual = xp.max(xp.abs(fresh - state.q), axis=0, initial=0.0)
+            smallest = ROUNDING * float(np.finfo(backend.precision).eps)
+            none = xp.zeros_like(state.residual)[None]  # q may have no rows
+            residual = xp.max(xp.concat([xp.abs(fresh - state.q), none], axis=0), axis=0)
             converged = xp.where(residual <= max(self.tolerance, smallest), 1.0, state.converged)
-            value = mean_field.value(tables.field, q, xp)
+            value = mean_field.value(tables.field, q, xp, backend.precision)
             return State(q, value, xp.where(done, state.residual, residual), xp.astype(converged, backend.real))
 
         def observe(tables: FieldPlan, state: State) -> dict[str, Array]:

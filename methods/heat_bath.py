@@ -116,7 +116,8 @@ class HeatBath:
             p = self._backend.sigmoid(x)
             return p, self._as_real(u < p)
         groups = block.biases.shape[1]
-        p, drawn = self._draw_member(x, -math.inf, u[:groups])
+        off = self._xp.full_like(block.biases[0], -math.inf)[:, None]
+        p, drawn = self._draw_member(x, off, u[:groups])
         return self._xp.reshape(p, u.shape), self._xp.reshape(drawn, u.shape)
 
     def sweep_chunks(self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool) -> tuple[Array, Array]:
@@ -244,7 +245,7 @@ class HeatBath:
             if block.biases.ndim == 1:
                 parts = self._log_probability(None, None, x[None], target[None])
             else:
-                parts = self._log_probability(0.0, -math.inf, x, target)
+                parts = self._log_probability(self._xp.zeros_like(target), -math.inf, x, target)
             total = total + self._xp.sum(parts, axis=0)
             if sweep.middle:
                 forced = self._xp.zeros_like(s[low:high]) + t.mode[low:high, None]

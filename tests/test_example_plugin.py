@@ -62,6 +62,8 @@ def test_it_runs_in_a_sweep(strict: Any) -> None:
         ("x = numpy.exp(x)", "does not support ufuncs"),
         ("x = x.sum()", "has no attribute 'sum'"),
         ("x = backend.xp.trace(x)", "xp.trace is not promised"),
+        ("x = backend.xp.max(x, initial=0.0)", "initial= of xp.max is not promised"),
+        ("x = backend.xp.where(True, x, -x)", "the condition of xp.where must be an array"),
     ],
 )
 def test_programs_that_lean_on_numpy_fail_on_it(strict: Any, line: str, message: str) -> None:

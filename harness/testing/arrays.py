@@ -67,6 +67,20 @@ All are in the Python array API standard, as is the constant `inf`."""
 NAMESPACE = frozenset(OPERATIONS)
 """Names of the functions that every backend's `xp` has."""
 
+FORMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "argmax (of a vector)": lambda xp, x, y: xp.argmax(x[0]),
+    "asarray (with a dtype)": lambda xp, x, y: xp.asarray(x < y, dtype=x.dtype),
+    "max (several axes, kept)": lambda xp, x, y: xp.max(x, axis=(0, 1), keepdims=True),
+    "min (no axis)": lambda xp, x, y: xp.min(x),
+    "sum (several axes, kept)": lambda xp, x, y: xp.sum(x, axis=(0, 1), keepdims=True),
+    "sum (truth values)": lambda xp, x, y: xp.sum(x < y, axis=1),
+    "take (a vector, no axis)": lambda xp, x, y: xp.take(x[0], xp.argmax(y, axis=0)),
+    "take (indices of any shape)": lambda xp, x, y: xp.take(x, xp.reshape(xp.argmax(y, axis=0), (2, 2)), axis=0),
+    "where (two numbers)": lambda xp, x, y: xp.where(x < y, 1, 0),
+}
+"""Other ways to call them that generic programs use. The array API standard leaves open those of `take` with indices of
+more than one axis, of `where` with two numbers and of `sum` with truth values."""
+
 SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "x + y, x - y, x * y, x / y, -x": lambda xp, x, y: -((x + y) * (x - y)) / y,
     "2.0 * x, x + 1, 1 - x": lambda xp, x, y: 2.0 * x + (x + 1) - (1 - x),
@@ -76,6 +90,8 @@ SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "comparisons, ~, & and |": lambda xp, x, y: ((x < y) & ~(x >= 0)) | (x == y) | (x > 2) | (x <= -2) | (x != x),
     "x[i], x[i, :], x[:, None]": lambda xp, x, y: x[1] + x[2, :] + x[:2, None][0, 0],
     "x[integers]": lambda xp, x, y: x[xp.argmax(y, axis=0)],
+    "x[integers of any shape]": lambda xp, x, y: x[xp.reshape(xp.argmax(y, axis=0), (2, 2))],
+    "x[..., i], x[..., None]": lambda xp, x, y: x[..., 1] + x[..., None][1, 1],
     "x[integers, integers]": lambda xp, x, y: x[xp.argmax(y, axis=0), xp.arange(4)],
     "x.shape, x.T": lambda xp, x, y: x.T / x.shape[0],
 }
@@ -111,7 +127,7 @@ def namespace(name: str, precision: Precision) -> None:
     x = rng.normal(size=(3, 4)).astype(precision)
     y = rng.uniform(0.5, 2.0, size=(3, 4)).astype(precision)
     rtol = 200 * float(np.finfo(precision).eps)
-    for table in (OPERATIONS, SYNTAX):
+    for table in (OPERATIONS, FORMS, SYNTAX):
         found, failed = _results(backend, table, x, y)
         require(not failed, "; ".join(failed))
         for what, call in table.items():
@@ -199,12 +215,14 @@ def loops(name: str, precision: Precision) -> None:
             inner = backend.repeat(2, lambda j, value: value + start[j], start[0] * 0)
             return total * 0.5 + start[0] * i, Pair(pair.first + inner, pair.second)
 
-        return backend.repeat(count, body, (start[0] * 0, Pair(start[0] * 0, start)))
+        total, pair = backend.repeat(count, body, (start[0] * 0, Pair(start[0] * 0, start)))
+        seen = backend.xp.where(start[0] > start[1] * count, 0, 1)  # 1, or 0 if count is 0
+        return total, pair, backend.repeat(seen, lambda i, value: value + 1, start)
 
     compiled = backend.compile(function)
     start = backend.put(np.array([1.0, 3.0]))
     for count in (0, 1, 5, 200):
-        total, pair = backend.host(compiled(count, start))
+        total, pair, once = backend.host(compiled(count, start))
         expected = 0.0
         for i in range(count):
             expected = expected / 2 + i
@@ -212,6 +230,8 @@ def loops(name: str, precision: Precision) -> None:
         require(close, f"{count} steps of c = c/2 + i give {total}; {expected} is expected")
         require(pair.first == 4.0 * count, f"a loop within {count} steps gives {pair.first}; {4 * count} is expected")
         require(np.array_equal(pair.second, [1, 3]), "an array that is carried unchanged changes")
+        wanted = [2, 4] if count else [1, 3]
+        require(np.array_equal(once, wanted), f"a loop whose count is an array, {min(count, 1)}, gives {once}")
         require(pair.first.dtype == precision, f"a loop turns {precision} into {pair.first.dtype}")
     if "loop" in backend.provides:
         require(len(calls) < 40, f"provides says loop, but 206 steps call the body {len(calls)} times in Python")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Precision
 from spinbench.colouring import colouring
 from spinbench.methods.gauge.objectives import product_weights
 from spinbench.models.forney import ForneyModel
@@ -122,9 +123,9 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
     return q
 
 
-def value(tables: FieldTables, q: Any, xp: Any = np) -> Any:
+def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "float64") -> Any:
     """(R,) the bound at q (E, R)."""
-    smallest = np.finfo(q.dtype).tiny
+    smallest = float(np.finfo(precision).tiny)
     p = xp.clip(q, smallest, 1.0)
     r = xp.clip(1.0 - q, smallest, 1.0)
     total = tables.constant - xp.sum(p * xp.log(p) + r * xp.log(r), axis=0)

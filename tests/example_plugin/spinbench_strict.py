@@ -72,7 +72,15 @@ class _Namespace:
     def __getattr__(self, name: str) -> Callable[..., StrictArray]:
         if name not in NAMESPACE:
             raise AttributeError(f"xp.{name} is not promised to generic programs; spinbench.testing.NAMESPACE is")
-        return lambda *args, **options: StrictArray(getattr(np, name)(*_bare(args), **options))
+
+        def function(*args: Any, **options: Any) -> StrictArray:
+            if beyond := options.keys() - {"axis", "keepdims", "dtype"}:
+                raise TypeError(f"{beyond.pop()}= of xp.{name} is not promised to generic programs")
+            if name == "where" and not isinstance(args[0], StrictArray):
+                raise TypeError("the condition of xp.where must be an array")
+            return StrictArray(getattr(np, name)(*_bare(args), **options))
+
+        return function
 
 
 class StrictBackend(Backend):
