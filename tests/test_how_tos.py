@@ -75,3 +75,11 @@ def test_kernel_example_is_valid(page: str) -> None:
     for block in blocks(page, "toml"):
         groups = tomllib.loads(block)["project"]["entry-points"]
         assert set(groups) <= {"spinbench.backends", "spinbench.methods", "spinbench.kernels", "spinbench.conf"}
+
+
+def test_the_promised_functions_are_those_that_the_suite_checks() -> None:
+    from spinbench.testing import NAMESPACE
+
+    text = (HOW_TO.parent / "reference" / "contracts.md").read_text()
+    (names,) = re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
+    assert names.split() == sorted(NAMESPACE)

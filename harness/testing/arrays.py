@@ -93,7 +93,7 @@ SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "x[integers of any shape]": lambda xp, x, y: x[xp.reshape(xp.argmax(y, axis=0), (2, 2))],
     "x[..., i], x[..., None]": lambda xp, x, y: x[..., 1] + x[..., None][1, 1],
     "x[integers, integers]": lambda xp, x, y: x[xp.argmax(y, axis=0), xp.arange(4)],
-    "x.shape, x.T": lambda xp, x, y: x.T / x.shape[0],
+    "x.shape, x.ndim, x.dtype, x.T": lambda xp, x, y: xp.astype(x.T / x.shape[0] * x.ndim, y.dtype),
 }
 
 KINDS = {"b": "bool", "i": "an integer", "f": "a float"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from unittest import SkipTest
 
+from spinbench import registry
 from spinbench.errors import SpinbenchError
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.suite import checks
@@ -23,8 +25,21 @@ def outcome(check: Check) -> tuple[str, str]:
         return "failed", str(error)
     except Exception as error:  # a plugin may raise anything
         text = " ".join(str(error).split())
-        return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}"
+        return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}{_place(error)}"
     return "passed", ""
+
+
+def _place(error: Exception) -> str:
+    """The last line of spinbench or of a plugin that the error passed: a framework's own lines say little."""
+    kinds: tuple[registry.Kind, ...] = ("backends", "methods", "kernels")
+    points = [point for kind in kinds for found in registry.entry_points(kind).values() for point in found]
+    packages = {"spinbench", *(point.module.partition(".")[0] for point in points)}
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] in packages:
+            place = f" ({module}, line {line})"
+    return place
 
 
 def main(backend: str | None = None, method: str | None = None) -> int:

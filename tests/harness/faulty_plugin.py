@@ -35,6 +35,8 @@ class Toy(Method):
     def plan(self, model):
         if model.groups and self.fault != "ignores groups":
             raise UnsupportedError("two\nlines" if self.fault == "rambles" else "toy knows no groups")
+        if self.fault == "asks NumPy for too much":
+            np.reshape(model.biases, (-1, -1))
         if self.fault == "writes to the model" and model.num_variables > 1:
             model.biases.setflags(write=True)
             model.biases[0] += 1.0

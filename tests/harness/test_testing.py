@@ -12,6 +12,7 @@ import pytest
 from spinbench import registry
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.testing import Check, backend_checks, checks, main, method_checks
+from spinbench.testing.report import outcome
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
@@ -171,6 +172,14 @@ def test_selection() -> None:
         checks(backend="nunpy")
     with pytest.raises(UnknownNameError, match="no setting of method toy is named 'falt'"):
         method_checks("toy", "numpy", falt="")
+
+
+def test_errors_of_frameworks_are_reported_with_the_line_of_the_plugin() -> None:
+    line = next(n for n, text in enumerate(SOURCE.splitlines(), start=1) if "np.reshape" in text)
+    result, reason = outcome(named(method_checks("toy", "numpy", fault="asks NumPy for too much"), "plan"))
+    assert result == "failed"
+    assert reason.startswith("ValueError: ")
+    assert reason.endswith(f" (faultyplugin, line {line})")
 
 
 def test_the_command_reports_and_has_a_status(capsys: pytest.CaptureFixture[str]) -> None:
