@@ -109,14 +109,14 @@ class Layout(NamedTuple):
     """The order of a scan.
 
     Attributes:
-        order: (N,) variable of each row.
+        order: (N,) int32, or int64 from 2^31 variables on, the variable of each row.
         units: (U,) units in the order of the scan.
         bounds: (B + 1,) the rows of block b are bounds[b] … bounds[b + 1] - 1.
         kinds: (B,) members of each unit of block b, 0 for binary variables.
         labels: (B,) colour or level; blocks of one label are not coupled.
     """
 
-    order: IntArray
+    order: npt.NDArray[np.signedinteger[Any]]
     units: IntArray
     bounds: IntArray
     kinds: IntArray
@@ -173,10 +173,11 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     ends = np.append(cuts, count)
     kind, label = kinds[sequence[first]], labels[sequence[first]]
     bounds = np.concatenate([[0], np.cumsum((ends - first) * np.maximum(kind, 1))])
-    rows = sequence
+    rows = sequence.astype(np.int32 if model.num_variables < 2**31 else np.int64)
     if kinds.any():
         spans = zip(first, ends, np.maximum(kind, 1), strict=True)
-        rows = np.concatenate([units.members[sequence[a:b], :size].T.ravel() for a, b, size in spans])
+        parts = [units.members[sequence[a:b], :size].T.ravel() for a, b, size in spans]
+        rows = np.concatenate(parts, dtype=rows.dtype, casting="same_kind")
     return Layout(rows, sequence, bounds, kind, label)
 
 

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     weights: FloatArray
 
 
-def compressed_rows(model: PairwiseModel, order: IntArray) -> Rows:
+def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[Any]]) -> Rows:
     """W with rows and columns in `order`, an integer array (N,)."""
     from scipy import sparse
 
@@ -48,6 +48,7 @@ def compressed_rows(model: PairwiseModel, order: IntArray) -> Rows:
         between = unit[edges[:, 0]] != unit[edges[:, 1]]
         edges, weights = edges[between], weights[between]
     ends = np.concatenate([position[edges[:, 0]], position[edges[:, 1]]])
+    del position
     others = np.concatenate([ends[len(edges) :], ends[: len(edges)]])
     entries = np.tile(np.arange(len(edges), dtype=np.int32 if len(edges) < 2**31 else np.int64), 2)
     square = sparse.coo_array((entries, (ends, others)), shape=(n, n), copy=False).tocsr()

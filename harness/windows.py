@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.rows import FloatArray, IntArray, Rows
 
 MAX_WINDOWS = 12
 """Most windows of a block; reading one costs about half of gathering one neighbour of each row."""
-AT_ONCE = 2**16
+AT_ONCE = 2**14
 """Rows whose entries are looked at together."""
 
 
@@ -27,38 +28,47 @@ class Windows(NamedTuple):
     margin: FloatArray
 
 
+class Entries(Protocol):
+    """What has the entries of rows one after another, as `Rows` has."""
+
+    @property
+    def start(self) -> npt.NDArray[Any]: ...
+    @property
+    def columns(self) -> npt.NDArray[Any]: ...
+
+
 def windowed_rows(rows: Rows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
     """Windows and (D, high - low, 1) weights; None where the rows' neighbours are at too many distances."""
     found: set[int] = set()
     most = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
-    for first, end in _parts(low, high):
-        away = _distances(rows, first, end, low)[1]
+    for first, end in parts(low, high):
+        away = distances(rows, first, end)[1]
         least = int(away.min(initial=0))
         found.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
         if len(found) > most:
             return None
     if not found:
         return None
-    distances = sorted(found)
-    weights = np.zeros((len(distances), high - low, 1))
-    for first, end in _parts(low, high):
-        row, away = _distances(rows, first, end, low)
+    known = sorted(found)
+    weights = np.zeros((len(known), high - low, 1))
+    for first, end in parts(low, high):
+        row, away = distances(rows, first, end)
         own = rows.weights[rows.start[first] : rows.start[end]]
-        for slot, distance in enumerate(distances):
+        for slot, distance in enumerate(known):
             here = away == distance
-            weights[slot, row[here], 0] = own[here]
+            weights[slot, row[here] - low, 0] = own[here]
     n = len(rows.start) - 1
-    margin = max(0, -distances[0], distances[-1] + high - low - n)
-    return Windows(np.array(distances) + margin, np.zeros(margin)), weights
+    margin = max(0, -low - known[0], known[-1] + high - n)
+    return Windows(np.array(known) + low + margin, np.zeros(margin)), weights
 
 
-def _parts(low: int, high: int) -> Iterator[tuple[int, int]]:
+def parts(low: int, high: int) -> Iterator[tuple[int, int]]:
     """Few rows at a time, so that what is computed from their entries takes little memory."""
     for first in range(low, high, AT_ONCE):
         yield first, min(first + AT_ONCE, high)
 
 
-def _distances(rows: Rows, first: int, end: int, low: int) -> tuple[IntArray, IntArray]:
-    """Of each entry of rows first … end - 1 its row, counted from `low`, and how far its column is from that."""
-    row = np.repeat(np.arange(first - low, end - low), np.diff(rows.start[first : end + 1]))
+def distances(rows: Entries, first: int, end: int) -> tuple[IntArray, IntArray]:
+    """Of each entry of rows first … end - 1 its row, and its column less that."""
+    row = np.repeat(np.arange(first, end), np.diff(rows.start[first : end + 1]))
     return row, rows.columns[rows.start[first] : rows.start[end]] - row

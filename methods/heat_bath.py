@@ -21,7 +21,7 @@ class Tables(NamedTuple):
     """What `Gibbs.plan` prepares; arrays are in row order.
 
     Attributes:
-        order: (N,) int64, variable of each row.
+        order: (N,) int32 or int64, variable of each row.
         sweep: the sweep; also the kernel T of Chib's estimator.
         single: single units in the order of single updates; None where only sweeps are made.
         mode: (N,) s*, 0 and 1.

@@ -38,6 +38,7 @@ from spinbench.backends.numba import (
     gibbs_sweeps,
     gibbs_units,
 )
+from spinbench.backends.numba.gibbs_bands import make_bands
 from spinbench.backends.numba.gibbs_state import (
     Form,
     GibbsState,
@@ -51,18 +52,16 @@ from spinbench.backends.numba.gibbs_state import (
 from spinbench.backends.numba.gibbs_tables import (
     Flat,
     block_bounds,
+    empty_flat,
     head_and_tail,
-    make_bands,
     make_flat,
     make_rows,
 )
-from spinbench.backends.numba.vector_memory import (
-    aligned_zeros,
-)
+from spinbench.backends.numba.vector_memory import aligned_zeros
 from spinbench.methods.gibbs import Gibbs
 from spinbench.methods.heat_bath import Tables
 from spinbench.models import PairwiseModel
-from spinbench.rows import dense_rows, is_dense
+from spinbench.rows import Rows, dense_rows, is_dense
 
 Array = npt.NDArray[Any]
 
@@ -93,39 +92,57 @@ class GibbsKernel(Kernel):
         self._tables = tables
         self._model = model
         self._plain = not model.groups and method.sample == "sweep" and method.scan != "random"
-        rows = make_rows(model, tables)
+        rows = self._rows
         self._dense = is_dense(rows) and len(rows.columns) >= LONG_ROWS * model.num_variables
         self._widest = int(np.diff(rows.start).max(initial=0))
-        self._flat = make_flat(model, tables, rows, self._real)
         self._head, self._tail = head_and_tail(rows)
-        # what rows without later neighbours add to log T
-        away = (self._flat.sign * self._flat.forced).astype(np.float64)[self._tail :]
-        self._fixed = -float(np.logaddexp(0.0, away).sum())
+        self._fixed = 0.0
         self._form_tables: Any = None
         self._made_for: Form | None = None
+
+    # What large models take memory for is made when it is first read, and dropped when it will not be read again
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return make_rows(self._model, self._tables)
+
+    @cached_property
+    def _flat(self) -> Flat:
+        return make_flat(self._model, self._tables, self._rows, self._real)
+
+    def _reads_flat(self, form: Form) -> bool:
+        """Whether anything does: vectors over rows have tables of their own, and most often need no others."""
+        log_z = self._method.log_z
+        return form != "sites" or log_z == "chib_ms" or (log_z == "chib" and self._head < self._tail)
+
+    def _flat_for(self, form: Form) -> Flat:
+        return self._flat if self._reads_flat(form) else empty_flat(self._real)
 
     def _prepare(self, form: Form) -> None:
         """Make the tables of a form; those of another one are dropped."""
         if form == self._made_for:
             return
         model, tables = self._model, self._tables
-        if len(self._flat.columns) < 2 * model.num_edges and self._plain:
-            self._flat = make_flat(model, tables, make_rows(model, tables), self._real)
         self._form_tables, self._made_for = None, form
         if form == "dense":
-            rows = make_rows(model, tables)
             n = model.num_variables
             self._form_tables = aligned_zeros((n, whole_vectors(n)), self._real)
-            self._form_tables[:, :n] = dense_rows(rows, 0, n)
+            self._form_tables[:, :n] = dense_rows(self._rows, 0, n)
         elif form == "fixed":
             self._form_tables = self._fixed_rows
         elif form == "sites":
-            self._form_tables = make_bands(self._flat, block_bounds(tables))
-            if self._head >= self._tail and self._method.log_z != "chib_ms":  # nothing else reads these
-                unread = {name: getattr(self._flat, name)[:0].copy() for name in Flat._fields if name != "biases"}
-                self._flat = self._flat._replace(**unread)
+            biases, sign = model.biases.astype(self._real)[tables.order], 1 - 2 * tables.mode.astype(self._real)
+            self._form_tables = make_bands(self._rows, biases, sign, block_bounds(tables))
         elif form in ("bits", "pattern_lanes", "pattern_sites", "pattern_rows"):
             self._form_tables = self._pattern_tables(form)
+        if self._method.log_z != "none":  # what rows without later neighbours add to log T
+            away = (self._flat.sign * self._flat.forced).astype(np.float64)[self._tail :]
+            self._fixed = -float(np.logaddexp(0.0, away).sum())
+        if self._reads_flat(form):
+            _ = self._flat  # while there are rows to make it from
+        else:
+            self.__dict__.pop("_flat", None)
+        self.__dict__.pop("_rows", None)
 
     def _pattern_tables(self, form: Form) -> Any:
         """Probabilities by patterns of neighbours, made in float64 whatever the kernel's precision."""
@@ -143,7 +160,7 @@ class GibbsKernel(Kernel):
         summed = self._method.marginals == "rao_blackwell" or self._method.log_z != "none"
         rough = summed and self._real == np.float32
         most = gibbs_patterns.MOST_ROUGH_ENTRIES if rough else gibbs_patterns.MOST_ROW_ENTRIES
-        if len(self._flat.biases) > most:
+        if self._model.num_variables > most:
             return None
         return gibbs_patterns.make_sites(self._exact(), block_bounds(self._tables), self._head, self._tail, most)
 
@@ -152,17 +169,17 @@ class GibbsKernel(Kernel):
         """The tables of "fixed", if states alone are summed and rounding leaves little in doubt."""
         if self._method.marginals != "empirical" or self._method.log_z != "none":
             return None
-        return gibbs_dense.make_fixed(self._flat, make_rows(self._model, self._tables))
+        return gibbs_dense.make_fixed(self._flat, self._rows)
 
     def _exact(self) -> Flat:
         """The tables in float64."""
-        return make_flat(self._model, self._tables, make_rows(self._model, self._tables), np.dtype(np.float64))
+        return make_flat(self._model, self._tables, self._rows, np.dtype(np.float64))
 
     def init(self, seed: int, start: Array) -> GibbsState:
-        states = start[self._tables.order].astype(self._real)
         form = self._form(start.shape[1])
         self._prepare(form)
-        state = begin(form, self._flat, self._form_tables, seed, states)
+        states = start[self._tables.order].astype(self._real)
+        state = begin(form, self._flat_for(form), self._form_tables, seed, states)
         if self._method.log_z == "chib_ms":
             state.ladder = begin_ladder(seed + LADDER_STREAM, states)
         return state
@@ -189,7 +206,7 @@ class GibbsKernel(Kernel):
         return state, statistics
 
     def _form(self, chains: int) -> Form:
-        n = len(self._flat.biases)
+        n = self._model.num_variables
         if self._method.precision_bits:
             return "bits" if chains >= BIT_CHAINS else "pattern_lanes"
         if not self._plain:
@@ -207,10 +224,10 @@ class GibbsKernel(Kernel):
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""
-        chains, n = len(state.held), len(self._flat.biases)
+        chains, n = len(state.held), self._model.num_variables
         form = self._form(chains)
         averaged = self._method.marginals == "rao_blackwell"
-        flat, tables, single = self._flat, self._form_tables, self._method.sample == "update"
+        flat, tables, single = self._flat_for(form), self._form_tables, self._method.sample == "update"
         sums, log_t = empty_sums(form, tables, state, n)
         forced = (averaged, chib, self._head, self._tail, self._fixed)
         wave = gibbs_sites.wave_of(tables, whole=chib and self._head < self._tail) if form == "sites" else ()

@@ -16,8 +16,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.gibbs_bands import GATHERED
 from spinbench.backends.numba.gibbs_patterns import Sites
-from spinbench.backends.numba.gibbs_tables import GATHERED
 from spinbench.backends.numba.gibbs_units import INLINE, JIT, KERNEL, log_add
 from spinbench.backends.numba.memory import (
     address,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs_tables import GATHERED, LANES, Flat, make_bands
+from spinbench.backends.numba.gibbs_bands import GATHERED, LANES, make_bands
+from spinbench.backends.numba.gibbs_tables import Flat
 
 Array = npt.NDArray[Any]
 
@@ -198,7 +199,8 @@ def make_sites(flat: Flat, bounds: Array, head: int, tail: int, most: int = MOST
     sizes = np.diff(bounds)
     padded = np.concatenate([[0], np.cumsum(-(-sizes // LANES) * LANES)])
     rows = np.arange(len(flat.biases)) + np.repeat(padded[:-1] - bounds[:-1], sizes)
-    bands = make_bands(_padded(flat, rows, int(padded[-1])), padded)
+    whole = _padded(flat, rows, int(padded[-1]))
+    bands = make_bands(whole, whole.biases, whole.sign, padded)
     width = max(1, int(np.diff(bands.slots).max(initial=0)))
     if width > MAX_NEIGHBOURS or int(padded[-1]) << width > most:
         return None
@@ -212,7 +214,7 @@ def make_sites(flat: Flat, bounds: Array, head: int, tail: int, most: int = MOST
                 later[low:high, k] = bands.columns[bands.places[slot] :][: high - low] > np.arange(low, high)
     head_block = int(np.searchsorted(bounds, head, "right")) - 1
     tail_block = int(np.searchsorted(bounds, tail))
-    entries = _tabulate(_padded(flat, rows, int(padded[-1])), weights, later, int(padded[tail_block]))
+    entries = _tabulate(whole, weights, later, int(padded[tail_block]))
     away = (flat.sign * flat.forced)[bounds[tail_block] :]
     there = np.zeros(padded[-1], dtype=bool)
     there[rows] = True

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba import gibbs_bits, gibbs_dense, gibbs_pattern_lanes, gibbs_units
-from spinbench.backends.numba.gibbs_tables import LANES, Flat
+from spinbench.backends.numba.gibbs_bands import LANES
+from spinbench.backends.numba.gibbs_tables import Flat
 from spinbench.backends.numba.random import chain_keys
 from spinbench.backends.numba.vector_memory import (
     aligned_zeros,
@@ -37,7 +38,7 @@ class GibbsState:
         s: (C, N) 0 and 1; in other forms
 
             lanes          (K, N, B), with idle chains at the end
-            sites          with the columns before and after that `gibbs_tables.Bands` asks for
+            sites          with the columns before and after that `gibbs_bands.Bands` asks for
             bits           words (K, N, B) of 64 chains
             pattern_lanes  (K, N + 1, 32) uint16, 0 or all bits 1; the last row is 0
             pattern_sites  uint32, 0 or all bits 1, with the rows and columns of `gibbs_patterns.Sites`

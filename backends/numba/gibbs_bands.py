@@ -1,0 +1,177 @@
+"""Tables of the Gibbs kernels that run vectors over rows: neighbours of a block of rows by how far away they are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.gibbs_tables import Flat
+from spinbench.backends.numba.vector_memory import aligned_zeros
+from spinbench.rows import Rows
+from spinbench.windows import distances, parts
+
+Array = npt.NDArray[Any]
+
+
+class Bands(NamedTuple):
+    """The same model for vectors over the rows of a block of uncoupled rows.
+
+    The entries of a block are laid out in slots of one entry a row (weight 0 where there is none). In a slot with a
+    shift, row i's neighbour is row i + shift, so that vectors of neighbours are loaded instead of gathered: on a grid
+    that is so for all of them. A slot begins with the block's first row, rounded down to an even one.
+
+    Attributes:
+        bounds: (B + 1,) int64, rows of block b.
+        slots: (B + 1,) int64, slots of block b.
+        offsets: (S,) int64, where a slot begins in `weights`.
+        shifts: (S,) int64, or `GATHERED`.
+        places: (S,) int64, where a gathered slot begins in `columns`.
+        columns: uint32.
+        weights: couplings.
+        biases, sign: as in `Flat`, but a vector longer.
+        before, after: () int64, elements that must exist before the first and after the last row of states.
+        reach: () int64, 0, or for two blocks without gathered slots the largest number of rows by which the neighbours
+            of a block's row k lie off the other block's row k.
+    """
+
+    bounds: Array
+    slots: Array
+    offsets: Array
+    shifts: Array
+    places: Array
+    columns: Array
+    weights: Array
+    biases: Array
+    sign: Array
+    before: int
+    after: int
+    reach: int
+
+
+GATHERED = np.iinfo(np.int64).min
+LANES = 16
+"""Of the widest vectors; arrays are longer by so many."""
+LONG_SHIFT = 0.25
+"""Share of a block's rows from which a shift is worth a slot."""
+
+
+class _Block(NamedTuple):
+    """What a block of rows needs.
+
+    Attributes:
+        low, high, base, length: its rows, and begin and length of its slots.
+        long: shifts that are worth a slot.
+        left: the entries of other shifts; row: those entries' rows, from `base` on; depth: how many of a row's come
+            before.
+    """
+
+    low: int
+    high: int
+    base: int
+    length: int
+    long: list[int]
+    left: Array
+    row: Array
+    depth: Array
+
+
+def make_bands(rows: Rows | Flat, biases: Array, sign: Array, bounds: Array) -> Bands:
+    """The slots of blocks of rows.
+
+    Args:
+        rows: the couplings.
+        biases, sign: (N,) as in `Flat`, of the kernel's precision.
+        bounds: (B + 1,) int64, rows of block b.
+    """
+    n, real = len(biases), biases.dtype
+    blocks = [_survey(rows, low, high) for low, high in pairwise(bounds.tolist())]
+    begins: list[tuple[int, int]] = []
+    slots: list[tuple[int, int, int]] = []
+    counts = [0]
+    total = wide = before = after = 0  # so far in `weights` and in `columns`, and the reach of what is loaded
+    for block in blocks:
+        begins.append((total, wide))
+        for shift in block.long:
+            slots.append((total, shift, 0))
+            total += block.length
+            before, after = max(before, -block.base - shift), max(after, block.base + block.length + shift - n)
+        for _ in range(int(block.depth.max(initial=-1)) + 1):
+            slots.append((total, GATHERED, wide))
+            total += block.length
+            wide += block.length
+        counts.append(len(slots))
+    weights, columns = aligned_zeros((total,), real), np.zeros(wide, dtype=np.uint32)
+    for block, (first, gathered) in zip(blocks, begins, strict=True):
+        _fill(rows, block, weights[first:], columns[gathered:])
+    spare = np.zeros(LANES, dtype=real)
+    offsets, shifts, places = np.array(slots, dtype=np.int64).reshape(-1, 3).T.copy()
+    return Bands(
+        bounds=bounds,
+        slots=np.array(counts),
+        offsets=offsets,
+        shifts=shifts,
+        places=places,
+        columns=columns,
+        weights=weights,
+        biases=_joined([biases, spare]),
+        sign=_joined([sign, spare]),
+        before=-(-before // LANES) * LANES,
+        after=after + LANES,
+        reach=_reach(bounds, counts, shifts.tolist()),
+    )
+
+
+def _survey(rows: Rows | Flat, low: int, high: int) -> _Block:
+    base = low - low % 2
+    length = -(-(high - base) // LANES) * LANES
+    extremes = [away for first, end in parts(low, high) for away in _extremes(rows, first, end)]
+    least = min(extremes)
+    seen = np.zeros(max(extremes) + 1 - least, dtype=np.int64)
+    for first, end in parts(low, high):
+        seen += np.bincount(distances(rows, first, end)[1] - least, minlength=len(seen))
+    long = np.flatnonzero(seen >= max(1.0, LONG_SHIFT * (high - low))) + least
+    left, row = [], []
+    for first, end in parts(low, high):
+        own, away = distances(rows, first, end)
+        other = np.flatnonzero(~np.isin(away, long))
+        left.append(other + rows.start[first])
+        row.append(own[other] - base)
+    found = np.concatenate(row)
+    depth = np.arange(len(found)) - np.searchsorted(found, found)
+    return _Block(low, high, base, length, long.tolist(), np.concatenate(left), found, depth)
+
+
+def _extremes(rows: Rows | Flat, first: int, end: int) -> tuple[int, int]:
+    away = distances(rows, first, end)[1]
+    return int(away.min(initial=0)), int(away.max(initial=0))
+
+
+def _fill(rows: Rows | Flat, block: _Block, weights: Array, columns: Array) -> None:
+    """Sets the slots of a block, at which `weights` and `columns` begin."""
+    for first, end in parts(block.low, block.high):
+        row, away = distances(rows, first, end)
+        own = rows.weights[rows.start[first] : rows.start[end]]
+        for slot, shift in enumerate(block.long):
+            here = away == shift
+            weights[slot * block.length + row[here] - block.base] = own[here]
+    at = block.depth * block.length + block.row
+    weights[len(block.long) * block.length + at] = rows.weights[block.left]
+    columns[at] = rows.columns[block.left]
+
+
+def _joined(parts: list[Array]) -> Array:
+    """One array that begins on a cache line."""
+    joined = aligned_zeros((sum(map(len, parts)),), parts[0].dtype)
+    return np.concatenate(parts, out=joined)
+
+
+def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:
+    if len(bounds) != 3 or GATHERED in shifts:
+        return 0
+    middle = int(bounds[1])
+    return max(
+        1, *(abs(shift - middle) for shift in shifts[: counts[1]]), *(abs(s + middle) for s in shifts[counts[1] :])
+    )
