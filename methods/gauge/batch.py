@@ -19,13 +19,15 @@ from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.batched import ascent
 from spinbench.methods.gauge.bounds import point_mass_bound
+from spinbench.methods.gauge.corrections import term_bounds
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
+from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
 from spinbench.methods.gauge.members import Entry, Members, Place, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.point_mass import EARLY
-from spinbench.methods.gauge.search import Candidate, Point, field_end, take_gauge, take_point, trivial
-from spinbench.methods.gauge.terms import term_bounds
+from spinbench.methods.gauge.report import trivial
+from spinbench.methods.gauge.search import field_end
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel
 from spinbench.trace import Trace
@@ -55,8 +57,10 @@ class BatchSearch:
         self.reports = [method.report(plan) for plan in plans]
         self._method = method
         self._device = device
-        self._members = [(p, model) for p, plan in enumerate(plans) for model in plan.models]
-        self._structure = structure_of(self._members[0][1])
+        self._plans = [p for p, plan in enumerate(plans) for _ in plan.models]  # of each member
+        self._models = [model for plan in plans for model in plan.models]
+        self._own_reports = [self.reports[p] for p in self._plans]
+        self._structure = structure_of(self._models[0])
         self._steps_left = 0
         self._unseen: Callable[[], object] | None = None
         self._steps = self._search()
@@ -71,18 +75,18 @@ class BatchSearch:
     def _search(self) -> Steps:
         """Gives way where the steps are used up."""
         if not self._structure.num_edges:
-            for p, model in self._members:
-                trivial(model, self.reports[p])
+            for model, report in zip(self._models, self._own_reports, strict=True):
+                trivial(model, report)
         elif isinstance(self._method, PointMass):
             yield from self._point_mass()
         else:
             yield from self._mean_field()
 
-    def _ascend(self, members: Members, entries: Sequence[Entry], z: FloatArray) -> Steps:
-        """Returns where the ascents end."""
+    def _ascend(self, members: Members, entries: Sequence[Sequence[Entry]], z: FloatArray) -> Steps:
+        """Returns where the ascents end; one schedule a member."""
         compiled = ascent(self._structure, z.shape[1] > 2 * self._structure.num_edges, self._device)
         schedule, place = schedule_of(entries), compiled.start(z, members)
-        while (place.stage < len(entries)).any():
+        while (place.stage < schedule.count).any():
             if not self._steps_left:
                 if self._unseen is not None:
                     self._unseen()
@@ -99,31 +103,30 @@ class BatchSearch:
         The gauges of the first maximisations are only looked at where the run pauses before the last one ends, or where
         that one gives no bound: looking takes as long as finding them.
         """
-        members, first = members_of([model for _, model in self._members]), entries[:EARLY]
-        early = yield from self._ascend(members, first, self._starts())
+        members, first = members_of(self._models), entries[:EARLY]
+        early = yield from self._ascend(members, [first] * len(self._models), self._starts())
         if len(first) == len(entries):
-            return early.z, self._look(early, first[-1].weight, judge)
+            return early.z.T, self._look(early, first[-1].weight, judge)
         self._unseen = lambda: self._look(early, first[-1].weight, judge)
-        place = yield from self._ascend(members, entries[EARLY:], early.z)
+        place = yield from self._ascend(members, [entries[EARLY:]] * len(self._models), early.z.T)
         best = self._look(place, entries[-1].weight, judge)
         if len(best) < len(self.reports):
             best = self._look(early, first[-1].weight, judge) | best
         self._unseen = None
-        return early.z, best
+        return early.z.T, best
 
     def _look(self, place: Place, delta: float, judge: str) -> dict[int, Candidate]:
         """Take in the bounds of all members; the best candidates."""
-        best: dict[int, tuple[Candidate, float]] = {}
-        for row, (p, model) in enumerate(self._members):
-            stage = point_mass.Stage(place.z[row], float(place.residual[row]), delta, ENDS[place.end[row]])
-            found = take_gauge(model, stage, self.reports[p], judge)
-            if found is not None and (p not in best or found[1] > best[p][1]):
+        candidates = look_at_gauges(self._models, place.z.T, _ended(place), delta, self._own_reports, judge)
+        best: dict[int, Candidate] = {}
+        for p, found in zip(self._plans, candidates, strict=True):
+            if found is not None and (p not in best or found.value > best[p].value):
                 best[p] = found
-        return {p: candidate for p, (candidate, _) in best.items()}
+        return best
 
     def _starts(self) -> FloatArray:
         """Angles that keep tables positive; the identity where none are found, where ascents end at once."""
-        found = [point_mass.interior(model) for _, model in self._members]
+        found = [point_mass.interior(model) for model in self._models]
         zero = np.zeros(2 * self._structure.num_edges)
         return np.stack([zero if theta is None else theta for theta in found])
 
@@ -143,9 +146,8 @@ class BatchSearch:
             np.concatenate([part.free for part in parts]),
         )
         start = np.zeros(members.free.shape)
-        place = yield from self._ascend(members, _term_entries(self._method.deltas), start)
-        graph = self._members[0][1]
-        terms = np.maximum(*(term_bounds(graph, members, z) for z in (start, place.z))) - graph.log_constant
+        place = yield from self._ascend(members, [_term_entries(self._method.deltas)] * len(start), start)
+        terms = np.maximum(*(term_bounds(self._models[0], members, z) for z in (start, place.z.T)))
         for (p, candidate), mine in zip(best.items(), np.split(terms, len(best)), strict=True):
             zero = point_mass_bound(candidate.model, candidate.tables)
             total = float(np.logaddexp.reduce([zero, *(mine + candidate.model.log_constant)])) - candidate.slack
@@ -153,49 +155,31 @@ class BatchSearch:
             self.reports[p].bound = max(self.reports[p].bound, total)
 
     def _mean_field(self) -> Steps:
+        """All starts of all members at once, after mean field and G-BP of all of them."""
         method, edges = self._method, self._structure.num_edges
-        rng = np.random.default_rng(method.seed)
-        fields, change = self._fields(rng.uniform(0.1, 0.9, (edges, method.field_starts)))
-        for (p, model), q in zip(self._members, fields, strict=True):
-            point = Point(model, np.zeros(2 * edges), q[:, 0])
-            take_point(point, self.reports[p], "mf", change, field_end(change))
-        starts = self._starts()
+        generators = [np.random.default_rng(method.seed) for _ in self.reports]  # as in runs of their own
+        first, *_ = [rng.uniform(0.1, 0.9, (edges, method.field_starts)) for rng in generators]
+        fields, change = mean_field.ascend_each(self._models, first)
+        starts, count = self._starts(), len(self._models)
+        at_fields = Ended(change, [field_end(last) for last in change.tolist()])
+        look_at_points(self._models, 0.0 * starts, fields[:, :, 0], at_fields, self._own_reports, "mf")
         early, _ = yield from self._gauges(_entries(method.deltas), "g_bp")
-        yield from self._joint(early, [np.full(edges, 0.1)] * len(fields), field_gauge.FROM_GAUGE)
+        thetas, q = [early], [np.full((count, edges), 0.1)]
         for k in range(method.restarts_for(edges)):
             spread = 0.01 if k == 0 else 0.05
-            near = [q[:, k % q.shape[1]] + spread * rng.standard_normal(edges) for q in fields]
-            yield from self._joint(starts, near, field_gauge.FROM_FIELD)
-
-    def _fields(self, start: FloatArray) -> tuple[list[FloatArray], float]:
-        """Mean field of all members, on the host: (E, starts) each, best first, and the last change of any."""
-        tables = mean_field.field_tables(side_by_side([model for _, model in self._members]))
-        *_, (found, change) = mean_field.ascend(tables, np.tile(start, (len(self._members), 1)))
-        fields = []
-        for (_, model), q in zip(self._members, np.split(found, len(self._members)), strict=True):
-            values = mean_field.value(mean_field.field_tables(model), q)
-            fields.append(q[:, np.argsort(-values, kind="stable")])
-        return fields, change
-
-    def _joint(self, theta: FloatArray, q: Sequence[FloatArray], schedule: Sequence[tuple[float, float]]) -> Steps:
-        angles = theta.shape[1]
-        logits = logit(np.clip(np.stack(q), field_gauge.NEAREST, 1.0 - field_gauge.NEAREST))
-        entries = [
-            Entry(
-                weight,
-                floor,
-                field_gauge.tolerance(floor),
-                field_gauge.limit(k, schedule),
-                field_gauge.patience(k, schedule),
-            )
-            for k, (weight, floor) in enumerate(schedule)
-        ]
-        members = members_of([model for _, model in self._members])
-        place = yield from self._ascend(members, entries, np.concatenate([theta, logits], axis=1))
-        for row, (p, model) in enumerate(self._members):
-            gauge, free = place.z[row, :angles], place.z[row, angles:]
-            point = Point(model, gauge, field_gauge.rounded(model, gauge, expit(free)))
-            take_point(point, self.reports[p], "g_mf", float(place.residual[row]), ENDS[place.end[row]])
+            noise = spread * np.stack([generators[p].standard_normal(edges) for p in self._plans])
+            thetas.append(starts)
+            q.append(fields[:, :, k % fields.shape[2]] + noise)
+        free = logit(np.clip(np.concatenate(q), field_gauge.NEAREST, 1.0 - field_gauge.NEAREST))
+        schedules = [_joint_entries(field_gauge.FROM_GAUGE)] * count
+        schedules += [_joint_entries(field_gauge.FROM_FIELD)] * (len(free) - count)
+        z = np.concatenate([np.concatenate(thetas), free], axis=1)
+        place = yield from self._ascend(members_of(self._models * len(q)), schedules, z)
+        z, ended = place.z.T, _ended(place)
+        for k in range(0, len(z), count):
+            mine = slice(k, k + count)
+            at, last = z[mine, : 2 * edges], Ended(ended.residual[mine], ended.end[mine])
+            look_at_points(self._models, at, expit(z[mine, 2 * edges :]), last, self._own_reports, "g_mf")
 
 
 class JaxGaugeKernel(Kernel):
@@ -259,16 +243,18 @@ def _term_entries(deltas: Sequence[float]) -> list[Entry]:
     ]
 
 
-def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:
-    """One model of several, their edges and nodes one after the other."""
-    edges: list[npt.NDArray[np.int64]] = []
-    tables: list[FloatArray] = []
-    incident: list[list[int]] = []
-    nodes, first = 0, 0
-    for model in models:
-        edges.append(model.edges + nodes)
-        tables += model.log_tables
-        incident += [[e + first for e in slots] for slots in model.incident]
-        nodes, first = nodes + model.num_nodes, first + model.num_edges
-    constant = sum(model.log_constant for model in models)
-    return ForneyModel.from_log_tables(np.concatenate(edges), tables, incident=incident, log_constant=constant)
+def _joint_entries(schedule: Sequence[tuple[float, float]]) -> list[Entry]:
+    return [
+        Entry(
+            weight,
+            floor,
+            field_gauge.tolerance(floor),
+            field_gauge.limit(k, schedule),
+            field_gauge.patience(k, schedule),
+        )
+        for k, (weight, floor) in enumerate(schedule)
+    ]
+
+
+def _ended(place: Place) -> Ended:
+    return Ended(place.residual, [ENDS[end] for end in place.end.tolist()])

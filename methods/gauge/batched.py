@@ -13,29 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import gauges
 from spinbench.api import Backend
 from spinbench.methods.gauge import newton as rules
-from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure
-from spinbench.methods.gauge.objectives import (
-    ANGLE_STEP,
-    FAR_LOGIT,
-    LEAST_COSINE,
-    LOGIT_STEP,
-    joint_derivatives,
-    product_weights,
-)
+from spinbench.methods.gauge.lanes import Lanes
+from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 
 FloatArray = npt.NDArray[np.float64]
-Array = Any
-
 
 FIRST_SHIFT, RISE = 1e-3, 10.0
 """λ of the Hessian at first, and its growth where that is too little."""
 SHORTEST = 0.5**5
 """Of a step; where it gains nothing either, another direction with a larger λ costs less than still shorter steps."""
-BLOCK, PASSES = 32, 8
-"""So many members at a time go through so many passes; then those that are through are replaced."""
+PASSES, WIDTHS = 8, {"cpu": 8, "gpu": 2**30}
+"""Members at a time, by device, that go through so many passes; then those that are through are replaced. A core does
+no more in a second for more of them."""
 
 
 class Ascent:
@@ -51,37 +42,18 @@ class Ascent:
         import jax
 
         self._jax, self._xp = jax, backend.xp
-        self._own = [np.array(own) for own in structure.own]
-        self._other = [own ^ 1 for own in self._own]
-        self._edges = [own // 2 for own in self._own]
-        self._joint = joint
-        self._angles = 2 * structure.num_edges
-        self._size = self._angles + joint * structure.num_edges
-        first = np.arange(0, self._angles, 2)
-        pairs = [first, first + 1]
-        index = [np.concatenate([own, other], axis=1) for own, other in zip(self._own, self._other, strict=True)]
-        if joint:
-            index = [np.concatenate([i, self._angles + e], axis=1) for i, e in zip(index, self._edges, strict=True)]
-            pairs.append(np.arange(self._angles, self._size))
-        rows = [np.repeat(i, i.shape[1], axis=1).ravel() for i in index]
-        columns = [np.tile(i, (1, i.shape[1])).ravel() for i in index]
-        self._slopes_at = np.concatenate([i.ravel() for i in index] + pairs)
-        rows += [first, first + 1, first, first + 1, *pairs[2:]]
-        columns += [first, first + 1, first + 1, first, *pairs[2:]]
-        self._bends_at = np.concatenate(rows) * self._size + np.concatenate(columns)
-        self._steps = np.full(self._size, ANGLE_STEP)
-        self._steps[self._angles :] = LOGIT_STEP
-        self._put, self._host = backend.put, backend.host
+        self._lanes = Lanes(structure, joint, jax)
+        self._host, self._block = backend.host, WIDTHS[backend.device]
         self._advance = backend.compile(self._run)
 
     def start(self, z: npt.ArrayLike, members: Members) -> Place:
         """All members at z (M, size), at the start of the schedule."""
-        points = np.asarray(z, dtype=np.float64)
-        m = len(points)
+        points = np.asarray(z, dtype=np.float64).T
+        m = points.shape[1]
         none, zero = np.zeros(m, dtype=np.int32), np.zeros(m)
         return Place(
             z=points,
-            tables=tuple(np.zeros_like(table) for table in members.tables),
+            tables=tuple(np.zeros_like(table) for table in members_last(members).tables),
             value=zero,
             slope=zero,
             move=np.zeros_like(points),
@@ -98,40 +70,42 @@ class Ascent:
 
     def advance(self, members: Members, schedule: Schedule, place: Place, passes: int) -> tuple[int, Place]:
         """At most so many passes, fewer where all members are through: their number, and where members stand then."""
-        given = self._put(members), self._put(schedule), self._put(place)
-        taken, found = self._advance(*given, passes)
+        taken, found = self._advance(members_last(members), schedule, place, passes)
         return int(taken), self._host(found)
 
     def _run(self, members: Members, schedule: Schedule, place: Place, passes: Any) -> Any:
         lax, xp, tree = self._jax.lax, self._xp, self._jax.tree_util
-        one = self._jax.vmap(self._pass, in_axes=(0, None, 0))
-        block = min(BLOCK, len(place.stage))
+        block = min(self._block, len(place.stage))
 
-        def going(carry: tuple[Any, Place]) -> Any:
-            return (carry[0] < passes) & xp.any(carry[1].stage < schedule.count)
+        def going(carry: tuple[Any, Place], count: Any) -> Any:
+            return (carry[0] < passes) & xp.any(carry[1].stage < count)
 
         def some(carry: tuple[Any, Place]) -> tuple[Any, Place]:
             taken, everyone = carry
             chosen = xp.argsort(everyone.stage >= schedule.count, stable=True)[:block]
-            mine, here = (tree.tree_map(lambda part: part[chosen], given) for given in (members, everyone))
+            mine, own, here = tree.tree_map(lambda part: part[..., chosen], (members, schedule, everyone))
             last = xp.minimum(taken + PASSES, passes)
             taken, here = lax.while_loop(
-                lambda c: going(c) & (c[0] < last), lambda c: (c[0] + 1, one(mine, schedule, c[1])), (taken, here)
+                lambda c: going(c, own.count) & (c[0] < last),
+                lambda c: (c[0] + 1, self._pass(mine, own, c[1])),
+                (taken, here),
             )
-            return taken, tree.tree_map(lambda old, new: old.at[chosen].set(new), everyone, here)
+            return taken, tree.tree_map(lambda old, new: old.at[..., chosen].set(new), everyone, here)
 
-        return lax.while_loop(going, some, (0, place))
+        return lax.while_loop(lambda c: going(c, schedule.count), some, (0, place))
 
     def _pass(self, members: Members, schedule: Schedule, place: Place) -> Place:
-        """Of one member: the rules of `spinbench.methods.gauge.newton`, a point of the line search at a time."""
-        xp, lax = self._xp, self._jax.lax
+        """The rules of `spinbench.methods.gauge.newton`, a point of the line search at a time."""
+        xp = self._xp
         k = xp.minimum(place.stage, schedule.count - 1)
-        conditioning, weight, tolerance, limit, patience = (schedule.entries[k, j] for j in range(5))
+        conditioning, weight, tolerance, limit, patience = xp.take_along_axis(schedule.entries, k[None, None], axis=0)[
+            0
+        ]
         trial = place.phase == TRIAL
         z = place.z + xp.where(trial, place.length, 0.0) * place.move
-        tables = self._tables(z, members)
+        at = self._lanes.gauged(z, members)
         floors = [xp.where(trial, rules.KEPT * table, 0.0) for table in place.tables]
-        value = self._value(z, tables, members, conditioning, weight, floors)
+        value = self._lanes.value(z, at, members, conditioning, weight, floors)
         taken = trial & (value >= place.value + rules.SUFFICIENT * place.length * place.slope)
         given_up = trial & ~taken & (place.length < SHORTEST)
         here = taken | ~trial
@@ -142,24 +116,21 @@ class Ascent:
         shift = xp.where(taken & (place.length < 0.2), xp.minimum(4.0 * place.shift, 1e6), shift)
         shift = xp.where(given_up, 100.0 * place.shift, shift)
 
-        gradient, hessian = self._derivatives(z, tables, members, conditioning, weight)
-        free = self._free(z, gradient, members.free)
-        bad = ~(xp.isfinite(value) & xp.all(xp.isfinite(gradient)) & xp.all(xp.isfinite(hessian)))
-        gradient = xp.where(bad, 0.0, gradient * free)
-        residual = xp.max(xp.abs(gradient))
-        negative = xp.where(bad, 0.0, xp.diag(1.0 - free) - hessian * free[:, None] * free[None, :])
-        diagonal = xp.where(bad, 1.0, xp.maximum(xp.abs(xp.diagonal(negative)), 1e-8))
-        lower = lax.linalg.cholesky(negative + xp.diag(shift * diagonal), symmetrize_input=False)
-        sound = xp.all(xp.isfinite(lower))
-        move = self._jax.scipy.linalg.cho_solve((xp.where(sound, lower, xp.eye(self._size)), True), gradient)
-        move = move / xp.maximum(1.0, xp.max(xp.abs(move) / self._steps))
+        gradient, hessian = self._lanes.derivatives(z, at, members, conditioning, weight)
+        free = self._lanes.free(z, gradient, members.free)
+        good = xp.isfinite(value) & xp.isfinite(gradient).all(axis=0) & xp.isfinite(hessian).all(axis=(0, 1))
+        gradient = xp.where(good, gradient * free, 0.0)
+        residual = xp.abs(gradient).max(axis=0)
+        sound, move = self._lanes.direction(xp.where(good, hessian, 0.0), gradient, free, shift)
+        move = move / xp.maximum(1.0, (xp.abs(move) / self._lanes.steps).max(axis=0))
 
-        looked = (taken | (place.phase == FRESH)) & (steps % rules.SLOW_STEPS == 0)
-        slow = looked & (steps >= patience) & (value - place.mark < rules.SLOW * (1.0 + xp.abs(value)))
+        now = xp.where(here, value, place.value)
+        looked = (taken | given_up | (place.phase == FRESH)) & (steps % rules.SLOW_STEPS == 0)
+        slow = looked & (steps >= patience) & (now - place.mark < rules.SLOW * (1.0 + xp.abs(now)))
         reasons = {
             "flat": taken & (flat >= rules.FLAT_STEPS),
             "slow": slow,
-            "stalled": (here & bad) | (given_up & (shift > 1e8)),
+            "stalled": (here & ~good) | (given_up & (shift > 1e8)),
             "gradient": here & (residual < tolerance),
             "limit": here & (steps >= limit),
         }
@@ -170,9 +141,9 @@ class Ascent:
         higher = xp.where(here & ~sound, xp.maximum(RISE * shift, 1e-6), shift)
         fresh = Place(
             z=xp.where(here, z, place.z),
-            tables=tuple(xp.where(here, new, old) for new, old in zip(tables, place.tables, strict=True)),
-            value=xp.where(here, value, place.value),
-            slope=xp.where(here, gradient @ move, place.slope),
+            tables=tuple(xp.where(here, new, old) for new, old in zip(at.tables, place.tables, strict=True)),
+            value=now,
+            slope=xp.where(here, (gradient * move).sum(axis=0), place.slope),
             move=xp.where(here, move, place.move),
             length=xp.where(here, 1.0, 0.5 * place.length),
             phase=xp.where(ended, FRESH, phase),
@@ -180,87 +151,13 @@ class Ascent:
             steps=xp.where(ended, 0, steps),
             flat=xp.where(ended, 0, flat),
             shift=xp.where(ended, FIRST_SHIFT, higher),
-            residual=xp.where(here & ~bad, residual, place.residual),
+            residual=xp.where(here & good, residual, place.residual),
             end=xp.where(ended, end, place.end),
-            mark=xp.where(looked, value, place.mark),
+            mark=xp.where(looked, now, place.mark),
         )
         running = place.stage < schedule.count
         tree_map = self._jax.tree_util.tree_map
         return Place(*tree_map(lambda new, old: xp.where(running, new, old).astype(old.dtype), fresh, place))
-
-    def _tables(self, z: Array, members: Members) -> list[Array]:
-        """Gauged tables of one member; where a gauge is not defined, of the identity."""
-        xp = self._xp
-        theta = z[: self._angles]
-        fine = xp.cos(theta[0::2] - theta[1::2]) > LEAST_COSINE
-        theta = xp.where(xp.repeat(fine, 2), theta, 0.0)
-        return [
-            gauges.transform(table, theta[own], theta[other], xp)
-            for table, own, other in zip(members.tables, self._own, self._other, strict=True)
-        ]
-
-    def _weights(self, z: Array, members: Members, weight: Array) -> list[Array]:
-        xp = self._xp
-        if not self._joint:
-            return [weight * share + xp.asarray((np.arange(share.shape[-1]) == 0) * 1.0) for share in members.shares]
-        q = self._jax.nn.sigmoid(z[self._angles :])
-        return [
-            product_weights(q[edges], xp) + weight * share
-            for edges, share in zip(self._edges, members.shares, strict=True)
-        ]
-
-    def _value(
-        self, z: Array, tables: list[Array], members: Members, conditioning: Array, weight: Array, floors: list[Any]
-    ) -> Array:
-        xp = self._xp
-        cosines = xp.cos(z[0 : self._angles : 2] - z[1 : self._angles : 2])
-        inside = xp.all(cosines > LEAST_COSINE)
-        value = conditioning * xp.sum(xp.log(xp.where(cosines > LEAST_COSINE, cosines, 1.0)))
-        for table, weights, floor in zip(tables, self._weights(z, members, weight), floors, strict=True):
-            counts = weights > 0
-            inside = inside & xp.all((table > floor) | ~counts)
-            value = value + xp.sum(weights * xp.log(xp.where(counts & (table > 0), table, 1.0)))
-        if self._joint:
-            size = xp.abs(z[self._angles :])
-            value = value + xp.sum(xp.log1p(xp.exp(-size)) + size * self._jax.nn.sigmoid(-size))
-        return xp.where(inside, value, -np.inf)
-
-    def _derivatives(
-        self, z: Array, tables: list[Array], members: Members, conditioning: Array, weight: Array
-    ) -> tuple[Array, Array]:
-        xp = self._xp
-        theta = z[: self._angles]
-        slopes, bends = [], []
-        weights = self._weights(z, members, weight)
-        for k, (own, other) in enumerate(zip(self._own, self._other, strict=True)):
-            if self._joint:
-                q = self._jax.nn.sigmoid(z[self._angles + self._edges[k]])
-                local, curved = joint_derivatives(tables[k], q, weight, theta[own], theta[other], xp)
-            else:
-                _, local, curved = gauges.derivatives(tables[k], weights[k], theta[own], theta[other], xp)
-            slopes.append(local.ravel())
-            bends.append(curved.ravel())
-        difference = theta[0::2] - theta[1::2]
-        slope, bend = conditioning * xp.tan(difference), conditioning / xp.cos(difference) ** 2
-        slopes += [-slope, slope]
-        bends += [-bend, -bend, bend, bend]
-        if self._joint:
-            logits = z[self._angles :]
-            q = self._jax.nn.sigmoid(logits)
-            spread = q * (1.0 - q)
-            slopes.append(-logits * spread)
-            bends.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
-        gradient = xp.zeros(self._size).at[self._slopes_at].add(xp.concatenate(slopes))
-        hessian = xp.zeros(self._size**2).at[self._bends_at].add(xp.concatenate(bends))
-        return gradient, hessian.reshape(self._size, self._size)
-
-    def _free(self, z: Array, gradient: Array, angles: Array) -> Array:
-        if not self._joint:
-            return angles
-        xp = self._xp
-        logits = z[self._angles :]
-        inner = (xp.abs(logits) <= FAR_LOGIT) | (gradient[self._angles :] * logits < 0)
-        return xp.concatenate([angles, inner * 1.0])
 
 
 @lru_cache(maxsize=32)

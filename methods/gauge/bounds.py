@@ -13,12 +13,9 @@ from spinbench.methods.gauge.objectives import LEAST_COSINE, Tables, entropies, 
 from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 ROUNDING = 1e-13
 """A negative entry up to this share of its table's largest is rounding, and counts as 0."""
-ROWS = 256
-"""Of pairs of edges at a time."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -105,76 +102,19 @@ def point_mass_bound(model: ForneyModel, tables: Sequence[FloatArray]) -> float:
 
 def mean_field_bound(model: ForneyModel, tables: Sequence[FloatArray], q: FloatArray) -> float:
     """The objective (6) of G-MF for q (E,) = q_e(x_e = 1); -inf where q looks at an entry that is 0."""
+    return model.log_constant + float(mean_field_rows(model, [table[None] for table in tables], q[None])[0])
+
+
+def mean_field_rows(model: ForneyModel, tables: Sequence[FloatArray], q: FloatArray) -> FloatArray:
+    """(M,) as `mean_field_bound`, of tables (M, n, 2**d) and q (M, E) of models of one graph, without constants."""
     with np.errstate(divide="ignore"):
         logits = np.log(q) - np.log1p(-q)
-    value = model.log_constant + float(entropies(logits).sum())
+    value = entropies(logits).sum(axis=1)
     for group, table in zip(model.groups, tables, strict=True):
-        weights = product_weights(q[group.edges])
+        weights = product_weights(q[:, group.edges])
         with np.errstate(divide="ignore", invalid="ignore"):
-            value += float(np.where(weights > 0, weights * np.log(table), 0.0).sum())
-    return value
-
-
-def corrections(model: ForneyModel, tables: Sequence[FloatArray]) -> tuple[float, float]:
-    """G-BP-single and G-BP-multiple, equations (10) and (11): log of the terms of x with at most one, at most two 1s.
-
-    All terms are non-negative, so both are lower bounds on log Z. With r_e = Π f(e flipped) / f(0) over the two ends
-    of e, the pairs are r_e r_e' but for pairs with a common node, which are looked up.
-    """
-    zero = point_mass_bound(model, tables)
-    if not np.isfinite(zero) or not model.num_edges:
-        return zero, zero
-    one = np.empty(2 * model.num_edges)  # of each half edge: log of the flipped entry over that of 0
-    pairs: list[tuple[IntArray, IntArray, FloatArray]] = []
-    with np.errstate(divide="ignore"):
-        for group, table in zip(model.groups, tables, strict=True):
-            places = 1 << np.arange(group.degree - 1, -1, -1)
-            relative = np.log(table) - np.log(table[:, :1])
-            one[group.own] = relative[:, places]
-            for k in range(group.degree):
-                for m in range(k + 1, group.degree):
-                    e, f = group.own[:, k], group.own[:, m]
-                    both = relative[:, places[k] + places[m]]
-                    pairs.append((np.minimum(e, f), np.maximum(e, f), both))
-    ratio = one[0::2] + one[1::2]
-    near = _common_nodes(pairs, one, model.num_edges)
-    scale = max(0.0, float(ratio.max()), 0.5 * float(near[2].max(initial=-np.inf)))
-    single = float(np.exp(ratio - scale).sum())
-    double = _distant_pairs(np.exp(ratio - scale), near) + float(np.exp(near[2] - 2.0 * scale).sum())
-    with np.errstate(divide="ignore"):
-        terms = np.array([0.0, scale + np.log(single), 2.0 * scale + np.log(double)])
-    return zero + float(np.logaddexp.reduce(terms[:2])), zero + float(np.logaddexp.reduce(terms))
-
-
-def _common_nodes(
-    pairs: Sequence[tuple[IntArray, IntArray, FloatArray]], one: FloatArray, num_edges: int
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Edges e < f with a common node, ascending in e, and the log of the relative weight of both being 1.
-
-    Parallel edges have two common nodes: the product of their two-flip entries.
-    """
-    if not pairs:
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, np.zeros(0)
-    first, second, both = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-    key = first // 2 * num_edges + second // 2
-    found, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
-    outside = np.where(count[inverse] == 1, one[first ^ 1] + one[second ^ 1], 0.0)
-    value = np.zeros(len(found))
-    np.add.at(value, inverse, both + outside)
-    return found // num_edges, found % num_edges, value
-
-
-def _distant_pairs(ratio: FloatArray, near: tuple[IntArray, IntArray, FloatArray]) -> float:
-    """Σ r_e r_f over e < f without a common node, without subtractions: terms can differ by many orders."""
-    total = 0.0
-    for low in range(0, len(ratio), ROWS):
-        rows = np.arange(low, min(low + ROWS, len(ratio)))
-        others = np.where(rows[:, None] < np.arange(len(ratio)), ratio, 0.0)
-        start, end = np.searchsorted(near[0], (low, low + ROWS))
-        others[near[0][start:end] - low, near[1][start:end]] = 0.0
-        total += float(ratio[rows] @ others.sum(axis=1))
-    return total
+            value = value + np.where(weights > 0, weights * np.log(table), 0.0).sum(axis=(1, 2))
+    return np.asarray(value)
 
 
 def node_beliefs(model: ForneyModel, theta: npt.ArrayLike, weights: Sequence[FloatArray]) -> Tables:

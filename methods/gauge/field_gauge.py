@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.bounds import mean_field_bound, verify
 from spinbench.methods.gauge.newton import End, Newton
 from spinbench.methods.gauge.objectives import MeanFieldObjective, joint_pattern
 from spinbench.models.forney import ForneyModel
@@ -89,12 +88,7 @@ def ascent(
             yield Joint(z[: 2 * edges], expit(z[2 * edges :]), newton.residual, newton.end)
 
 
-def rounded(model: ForneyModel, theta: FloatArray, q: FloatArray) -> FloatArray:
-    """q, or q with nearly certain edges made certain, whichever gives the better bound."""
-    verified = verify(model, theta)
-    if verified is None:
-        return q
-    tables = verified.tables
+def snapped(q: FloatArray) -> FloatArray:
+    """q with nearly certain edges made certain, which may give the better bound."""
     near = 1.0 / (1.0 + np.exp(SNAP))
-    snapped = np.where(q < near, 0.0, np.where(q > 1.0 - near, 1.0, q))
-    return snapped if mean_field_bound(model, tables, snapped) >= mean_field_bound(model, tables, q) else q
+    return np.where(q < near, 0.0, np.where(q > 1.0 - near, 1.0, q))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel, Reduction
 from spinbench.methods.gauge.newton import ENDS
-from spinbench.methods.gauge.search import Report, trivial
+from spinbench.methods.gauge.report import Report, trivial
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel
 

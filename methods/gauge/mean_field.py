@@ -7,7 +7,7 @@ log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = �
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ class Slot(NamedTuple):
 
     Attributes:
         others: (m, d - 1) the nodes' other edges.
-        gains: (2**(d-1), m, 1) log f(x_k = 1) - log f(x_k = 0).
+        gains: (2**(d-1), m, R or 1) log f(x_k = 1) - log f(x_k = 0).
     """
 
     others: IntArray
@@ -56,19 +56,19 @@ class Colour(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The nodes of one degree: edges (n, d) and log tables (n, 2**d), floored."""
+    """The nodes of one degree: edges (n, d) and log tables (n, R or 1, 2**d), floored."""
 
     edges: IntArray
     log_tables: FloatArray
 
 
 class FieldTables(NamedTuple):
-    """What the iteration needs.
+    """What the iteration needs, of R runs.
 
     Attributes:
         colours: partition the edges.
         nodes: by degree.
-        constant: () log_constant of the model.
+        constant: () or (R,) log_constant.
     """
 
     colours: tuple[Colour, ...]
@@ -76,9 +76,15 @@ class FieldTables(NamedTuple):
     constant: FloatArray
 
 
-def field_tables(model: ForneyModel) -> FieldTables:
-    """The tables of `sweep` and `value`."""
-    log_tables = [np.maximum(group.log_tables, FLOOR) for group in model.groups]
+def field_tables(model: ForneyModel, runs: Sequence[ForneyModel] = ()) -> FieldTables:
+    """The tables of `sweep` and `value`.
+
+    Args:
+        model: of all runs, or one of them.
+        runs: the models of R runs, where they differ; all of one graph.
+    """
+    each = [[np.maximum(group.log_tables, FLOOR) for group in one.groups] for one in runs or [model]]
+    log_tables = [np.stack(parts, axis=-1) for parts in zip(*each, strict=True)]  # (n, 2**d, R or 1)
     colour_of = _edge_colours(model)
     colours = []
     for c in range(int(colour_of.max(initial=-1)) + 1):
@@ -88,14 +94,14 @@ def field_tables(model: ForneyModel) -> FieldTables:
                 rows = np.flatnonzero(colour_of[group.edges[:, k]] == c)
                 if not len(rows):
                     continue
-                split = logs[rows].reshape(len(rows), 2**k, 2, -1)
-                gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1)
-                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), np.ascontiguousarray(gains.T[:, :, None])))
+                split = logs[rows].reshape(len(rows), 2**k, 2, -1, logs.shape[-1])
+                gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1, logs.shape[-1])
+                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), np.ascontiguousarray(gains.swapaxes(0, 1))))
                 owners.append(group.edges[rows, k])
         ends = np.argsort(np.concatenate(owners), kind="stable").reshape(-1, 2).T
         colours.append(Colour(np.flatnonzero(colour_of == c), tuple(slots), ends))
-    nodes = tuple(Node(g.edges, logs) for g, logs in zip(model.groups, log_tables, strict=True))
-    return FieldTables(tuple(colours), nodes, np.array(model.log_constant))
+    nodes = tuple(Node(g.edges, logs.swapaxes(1, 2)) for g, logs in zip(model.groups, log_tables, strict=True))
+    return FieldTables(tuple(colours), nodes, np.array([one.log_constant for one in runs] or model.log_constant))
 
 
 def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
@@ -131,7 +137,7 @@ def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "flo
     total = tables.constant - xp.sum(p * xp.log(p) + r * xp.log(r), axis=0)
     for node in tables.nodes:
         weights = product_weights(xp.permute_dims(q[node.edges], (0, 2, 1)), xp)
-        total = total + xp.sum(weights * node.log_tables[:, None, :], axis=(0, 2))
+        total = total + xp.sum(weights * node.log_tables, axis=(0, 2))
     return total
 
 
@@ -146,6 +152,32 @@ def ascend(
         yield q, change
         if change < tolerance:
             return
+
+
+def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1000) -> tuple[FloatArray, FloatArray]:
+    """Mean field of M models of one graph, each as `ascend` does it.
+
+    Args:
+        models: of one graph.
+        start: (E, S) for every model.
+        limit: sweeps.
+
+    Returns:
+        q (M, E, S), best first, and the largest change of each model's last sweep, (M,).
+    """
+    count = start.shape[1]
+    tables = field_tables(models[0], [model for model in models for _ in range(count)])
+    q, last = np.tile(start, (1, len(models))), np.full(len(models), np.inf)
+    for _ in range(limit):
+        going = np.repeat(last >= TOLERANCE, count)
+        fresh = np.where(going, sweep(tables, q), q)
+        change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
+        q, last = fresh, np.where(last >= TOLERANCE, change, last)
+        if (last < TOLERANCE).all():
+            break
+    order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
+    split = q.reshape(len(q), len(models), count).transpose(1, 0, 2)
+    return np.take_along_axis(split, order[:, None], axis=2), last
 
 
 def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:

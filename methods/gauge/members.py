@@ -48,16 +48,22 @@ class Entry(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Maximisations, one after the other: a row an `Entry`, (LONGEST, 5), of which the first `count` count."""
+    """Maximisations of each member, one after the other.
+
+    Attributes:
+        entries: (LONGEST, 5, M), each row an `Entry`.
+        count: (M,) how many of them count.
+    """
 
     entries: Array
     count: Array
 
 
-def schedule_of(entries: Sequence[Entry]) -> Schedule:
-    """Of at most LONGEST entries."""
-    rows = np.array([*entries, *[entries[-1]] * (LONGEST - len(entries))], dtype=np.float64)
-    return Schedule(rows, np.array(len(entries)))
+def schedule_of(entries: Sequence[Sequence[Entry]]) -> Schedule:
+    """Of at most LONGEST entries a member."""
+    rows = [[*mine, *[mine[-1]] * (LONGEST - len(mine))] for mine in entries]
+    count = np.array([len(mine) for mine in entries], dtype=np.int32)
+    return Schedule(np.ascontiguousarray(np.moveaxis(np.array(rows, dtype=np.float64), 0, -1)), count)
 
 
 class Members(NamedTuple):
@@ -73,19 +79,15 @@ class Members(NamedTuple):
     shares: tuple[Array, ...]
     free: Array
 
-    def rows(self, chosen: slice) -> Members:
-        """Some of the members."""
-        return Members(tuple(t[chosen] for t in self.tables), tuple(s[chosen] for s in self.shares), self.free[chosen])
-
 
 class Place(NamedTuple):
-    """Where each member stands; leading axis M.
+    """Where each member stands; M on the last axis, see `spinbench.methods.gauge.lanes`.
 
     Attributes:
-        z: (M, size) angles (2E), then logits (E) for G-MF.
-        tables: gauged ones at z, (M, n, 2**d) a degree group; only in a line search.
+        z: (size, M) angles (2E), then logits (E) for G-MF.
+        tables: gauged ones at z, (2**d, n, M) a degree group; only in a line search.
         value, slope: of the objective at z, and along the move; only in a line search.
-        move: (M, size) direction of the line search.
+        move: (size, M) direction of the line search.
         length: the share of it that comes next.
         phase: `FRESH`, `TRIAL` or `AGAIN`.
         stage: entry of the schedule, its length once all is done.
@@ -122,6 +124,12 @@ def members_of(models: Sequence[ForneyModel]) -> Members:
     tables = tuple(np.stack(parts) for parts in zip(*([g.tables for g in m.groups] for m in models), strict=True))
     shares = tuple(np.full_like(t, 1.0 / t.shape[-1]) for t in tables)
     return Members(tables, shares, np.ones((len(models), 2 * models[0].num_edges)))
+
+
+def members_last(members: Members) -> Members:
+    """The same with M on the last axis and entries on the first: tables and shares (2**d, n, M), free (size, M)."""
+    tables, shares = (tuple(np.ascontiguousarray(part.T) for part in parts) for parts in members[:2])
+    return Members(tables, shares, np.ascontiguousarray(members.free.T))
 
 
 def pinned_members(model: ForneyModel, tables: Sequence[FloatArray]) -> Members:

@@ -12,7 +12,8 @@ from spinbench.methods.gauge.ipopt import check_available
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
 from spinbench.methods.gauge.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
-from spinbench.methods.gauge.search import Headline, Report, Solver, first_report, search_point_mass
+from spinbench.methods.gauge.report import Report, first_report
+from spinbench.methods.gauge.search import Headline, Solver, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models import Model
 from spinbench.models.forney import ForneyModel

@@ -15,6 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench import gauges
+from spinbench.methods.gauge.derivatives import (
+    Local,
+    angle_derivatives,
+    angle_entries,
+    joint_derivatives,
+    joint_entries,
+)
 from spinbench.methods.gauge.linear import Pattern
 from spinbench.models.forney import DegreeGroup, ForneyModel
 
@@ -158,8 +165,8 @@ class PointMassObjective(Objective):
 
     def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         weights = next(w for w in self.weights if len(w) == table.shape[1])
-        found = gauges.derivatives(table, np.broadcast_to(weights, table.shape), z[group.own], z[group.other])
-        return found.gradient, found.hessian
+        found = angle_derivatives(table.T, np.broadcast_to(weights, table.shape).T, *_turns(z, group))
+        return _by_node(found, angle_entries(group.degree))
 
 
 class MeanFieldObjective(Objective):
@@ -194,8 +201,8 @@ class MeanFieldObjective(Objective):
         from scipy.special import expit
 
         q = expit(z[2 * self.model.num_edges + group.edges])
-        gradient, hessian = joint_derivatives(table, q, self.floor, z[group.own], z[group.other])
-        return gradient, hessian
+        found = joint_derivatives(table.T, q.T, self.floor / table.shape[1], *_turns(z, group))
+        return _by_node(found, joint_entries(group.degree))
 
     def _add_entropy(self, z: FloatArray, gradient: FloatArray, values: list[FloatArray]) -> None:
         from scipy.special import expit
@@ -232,32 +239,14 @@ def _pairs(model: ForneyModel) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[
     return [(first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first)]
 
 
-def joint_derivatives(table: Any, q: Any, floor: float, own: Any, other: Any, xp: Any = np) -> tuple[Any, Any]:
-    """Derivatives of Σ_x (Π_k q_k(x_k) + floor 2^-d) log f(x) in the 2d angles and the d logits of q.
+def _turns(z: FloatArray, group: DegreeGroup) -> tuple[FloatArray, FloatArray]:
+    """(d, n) tangent and secant of the own angles minus the opposite ones."""
+    difference = (z[group.own] - z[group.other]).T
+    return np.tan(difference), 1.0 / np.cos(difference)
 
-    Args:
-        table: (..., 2**d) gauged, positive.
-        q: (..., d) q_k(x_k = 1).
-        floor: ε.
-        own, other: (..., d) angles.
-        xp: array namespace.
 
-    Returns:
-        gradient (..., 3d) and Hessian (..., 3d, 3d), own angles first, logits last.
-    """
-    degree = q.shape[-1]
-    weights = product_weights(q, xp)
-    angles, first = gauges.derivatives_and_first(table, weights + floor / 2**degree, own, other, xp)
-    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k)
-    scores = xp.asarray(bits_of(degree)) - q[..., :, None]
-    energy = (weights * xp.log(table))[..., None, :]
-    crossed = (scores * (weights / table)[..., None, :]) @ xp.swapaxes(first, -1, -2)
-    spread = q * (1.0 - q) * energy.sum(axis=-1)
-    logits = (scores * energy) @ xp.swapaxes(scores, -1, -2) - spread[..., None] * xp.asarray(np.eye(degree))
-    top = xp.concatenate([angles.hessian, xp.swapaxes(crossed, -1, -2)], axis=-1)
-    bottom = xp.concatenate([crossed, logits], axis=-1)
-    gradient = xp.concatenate([angles.gradient, (scores * energy).sum(axis=-1)], axis=-1)
-    return gradient, xp.concatenate([top, bottom], axis=-2)
+def _by_node(found: Local, entries: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    return found.gradient.T, np.moveaxis(found.hessian[entries], -1, 0)
 
 
 def entropies(logits: FloatArray) -> FloatArray:

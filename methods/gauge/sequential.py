@@ -11,8 +11,11 @@ from collections.abc import Callable, Generator, Sequence
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.methods.gauge.bounds import corrections, point_mass_bound
-from spinbench.methods.gauge.search import Candidate, Report, first_report, search_point_mass
+from spinbench.methods.gauge.bounds import point_mass_bound
+from spinbench.methods.gauge.corrections import corrections
+from spinbench.methods.gauge.looks import Candidate
+from spinbench.methods.gauge.report import Report, first_report
+from spinbench.methods.gauge.search import search_point_mass
 from spinbench.models.forney import ForneyModel
 
 

@@ -16,6 +16,21 @@ def enumerated_log_z(model: ForneyModel) -> float:
     return float(np.logaddexp.reduce(model.log_weight(states)))
 
 
+def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:
+    """One model of several, their edges and nodes one after the other."""
+    edges: list[np.ndarray] = []
+    tables: list[np.ndarray] = []
+    incident: list[list[int]] = []
+    nodes, first = 0, 0
+    for model in models:
+        edges.append(model.edges + nodes)
+        tables += model.log_tables
+        incident += [[e + first for e in slots] for slots in model.incident]
+        nodes, first = nodes + model.num_nodes, first + model.num_edges
+    constant = sum(model.log_constant for model in models)
+    return ForneyModel.from_log_tables(np.concatenate(edges), tables, incident=incident, log_constant=constant)
+
+
 def symmetric(edges: Sequence[tuple[int, int]], betas: Sequence[float]) -> ForneyModel:
     """Factors exp(β |d - 2k|), k the number of ones; the paper's generator."""
     degrees = np.bincount(np.asarray(edges).ravel(), minlength=len(betas))
