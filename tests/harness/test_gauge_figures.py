@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from spinbench import cli, composition, gauge_figures, records
+from spinbench import cli, composition, gauge_figures, gauge_points, records
 from spinbench.errors import SpinbenchError
 
 REGULAR = {"name": "gauge_regular", "degree": 3, "kind": "generic"}
@@ -40,14 +40,14 @@ def record(
     }
 
 
-def place(found: list[gauge_figures.Point], method: str, x: float) -> gauge_figures.Point:
+def place(found: list[gauge_points.Point], method: str, x: float) -> gauge_points.Point:
     (point,) = (point for point in found if (point.method, point.x) == (method, x))
     return point
 
 
 def test_errors_are_relative_to_the_size_of_log_z_and_averaged_over_models() -> None:
     runs = [record("g_mf", 9.0), record("g_mf", -5.0, -4.0, seed=1), record("bp", 10.5), record("g_mf", 1.0, beta=1.0)]
-    found = gauge_figures.points(runs, "error")
+    found = gauge_points.points(runs, "error")
     point = place(found, "G-MF", 0.5)
     values = [0.1, 0.25]
     assert point.value == pytest.approx(statistics.fmean(values))
@@ -67,7 +67,7 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
         record("g_bp", 9.5, seed=1, ended=False, **REGULAR, nodes=20),
         record("g_bp", 30.0, None, **REGULAR, nodes=200),
     ]
-    found = gauge_figures.points(runs, "gain")
+    found = gauge_points.points(runs, "gain")
     point = place(found, "G-BP", 20)
     assert (point.panel, point.axis) == ("3-regular graph, β = 0.5, generic", "factors")
     assert point.value == pytest.approx(statistics.fmean([9.5 - 8.5, 9.5 - 9.0]))
@@ -82,11 +82,20 @@ def test_gains_are_against_beta_where_it_varies() -> None:
     grid = {"name": "gauge_grid", "rows": 10, "cols": 10, "kind": "supermodular"}
     (panel,) = {
         point.panel
-        for point in gauge_figures.points(
+        for point in gauge_points.points(
             [{**record("forney_mf", 1.0), "config": config(beta, grid)} for beta in (0.5, 1.0)], "gain"
         )
     }
     assert panel == "grid, 100 factors, supermodular"
+
+
+def test_points_come_in_the_papers_order_whatever_the_order_of_the_records() -> None:
+    kinds = [("g_bp_multiple", 10), ("g_mf", 4), ("forney_mf", 10), ("g_bp", 4), ("bp", 4), ("g_bp_multiple", 4)]
+    found = gauge_points.points([record(method, 9.0, nodes=nodes) for method, nodes in kinds], "error")
+    assert [(point.panel.split(",")[1], point.method) for point in found] == [
+        *((" 4 factors", method) for method in ("BP", "G-MF", "G-BP", "G-BP-multiple")),
+        *((" 10 factors", method) for method in ("MF", "G-BP-multiple")),
+    ]
 
 
 def config(beta: float, model: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +105,7 @@ def config(beta: float, model: dict[str, Any]) -> dict[str, Any]:
 def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Path) -> None:
     runs = [
         record(method, 10.0 - (1 + i) * beta - 0.1 * seed, seed=seed, beta=beta, nodes=nodes)
-        for i, method in enumerate(gauge_figures.NAMES)
+        for i, method in enumerate(gauge_points.NAMES)
         for beta in (0.25, 1.0)
         for nodes in (4, 5)
         for seed in (0, 1)
@@ -115,7 +124,7 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
     (one,) = (x for x in lines if (x["panel"][:17], x["method"], x["x"]) == ("complete graph, 5", "MF", "1.0"))
     assert (float(one["value"]), float(one["gap"])) == (pytest.approx(0.105), pytest.approx(1.05))
     drawn = {node.text for node in ET.parse(tmp_path / "gauge_error.svg").iter("{http://www.w3.org/2000/svg}text")}
-    assert {"β", gauge_figures.TITLES["error"], *gauge_figures.NAMES.values()} <= drawn
+    assert {"β", gauge_figures.TITLES["error"], *gauge_points.NAMES.values()} <= drawn
     assert (tmp_path / "gauge_error.png").stat().st_size > 0
 
 
@@ -162,7 +171,7 @@ def test_smoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", "experiment=gauge_fig1", "size=smoke", "method=forney_mf,g_bp", "sweep_dir=out"]) == 0
     assert "figure: out/gauge_error.png" in capsys.readouterr().out
-    found = gauge_figures.points(records.read_records(tmp_path / "out"), "error")
+    found = gauge_points.points(records.read_records(tmp_path / "out"), "error")
     assert [point.method for point in found] == ["MF", "G-BP"]
     field, gauged = (point.gap for point in found)
     assert field is not None

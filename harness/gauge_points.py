@@ -1,0 +1,201 @@
+"""What figures 1 to 4 of the gauging paper show, from records: tightness of bounds on log Z, averaged over models.
+
+Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017, section 5. Small graphs: |log Z - bound| / |log Z|
+against β. Large graphs: the gain log(Z_LB / Z_MF) over mean field on the same model, against the number of factors or
+β. The relative error is unstable where log Z is near 0, so the absolute gap log Z - bound stands beside both.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from spinbench import tables
+from spinbench.errors import SpinbenchError
+from spinbench.records import Record
+
+Quantity = Literal["error", "gain"]
+BASELINE, EXACT = "forney_mf", "exact"
+NAMES = {
+    BASELINE: "MF",
+    "bp": "BP",
+    "g_mf": "G-MF",
+    "g_bp": "G-BP",
+    "g_bp_single": "G-BP-single",
+    "g_bp_multiple": "G-BP-multiple",
+    "g_bp_sequential": "G-BP-sequential",
+}
+GRAPHS = {"gauge_complete": "complete graph", "gauge_regular": "-regular graph", "gauge_grid": "grid"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A method on the models of one point of a figure.
+
+    Attributes:
+        panel: title of the panel: the graphs, and what else is fixed.
+        axis, x: "β" or "factors", and its value.
+        method: label of the curve.
+        models: how many gave a value.
+        missing: how many did not: a cell failed, or log Z, or mean field's bound, is not known.
+        not_converged: of `models`, those whose bound is that of an iteration that did not end.
+        value, value_se: the relative error, or the gain in nats; None without models.
+        gap, gap_se: log Z - bound in nats, over the models whose log Z is known; negative only for an estimate.
+        log_z_known: how many models `gap` is over.
+    """
+
+    panel: str
+    axis: str
+    x: float
+    method: str
+    models: int
+    missing: int
+    not_converged: int
+    value: float | None
+    value_se: float | None
+    gap: float | None
+    gap_se: float | None
+    log_z_known: int
+
+
+def points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
+    """All points of a figure, by panel, method and x, which is β where that varies, else the number of factors."""
+    used = [r for r in records if r["status"] != "skipped" and r["config"]["model"]["name"] in GRAPHS]
+    varied = quantity == "error" or len({r["config"]["model"]["beta"] for r in used}) > 1
+    log_z, field = _known(used)
+    groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
+    for label, group in tables.variants(used).items():
+        for record in group:
+            model = record["config"]["model"]
+            x = float(model["beta"]) if varied else float(_factors(model))
+            groups[_panel(model, beta=varied), _named(label), x].append(record)
+    if quantity == "gain":
+        groups |= _exact(groups, log_z)
+    found = []
+    for (panel, method, x), group in sorted(groups.items(), key=lambda item: _order(*item[0])):
+        values, gaps, open_ended = [], [], 0
+        for record in group:
+            bound = log_z.get(_key(record)) if method == EXACT else _log_z(record)
+            true, base = log_z.get(_key(record)), field.get(_key(record))
+            value = _relative(bound, true) if quantity == "error" else _difference(bound, base)
+            gap = _difference(true, bound)
+            if gap is not None:
+                gaps.append(gap)
+            if value is not None:
+                values.append(value)
+                open_ended += method != EXACT and record["result"]["status"] != "ok"
+        found.append(
+            Point(
+                panel,
+                "β" if varied else "factors",
+                x,
+                method,
+                len(values),
+                len(group) - len(values),
+                open_ended,
+                *_average(values),
+                *_average(gaps),
+                len(gaps),
+            )
+        )
+    return found
+
+
+def write_csv(found: Sequence[Point], path: Path) -> None:
+    """One line a point, columns as in `Point`; what is not known is empty.
+
+    Raises:
+        SpinbenchError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([field.name for field in fields(Point)])
+            writer.writerows(astuple(point) for point in found)
+    except OSError as error:
+        raise SpinbenchError(f"the table {path} cannot be written: {error.strerror or error}") from error
+
+
+def _known(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float]]:
+    """For each model log Z, and the best bound of mean field, as far as they are known."""
+    log_z: dict[str, float] = {}
+    field: dict[str, float] = {}
+    for record in records:
+        key = _key(record)
+        if (known := (record["reference"] or {}).get("log_z")) is not None:
+            log_z[key] = float(known)
+        if record["config"]["method"]["name"] == BASELINE and (bound := _log_z(record)) is not None:
+            field[key] = max(bound, field.get(key, -math.inf))
+    return log_z, field
+
+
+def _order(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
+    """Panels by their text with numbers as such, methods as in `NAMES`, the exact values last."""
+    words: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
+    names = [*NAMES.values(), EXACT]
+    name = max((name for name in names if f"{method} ".startswith(f"{name} ")), key=len, default="")
+    return words, names.index(name) if name else len(names), method, x
+
+
+def _exact(
+    groups: Mapping[tuple[str, str, float], Sequence[Record]], log_z: Mapping[str, float]
+) -> dict[tuple[str, str, float], list[Record]]:
+    """One record of each model whose log Z is known, for the curve that no bound can pass."""
+    found: dict[tuple[str, str, float], dict[str, Record]] = defaultdict(dict)
+    for (panel, _, x), group in groups.items():
+        for record in group:
+            if _key(record) in log_z:
+                found[panel, EXACT, x].setdefault(_key(record), record)
+    return {place: list(models.values()) for place, models in found.items()}
+
+
+def _panel(model: Mapping[str, Any], *, beta: bool) -> str:
+    """The graphs and the kind of their factors, with their number where β varies and with β where it does not."""
+    name = GRAPHS[model["name"]]
+    graph = f"{model['degree']}{name}" if name.startswith("-") else name
+    fixed = f"{_factors(model)} factors" if beta else f"β = {model['beta']:g}"
+    return f"{graph}, {fixed}, {model['kind']}"
+
+
+def _factors(model: Mapping[str, Any]) -> int:
+    return int(model["rows"]) * int(model["cols"]) if "rows" in model else int(model["nodes"])
+
+
+def _named(label: str) -> str:
+    method, _, settings = label.partition(" ")
+    return " ".join(filter(None, [NAMES.get(method, method), settings]))
+
+
+def _key(record: Record) -> str:
+    return json.dumps(record["config"]["model"], sort_keys=True)
+
+
+def _log_z(record: Record) -> float | None:
+    result = record["result"]
+    return None if result is None or result["log_z"] is None else float(result["log_z"])
+
+
+def _relative(bound: float | None, true: float | None) -> float | None:
+    return None if bound is None or not true else abs(true - bound) / abs(true)
+
+
+def _difference(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _average(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The mean, and its standard error, which is None for fewer than two values."""
+    if not values:
+        return None, None
+    mean, error = math.fsum(values) / len(values), None
+    if len(values) > 1:
+        error = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1) / len(values))
+    return mean, error
