@@ -119,8 +119,10 @@ def chains(pair: Pair) -> None:
     rows = np.concatenate([_rows(array) for array in one.values()])
     distinct = len(np.unique(rows, axis=1).T)
     require(distinct > CHAINS // 8, f"of {CHAINS} chains that start alike, {distinct} differ after a few steps")
-    name = next(name for name in one if _rows(one[name]).std(axis=1).min() > 0)
-    a, b = _standardised(one[name]), _standardised(other[name])
+    varying = {name: _varying(one[name]) & _varying(other[name]) for name in one}
+    name = max(one, key=lambda name: varying[name].mean())
+    require(varying[name].any(), "no statistic has a row of finite numbers that differ between chains")
+    a, b = (_standardised(_rows(run[name])[varying[name]]) for run in (one, other))
     pairs = {
         "neighbouring chains": (a[:, :-1], a[:, 1:]),
         "chains c and c + C/2": (a[:, : CHAINS // 2], a[:, CHAINS // 2 :]),
@@ -206,8 +208,13 @@ def _rows(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return np.asarray(array, dtype=np.float64).reshape(-1, array.shape[-1])
 
 
-def _standardised(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _varying(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which rows hold finite numbers, not all the same; logs of sums of nothing are -inf."""
     rows = _rows(array)
+    return np.isfinite(rows).all(axis=1) & (rows.min(axis=1) < rows.max(axis=1))
+
+
+def _standardised(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray((rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True))
 
 

@@ -126,10 +126,10 @@ class Weighted(Cut):
 
     @property
     def reductions(self):
-        return {"s": "sum", "w": "sum"}
+        return {"s": "logsumexp", "w": "logsumexp"}
 
     def estimate(self, model, tables, trace):
-        s, w = trace.total("s"), trace.total("w")
+        s, w = np.exp(trace.total("s")), np.exp(trace.total("w"))
         marginals = s.sum(axis=-1) / w.sum()
         residuals = s - marginals[:, None] * w
         return Estimate(marginals=marginals, marginals_se=residuals.std(axis=-1) / w.mean() / np.sqrt(w.size))
@@ -146,7 +146,9 @@ class WeightedKernel(CutKernel):
             drawn = np.random.default_rng((seed, step)).integers(len(weights), size=chains)
             s += weights[drawn] * self.states[:, drawn]
             w += weights[drawn]
-        return (seed, index + steps, chains), {"s": s, "w": w}
+        with np.errstate(divide="ignore"):
+            statistics = {"s": np.log(s), "w": np.log(w)}
+        return (seed, index + steps, chains), statistics
 
 
 @dataclass(frozen=True)
