@@ -211,7 +211,7 @@ def _rows(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def _varying(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which rows hold finite numbers, not all the same; logs of sums of nothing are -inf."""
     rows = _rows(array)
-    return np.isfinite(rows).all(axis=1) & (rows.min(axis=1) < rows.max(axis=1))
+    return np.asarray(np.isfinite(rows).all(axis=1) & (rows.min(axis=1) < rows.max(axis=1)))
 
 
 def _standardised(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -63,7 +63,7 @@ def compensated_sums(name: str, precision: Precision) -> None:
     def function(terms: Any) -> Any:
         def total(zero: Any, term: Any) -> Any:
             def body(i: Any, carry: Any) -> Any:
-                return backend.add_compensated(*carry, term)
+                return backend.add_compensated(carry[0], carry[1], term)
 
             return backend.repeat(TERMS, body, (zero + 0, zero + 0))[0]
 
