@@ -1,4 +1,4 @@
-"""Matrices of few diagonals, such as W + D and its Cholesky factor on a lattice, and their products.
+"""Matrices of few diagonals, such as W + D and its Cholesky factor on a lattice, and their products with tiles.
 
 A product takes one multiplication and addition an entry of a diagonal, in sequence: on a 10×10 grid 5 and 11 diagonals
 in place of 100 and 50, so that nothing of a step is read from beyond the first-level cache.
@@ -12,56 +12,55 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.memory import address, load_state, load_sum, load_table, store_sum
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.tiles import Layout, coefficient, stride, unit, zeros
 from spinbench.backends.numba.units import KERNEL
+from spinbench.backends.numba.vector_memory import aligned_zeros, load_state_vector, store_sum_vector
 
 Array = npt.NDArray[Any]
 
-WORTH = 0.5
-"""The share of diagonals of a lower triangle up to which they are stored in place of the matrix."""
-
 
 class Diagonals(NamedTuple):
-    """Entry (i, i + offsets_k) of an (N, N) matrix is values_ki; offsets (K,) int64, the first 0; values (K, N)."""
+    """Entry (i, i + offsets_k) of an (n, m) matrix is values_ki; offsets (K,) int64; values (K, n rounded up)."""
 
     offsets: npt.NDArray[np.int64]
     values: Array
+    rows: int
 
 
-def make_diagonals(M: Array, real: npt.DTypeLike) -> Diagonals:
-    """The diagonals that are not all zero, and the main one."""
-    n = len(M)
+def count_diagonals(M: Array) -> int:
+    """How many are not all zero."""
     i, j = np.nonzero(M)
-    others = np.unique(j - i)
-    offsets = np.concatenate([[0], others[others != 0]]).astype(np.int64)
-    values = np.zeros((offsets.size, n), dtype=real)
-    for row, offset in zip(values, offsets.tolist(), strict=True):
-        begin, end = max(0, -offset), min(n, n - offset)
-        row[begin:end] = np.diagonal(M, offset)
-    return Diagonals(offsets, values)
+    return int(np.unique(j - i).size)
+
+
+def make_diagonals(M: Array, layout: Layout) -> Diagonals:
+    """The diagonals that are not all zero; for products with tiles whose margin is as wide as the band."""
+    i, j = np.nonzero(M)
+    return collect_diagonals(i, j, M[i, j], len(M), layout)
+
+
+def collect_diagonals(i: Array, j: Array, entries: Array, rows: int, layout: Layout) -> Diagonals:
+    """As `make_diagonals`, from the entries (i, j)."""
+    offsets, k = np.unique(j - i, return_inverse=True)
+    values = aligned_zeros((offsets.size, layout.padded(rows)), layout.real)
+    values[k, i] = entries
+    return Diagonals(offsets.astype(np.int64), values, rows)
+
+
+@nb.njit(**KERNEL)
+def add_diagonals(band, v, begin, i, total):
+    """total + the vector of Mv that begins at row i, where v is rows begin, begin + 1, … of a tile."""
+    weights, x, width = address(band.values, 0), address(v, 0), band.values.shape[1]
+    for k in range(band.offsets.size):
+        weight = coefficient(v, weights, k * width + i)
+        total = total + weight * load_state_vector(x, (begin + i + band.offsets[k]) * unit(v))
+    return total
 
 
 @nb.njit(**KERNEL)
 def banded_product(band, v, out):
-    """out = Mv, (N, C); v and out apart."""
-    n, chains = out.shape
-    if chains == 1:
-        to, whence, weights = address(out, 0), address(v, 0), address(band.values, 0)
-        for i in range(n):
-            store_sum(to, i, load_table(weights, i) * load_state(whence, i))
-        for k in range(1, band.offsets.size):
-            offset = band.offsets[k]
-            for i in range(max(0, -offset), min(n, n - offset)):
-                term = load_table(weights, k * n + i) * load_state(whence, i + offset)
-                store_sum(to, i, load_sum(to, i) + term)
-        return
-    for i in range(n):
-        row, x, weight = out[i], v[i], band.values[0, i]
-        for c in range(chains):
-            row[c] = weight * x[c]
-        for k in range(1, band.offsets.size):
-            j = i + band.offsets[k]
-            if 0 <= j < n:
-                x, weight = v[j], band.values[k, i]
-                for c in range(chains):
-                    row[c] += weight * x[c]
+    """out = Mv; zeros surround v."""
+    to = address(out, 0)
+    for i in range(0, band.rows, stride(v)):
+        store_sum_vector(to, i * unit(v), add_diagonals(band, v, 0, i, zeros(v)))

@@ -1,7 +1,7 @@
 """Leapfrog trajectories with unit mass on x, for A = I and for the harmonium A = Λ^(-½)Vᵀ.
 
 The energy is evaluated at the two ends alone; a step in between costs its products (one with Q⁻¹, or two with the
-root), N sigmoids, and two passes over the chains.
+root), N sigmoids, and a pass over the tile.
 """
 
 from __future__ import annotations
@@ -11,84 +11,128 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy.typing as npt
 
-from spinbench.backends.numba.functions import HALF, ONE, flat
-from spinbench.backends.numba.products import product, symmetric_product
-from spinbench.backends.numba.units import KERNEL, add_column, add_columns, log_normaliser, unit_means
+from spinbench.backends.numba.dhmc_point import add_column
+from spinbench.backends.numba.elimination import Eliminated, eliminated_product, no_elimination
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.products import Matrix, make_matrix, product
+from spinbench.backends.numba.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
+from spinbench.backends.numba.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.vector_memory import (
+    load_field_vector,
+    load_state_vector,
+    load_sum_words,
+    load_table_vector,
+    store_field_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.vector_sums import converted
+
+Array = npt.NDArray[Any]
+
+
+PRECISION, ELIMINATED, ROOTS = range(3)
+"""Forms of `Leapfrog`."""
 
 
 class Leapfrog(NamedTuple):
-    """(N, N) matrices. `identity`: A = I, and `precision` is Q⁻¹; else `root` is B = VΛ^½, and `root_t` Bᵀ.
+    """What gives forces, in one of three forms; what a form does not need is empty.
 
-    The others are empty.
+    PRECISION: A = I, and `first` is Q⁻¹. ELIMINATED: the same with half of the variables eliminated. ROOTS: the
+    harmonium's B = VΛ^½ and Bᵀ, `first` and `second`.
     """
 
-    precision: npt.NDArray[Any]
-    root: npt.NDArray[Any]
-    root_t: npt.NDArray[Any]
-    identity: bool
+    form: int
+    first: Matrix
+    second: Matrix
+    eliminated: Eliminated
+
+
+def make_leapfrog(form: int, layout: Layout, first: Array, second: Array, eliminated: Eliminated | None) -> Leapfrog:
+    """From matrices (N, N) or (0, 0)."""
+    matrices = make_matrix(first, layout), make_matrix(second, layout)
+    return Leapfrog(form, *matrices, no_elimination(layout) if eliminated is None else eliminated)
 
 
 @nb.njit(**KERNEL)
-def _force(leapfrog, frame, groups, scratch, point):
-    """p and push = Kx - A⁻ᵀp at point.position; leaves u in scratch.u."""
-    if leapfrog.identity:
-        add_column(point.position, frame.bias, scratch.u)
+def force(factor, frame, groups, n, scratch, point):
+    """p at point.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
+    if factor.form == ROOTS:
+        product(factor.first, point.position, scratch.u)
+        add_column(scratch.u, frame.bias, n, scratch.u)
     else:
-        product(leapfrog.root, point.position, scratch.u)
-        add_column(scratch.u, frame.bias, scratch.u)
-    unit_means(scratch.u, groups, point.p)
-    x, p, push, work = flat(point.position), flat(point.p), flat(point.push), flat(scratch.work)
-    if leapfrog.identity:
-        symmetric_product(leapfrog.precision, point.position, scratch.work)
-        for k in range(x.size):
-            push[k] = work[k] - p[k]
+        add_column(point.position, frame.bias, n, scratch.u)
+    unit_means(scratch.u, groups, n, point.p)
+    if factor.form == ELIMINATED:
+        eliminated_product(factor.eliminated, point.position, scratch.work)
+    elif factor.form == PRECISION:
+        product(factor.first, point.position, scratch.work)
     else:
-        product(leapfrog.root_t, point.p, scratch.work)
-        for k in range(x.size):
-            push[k] = x[k] - work[k]
-            work[k] = x[k]
+        product(factor.second, point.p, scratch.work)
+        return point.position, scratch.work
+    return scratch.work, point.p
 
 
 @nb.njit(**KERNEL)
-def _add_products(x, y, scale, work, out):
-    """out (C,) += scale Σ_i x_i y_i; overwrites work, which may be x or y."""
-    flat_x, flat_y, flat_work = flat(x), flat(y), flat(work)
-    for k in range(flat_x.size):
-        flat_work[k] = flat_x[k] * flat_y[k]
-    add_columns(work, scale, out)
+def _start(push, step, n, r, origin, x):
+    """Half a kick and a drift: r -= ½ step push, x = origin + step r. Returns ½ r·r before."""
+    pushes, momenta, whence, to = address(push, 0), address(r, 0), address(origin, 0), address(x, 0)
+    kinetic, half = zero_energies(r), step * r.dtype.type(0.5)
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        old = load_state_vector(momenta, at)
+        kinetic = kinetic + converted(old * old, 0.0)
+        new = old - half * load_table_vector(pushes, at)
+        store_state_vector(momenta, at, new)
+        store_field_vector(to, at, load_table_vector(whence, at) + step * new)
+    return over_variables(r, kinetic) * 0.5
 
 
 @nb.njit(**KERNEL)
-def _kick_and_drift(share, push, step, r, origin, x):
-    """r -= share step push; x = origin + step r."""
-    flat_push, flat_step, flat_r, flat_origin, flat_x = flat(push), flat(step), flat(r), flat(origin), flat(x)
-    for k in range(flat_r.size):
-        flat_r[k] -= share * flat_step[k] * flat_push[k]
-        flat_x[k] = flat_origin[k] + flat_step[k] * flat_r[k]
+def _leap(Kx, Bp, step, n, r, x):
+    """A kick and a drift: r -= step (Kx - Bp), x += step r; Kx may be x."""
+    left, right, momenta, to = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        push = load_field_vector(left, at) - load_table_vector(right, at)
+        new = load_state_vector(momenta, at) - step * push
+        store_state_vector(momenta, at, new)
+        store_field_vector(to, at, load_field_vector(to, at) + step * new)
 
 
-def travel(factor, frame, groups, scratch, steps, here, there, gain):
-    """From `here` to `there` with the momentum scratch.noise, which is overwritten; gain (C,): of energy.
+@nb.njit(**KERNEL)
+def _finish(Kx, Bp, step, n, r, x, push):
+    """Half a kick, keeping the push. Returns ½ r·r and ½ x·Kx after it."""
+    left, right, momenta = address(Kx, 0), address(Bp, 0), address(r, 0)
+    pushes, whence = address(push, 0), address(x, 0)
+    kinetic, half = zero_energies(r), step * r.dtype.type(0.5)
+    quadratic = kinetic
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        pull = load_table_vector(left, at)
+        new = pull - load_table_vector(right, at)
+        store_sum_vector(pushes, at, new)
+        momentum = load_state_vector(momenta, at) - half * new
+        kinetic = kinetic + converted(momentum * momentum, 0.0)
+        quadratic = quadratic + converted(pull * load_table_vector(whence, at), 0.0)
+    return over_variables(r, kinetic) * 0.5, over_variables(r, quadratic) * 0.5
 
-    The potential is -log p(x) = ½ x·Kx - log Π (1 + exp(u_i)).
+
+def travel(factor, frame, groups, n, scratch, leaps, size, here, there):
+    """From `here` to `there` with the momentum scratch.noise, which is overwritten; `size` of the steps, float64.
+
+    The potential is -log p(x) = ½ x·Kx - log Π (1 + exp(u_i)). Returns the energy gained.
     """
-    r, step, x, one = scratch.noise, scratch.step, there.position, ONE(frame.bias[0])
-    half = HALF(one)
-    for c in range(gain.size):
-        gain[c] = -here.potential[c]
-        there.potential[c] = 0.0
-    _add_products(r, r, -0.5, scratch.work, gain)
-    _kick_and_drift(half, here.push, step, r, here.position, x)
-    for k in range(steps):
-        _force(factor, frame, groups, scratch, there)
-        if k < steps - 1:
-            _kick_and_drift(one, there.push, step, r, x, x)
-    _add_products(x, scratch.work, 0.5, scratch.work, there.potential)
-    log_normaliser(scratch.u, groups, scratch.work, there.normaliser)
-    flat_r, flat_step, flat_push = flat(r), flat(step), flat(there.push)
-    for k in range(flat_r.size):
-        flat_r[k] -= half * flat_step[k] * flat_push[k]
-    _add_products(r, r, 0.5, scratch.work, gain)
-    for c in range(gain.size):
-        there.potential[c] -= there.normaliser[c]
-        gain[c] += there.potential[c]
+    r, x = scratch.noise, there.position
+    step = converted(size, x.dtype.type(0))
+    kinetic = _start(here.push, step, n, r, here.position, x)
+    for _ in range(leaps - 1):
+        Kx, Bp = force(factor, frame, groups, n, scratch, there)
+        _leap(Kx, Bp, step, n, r, x)
+    Kx, Bp = force(factor, frame, groups, n, scratch, there)
+    after, quadratic = _finish(Kx, Bp, step, n, r, x, there.push)
+    normaliser = log_normaliser(scratch.u, groups, n, scratch.energy)
+    potential = quadratic - normaliser
+    store_sum_vector(address(there.normaliser, 0), 0, normaliser)
+    store_sum_vector(address(there.potential, 0), 0, potential)
+    return (after - kinetic) + (potential - load_sum_words(address(here.potential, 0), 0, lanes(x)))

@@ -1,20 +1,36 @@
 """What the trajectories of DHMC share.
 
-Positions, momenta and forces are (N, C) in the kernel's precision, and loops over them run flat; energies are (C,),
-summed in float64. Step sizes are spread over (N, C), one value a column, so that flat loops can read them.
+Arrays of chains are tiles (`tiles`) in the kernel's precision; energies are float64, one in each lane.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numba as nb
 import numpy.typing as npt
+
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.tiles import coefficient, lanes, stride, unit
+from spinbench.backends.numba.units import KERNEL
+from spinbench.backends.numba.vector_memory import (
+    load_state_vector,
+    load_sum_vector,
+    load_sum_words,
+    load_table_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.vectors import choose
 
 Array = npt.NDArray[Any]
 
 
 class Point(NamedTuple):
-    """As `spinbench.methods.dhmc_program.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)), (C,)."""
+    """As `spinbench.methods.dhmc_program.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
+
+    Of one tile, or of all (T, …); energies (L,) or (T, L).
+    """
 
     position: Array
     p: Array
@@ -24,26 +40,74 @@ class Point(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Vectors (N,): b and -b; for the rotating forms -m and -Qm of the tilt, and Qm + b."""
+    """Columns (P,): b; for the rotating forms m and Qm of the tilt, and Qm + b."""
 
     bias: Array
-    minus_bias: Array
-    minus_m: Array
-    minus_shift: Array
+    m: Array
+    shift: Array
     centre: Array
 
 
 class Scratch(NamedTuple):
-    """Work space: noise, `noise_rows` by C; u, velocity, work, step, cosine and sine, (N, C); and in float64 the
-    numbers of each chain: jitter and test (1, C), and energy (C,)."""
+    """Work space of a tile: noise, of `rows` rows; u, velocity and work; energy (L,) float64."""
 
     noise: Array
+    rows: int
     u: Array
     velocity: Array
     work: Array
-    step: Array
-    cosine: Array
-    sine: Array
-    jitter: Array
-    test: Array
     energy: Array
+
+
+@nb.njit(**KERNEL)
+def add_column(x, column, n, out):
+    """out = x + a number a variable; out may be x."""
+    whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        store_sum_vector(to, at, load_sum_vector(whence, at) + coefficient(x, numbers, i))
+
+
+@nb.njit(**KERNEL)
+def subtract_column(x, column, n, out):
+    """out = x - a number a variable; out may be x."""
+    whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
+    for i in range(0, n, stride(x)):
+        at = i * unit(x)
+        store_sum_vector(to, at, load_sum_vector(whence, at) - coefficient(x, numbers, i))
+
+
+@nb.njit(**KERNEL)
+def load_energies(energies, lanes):
+    """Float64, one in each lane."""
+    return load_sum_words(address(energies, 0), 0, lanes)
+
+
+@nb.njit(**KERNEL)
+def add_energies(more, out, lanes):
+    """out += more: float64, one in each lane."""
+    store_sum_vector(address(out, 0), 0, load_energies(out, lanes) + load_energies(more, lanes))
+
+
+@nb.njit(**KERNEL)
+def move(moving, there, here, n):
+    """The chains whose proposal is accepted move."""
+    _take(moving, there.position, here.position, n)
+    _take(moving, there.p, here.p, n)
+    _take(moving, there.push, here.push, n)
+    _take_energies(moving, there.potential, here.potential, lanes(here.p))
+    _take_energies(moving, there.normaliser, here.normaliser, lanes(here.p))
+
+
+@nb.njit(**KERNEL)
+def _take(moving, new, old, n):
+    source, target = address(new, 0), address(old, 0)
+    for i in range(0, n, stride(old)):
+        at = i * unit(old)
+        value = choose(moving, load_table_vector(source, at), load_state_vector(target, at))
+        store_state_vector(target, at, value)
+
+
+@nb.njit(**KERNEL)
+def _take_energies(moving, new, old, lanes):
+    store_sum_vector(address(old, 0), 0, choose(moving, load_energies(new, lanes), load_energies(old, lanes)))

@@ -1,7 +1,7 @@
 """Trajectories for the mass Q⁻¹: the Gaussian part turns position and velocity, the rest kicks.
 
 With y = α - Qm and f = p - m a kick adds h Qf to the velocity w, and ½ wᵀQ⁻¹w changes by h f·w + ½ h² f·Qf: Q⁻¹ never
-appears. A step costs one product with Q, dense or along the edges, N sigmoids, and some passes over the chains; a
+appears. A step costs one product with Q, dense or along the edges, N sigmoids, and some passes over the tile; a
 sample one draw of N(0, Q) more.
 """
 
@@ -9,56 +9,86 @@ from __future__ import annotations
 
 import numba as nb
 
-from spinbench.backends.numba.functions import HALF, ONE, flat
+from spinbench.backends.numba.dhmc_point import subtract_column
+from spinbench.backends.numba.functions import sincos_turns
 from spinbench.backends.numba.gram import draw_velocity, gram_product
-from spinbench.backends.numba.units import KERNEL, add_column, add_columns, log_normaliser, scale_rows, unit_means
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.tiles import coefficient, lanes, over_variables, stride, unit, zero_energies
+from spinbench.backends.numba.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.vector_memory import (
+    load_field_vector,
+    load_state_vector,
+    load_sum_words,
+    load_table_vector,
+    store_field_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.vector_sums import converted
+
+TURN = 0.15915494309189535
+"""1 / 2π."""
 
 
 @nb.njit(**KERNEL)
-def _kick(share, push, step, f, w, gain):
-    """w += h push with h = share step; the kinetic energy that this gives goes to `gain`; f is overwritten."""
-    flat_push, flat_step, flat_f, flat_w = flat(push), flat(step), flat(f), flat(w)
-    half = HALF(share)
-    for k in range(flat_w.size):
-        h = share * flat_step[k]
-        flat_f[k] *= h * (flat_w[k] + half * h * flat_push[k])
-        flat_w[k] += h * flat_push[k]
-    add_columns(f, 1.0, gain)
+def _kick(push, step, f, n, w):
+    """w += step push. Returns the kinetic energy that this gives."""
+    pushes, forces, velocities = address(push, 0), address(f, 0), address(w, 0)
+    gained, half = zero_energies(w), step * w.dtype.type(0.5)
+    for i in range(0, n, stride(w)):
+        at = i * unit(w)
+        q, old = load_table_vector(pushes, at), load_state_vector(velocities, at)
+        gained = gained + converted(load_table_vector(forces, at) * (step * (old + half * q)), 0.0)
+        store_state_vector(velocities, at, old + step * q)
+    return over_variables(w, gained)
 
 
 @nb.njit(**KERNEL)
-def _turn(cosine, sine, y, w):
-    flat_cosine, flat_sine, flat_y, flat_w = flat(cosine), flat(sine), flat(y), flat(w)
-    for k in range(flat_y.size):
-        turned = flat_cosine[k] * flat_y[k] + flat_sine[k] * flat_w[k]
-        flat_w[k] = flat_cosine[k] * flat_w[k] - flat_sine[k] * flat_y[k]
-        flat_y[k] = turned
+def _turn(cosine, sine, centre, n, y, w, u):
+    """(y, w) turned; u = y + Qm + b."""
+    positions, velocities, odds, shift = address(y, 0), address(w, 0), address(u, 0), address(centre, 0)
+    for i in range(0, n, stride(y)):
+        at = i * unit(y)
+        position, velocity = load_field_vector(positions, at), load_state_vector(velocities, at)
+        turned = cosine * position + sine * velocity
+        store_field_vector(positions, at, turned)
+        store_state_vector(velocities, at, cosine * velocity - sine * position)
+        store_sum_vector(odds, at, turned + coefficient(y, shift, i))
 
 
-def travel(factor, frame, groups, scratch, steps, here, there, gain):
-    """From `here` to `there` with a velocity drawn from scratch.noise, which is overwritten; gain (C,): of energy.
+@nb.njit(**KERNEL)
+def _tilt(m, u, n):
+    """m·u."""
+    odds, means = address(u, 0), address(m, 0)
+    result = zero_energies(u)
+    for i in range(0, n, stride(u)):
+        term = coefficient(u, means, i) * load_state_vector(odds, i * unit(u))
+        result = result + converted(term, 0.0)
+    return over_variables(u, result)
 
-    The potential is m·u - log Π (1 + exp(u_i)).
+
+def travel(factor, frame, groups, n, scratch, leaps, size, here, there):
+    """From `here` to `there` with a velocity drawn from scratch.noise, which is overwritten; `size` of steps, float64.
+
+    The potential is m·u - log Π (1 + exp(u_i)). Returns the energy gained.
     """
-    w, y, step, one = scratch.velocity, there.position, scratch.step, ONE(frame.bias[0])
-    draw_velocity(factor, scratch.noise, w)
-    for c in range(gain.size):
-        gain[c] = -here.potential[c]
-        there.potential[c] = 0.0
-    add_column(here.position, frame.minus_shift, y)
-    add_column(here.p, frame.minus_m, scratch.work)
-    _kick(HALF(one), here.push, step, scratch.work, w, gain)
-    for k in range(steps):
-        _turn(scratch.cosine, scratch.sine, y, w)
-        add_column(y, frame.centre, scratch.u)
-        unit_means(scratch.u, groups, there.p)
-        add_column(there.p, frame.minus_m, scratch.work)
-        gram_product(factor, scratch.work, scratch.noise, there.push)
-        _kick(one if k < steps - 1 else HALF(one), there.push, step, scratch.work, w, gain)
-    add_column(scratch.u, frame.minus_bias, there.position)
-    scale_rows(frame.minus_m, scratch.u, scratch.work)
-    add_columns(scratch.work, -1.0, there.potential)
-    log_normaliser(scratch.u, groups, scratch.work, there.normaliser)
-    for c in range(gain.size):
-        there.potential[c] -= there.normaliser[c]
-        gain[c] += there.potential[c]
+    w, y, f = scratch.velocity, there.position, scratch.work
+    step = converted(size, y.dtype.type(0))
+    sine, cosine = sincos_turns(size * TURN)
+    sine, cosine = converted(sine, y.dtype.type(0)), converted(cosine, y.dtype.type(0))
+    draw_velocity(factor, scratch.noise, n, w)
+    subtract_column(here.position, frame.shift, n, y)
+    subtract_column(here.p, frame.m, n, f)
+    gained = _kick(here.push, step * y.dtype.type(0.5), f, n, w)
+    for k in range(leaps):
+        _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
+        unit_means(scratch.u, groups, n, there.p)
+        subtract_column(there.p, frame.m, n, f)
+        gram_product(factor, f, n, scratch.noise, there.push)
+        gained = gained + _kick(there.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
+    subtract_column(scratch.u, frame.bias, n, y)
+    normaliser = log_normaliser(scratch.u, groups, n, scratch.energy)
+    potential = _tilt(frame.m, scratch.u, n) - normaliser
+    store_sum_vector(address(there.normaliser, 0), 0, normaliser)
+    store_sum_vector(address(there.potential, 0), 0, potential)
+    return gained + (potential - load_sum_words(address(here.potential, 0), 0, lanes(y)))

@@ -1,7 +1,4 @@
-"""Draws of p(s|x) for the kernels of block Gibbs and DHMC.
-
-Arrays of chains are (N, C), contiguous. Elementwise work runs over them flat, so that vectors are full whatever C is.
-"""
+"""Draws of p(s|x) for the kernels of block Gibbs and DHMC, on tiles of chains (`tiles`)."""
 
 from __future__ import annotations
 
@@ -11,154 +8,185 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.functions import ONE, ZERO, exp, flat, log1p, sigmoid, softplus
+from spinbench.backends.numba.functions import at_least, exp, log1p, magnitude, sigmoid, softplus
+from spinbench.backends.numba.memory import (
+    address,
+    load_field,
+    load_state,
+    load_table,
+    load_uniform,
+    store_state,
+    store_sum,
+)
+from spinbench.backends.numba.random import uniform
+from spinbench.backends.numba.random_fills import fill_normal
+from spinbench.backends.numba.tiles import (
+    Layout,
+    coefficient,
+    lanes,
+    over_variables,
+    stride,
+    unit,
+    zero_energies,
+    zeros,
+)
+from spinbench.backends.numba.vector_memory import (
+    load_field_vector,
+    load_state_vector,
+    load_sum_words,
+    load_table_words,
+    load_uniform_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.vector_sums import converted, in_lanes
+from spinbench.backends.numba.vectors import choose
 from spinbench.relaxation import Sites
 
-KERNEL: Any = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}, "_nrt": False}
+Array = npt.NDArray[Any]
+
+KERNEL: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
 """Options of functions on arrays that allocate none.
 
-Sums may be reordered, which is what lets LLVM vectorise them. Without Numba's runtime nothing counts references: an
-atomic count for each array that is taken from a tuple or sliced would cost a step of one chain as much as its products.
+Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
+would cost a step of one chain as much as its products.
 """
-OUTER: Any = KERNEL | {"_nrt": True}
-"""The same for functions that allocate arrays, and so count references."""
 
 
 class Groups(NamedTuple):
-    """1-of-K groups: members (G, K) int64 and sizes (G,) int64; free (N,) bool tells the units in none."""
+    """1-of-K groups: members (G, K) int64, rows of a tile, and sizes (G,) int64; free (P,): 1 for units in none."""
 
     members: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
-    free: npt.NDArray[np.bool_]
+    free: Array
 
 
-def make_groups(sites: Sites | None, n: int) -> Groups:
+def make_groups(sites: Sites | None, layout: Layout) -> Groups:
     """From the host's table of sites."""
+    n, free = layout.n, np.ones(layout.n)
     if sites is None:
-        return Groups(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=np.int64), np.ones(n, dtype=np.bool_))
-    grouped = ~(sites.members == n).any(axis=1)
-    members = np.ascontiguousarray(sites.members[grouped])
-    free = np.ones(n, dtype=np.bool_)
-    free[members[members < n]] = False
-    return Groups(members, (members < n).sum(axis=1), free)
+        return Groups(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=np.int64), layout.column(free))
+    members = sites.members[~(sites.members == n).any(axis=1)]
+    free[members[members < n]] = 0.0
+    rows = np.append(np.argsort(layout.order), [n, n])
+    return Groups(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1), layout.column(free))
+
+
+def first_noise(seed: int, rows: int, chains: int) -> Array:
+    """Standard normal numbers (rows, C) for the first x, on the host. Those of a chain do not depend on C."""
+    return np.ascontiguousarray(np.random.default_rng([seed, rows]).standard_normal((chains, rows)).T)
 
 
 @nb.njit(**KERNEL)
-def scale_rows(weights, x, out):
-    """out = diag(weights) x."""
-    if x.shape[1] == 1:
-        flat_x, flat_out = flat(x), flat(out)
-        for i in range(weights.size):
-            flat_out[i] = weights[i] * flat_x[i]
-        return
-    for i in range(weights.size):
-        weight, row, to = weights[i], x[i], out[i]
-        for c in range(row.size):
-            to[c] = weight * row[c]
+def draw_noise(keys, counter, noise, rows):
+    """Standard normal numbers in the rows of a tile and zeros beyond; the next counter."""
+    if noise.ndim == 1:  # Numba compiles the one branch alone
+        for i in range(rows, noise.size):
+            noise[i] = 0
+        return fill_normal(keys, counter, noise[:rows])
+    return fill_normal(keys, counter, noise)
 
 
 @nb.njit(**KERNEL)
-def add_column(x, v, out):
-    """out = x + v, v (N,) for every chain."""
-    if x.shape[1] == 1:
-        flat_x, flat_out = flat(x), flat(out)
-        for i in range(v.size):
-            flat_out[i] = flat_x[i] + v[i]
-        return
-    for i in range(v.size):
-        row, to, shift = x[i], out[i], v[i]
-        for c in range(row.size):
-            to[c] = row[c] + shift
+def chain_uniforms(tile, keys, counter):
+    """Number `counter` of a tile's chains, uniform on [0, 1), float64, one in each lane."""
+    start, gamma = address(keys, 0), address(keys, keys.size // 2)
+    if tile.ndim == 1:
+        return in_lanes(uniform(load_table(start, 0), load_table(gamma, 0), counter), lanes(tile))
+    return uniform(load_table_words(start, 0, lanes(tile)), load_table_words(gamma, 0, lanes(tile)), counter)
 
 
 @nb.njit(**KERNEL)
-def add_columns(values, scale, out):
-    """out (C,) float64 += scale times the sums of `values` (N, C) over N, in float64."""
-    if values.shape[1] == 1:
-        column, total = flat(values), 0.0
-        for i in range(column.size):
-            total += np.float64(column[i])
-        out[0] += scale * total
-        return
-    for i in range(values.shape[0]):
-        row = values[i]
-        for c in range(row.size):
-            out[c] += scale * np.float64(row[c])
-
-
-@nb.njit(**KERNEL)
-def add_to(values, sums):
+def add_to_sums(values, n, sums):
     """sums += values in float64: a float32 sum would stop growing at 2^24."""
-    flat_values, flat_sums = flat(values), flat(sums)
-    for k in range(flat_values.size):
-        flat_sums[k] += np.float64(flat_values[k])
+    whence, to = address(values, 0), address(sums, 0)
+    for i in range(0, n, stride(values)):
+        at = i * unit(values)
+        more = converted(load_state_vector(whence, at), 0.0)
+        store_sum_vector(to, at, load_sum_words(to, at, lanes(values)) + more)
 
 
 @nb.njit(**KERNEL)
-def add_log(values, sums):
-    """sums = log(exp(sums) + exp(values)), both (C,) float64."""
-    for c in range(values.size):
-        apart = abs(sums[c] - values[c])
-        sums[c] = max(sums[c], values[c]) + log1p(exp(-apart))
+def add_log(value, sums, lanes):
+    """sums = log(exp(sums) + exp(value)): float64, as many as the tuple `lanes` has entries."""
+    to = address(sums, 0)
+    old = load_sum_words(to, 0, lanes)
+    store_sum_vector(to, 0, at_least(old, value) + log1p(exp(-magnitude(old - value))))
 
 
 @nb.njit(**KERNEL)
-def unit_means(u, groups, p):
+def unit_means(u, groups, n, p):
     """p(s_i = 1|x) from the log-odds u."""
-    flat_u, flat_p = flat(u), flat(p)
-    for k in range(flat_u.size):
-        flat_p[k] = sigmoid(flat_u[k])
-    for g in range(groups.sizes.size):
-        for c in range(u.shape[1]):
-            top = u[groups.members[g, 0], c]
-            for k in range(1, groups.sizes[g]):
-                top = max(top, u[groups.members[g, k], c])
-            total = ZERO(top)
-            for k in range(groups.sizes[g]):
-                i = groups.members[g, k]
-                p[i, c] = exp(u[i, c] - top)
-                total += p[i, c]
-            for k in range(groups.sizes[g]):
-                p[groups.members[g, k], c] /= total
+    whence, to = address(u, 0), address(p, 0)
+    for i in range(0, n, stride(u)):
+        at = i * unit(u)
+        store_state_vector(to, at, sigmoid(load_field_vector(whence, at)))
+    group_means(u, groups, p)
 
 
 @nb.njit(**KERNEL)
-def log_normaliser(u, groups, work, out):
-    """out (C,) float64: log Σ_s exp(s·u), the terms in u's precision and their sum in float64. `work` is as u."""
-    flat_u, flat_work = flat(u), flat(work)
-    for k in range(flat_u.size):
-        flat_work[k] = softplus(flat_u[k])
-    for i in range(u.shape[0] if groups.sizes.size else 0):
-        if not groups.free[i]:
-            for c in range(u.shape[1]):
-                work[i, c] = ZERO(work[i, c])
-    out[:] = 0.0
-    add_columns(work, 1.0, out)
+def group_means(u, groups, p):
+    """p(s_i = 1|x) of the units in groups."""
+    whence, to, width = address(u, 0), address(p, 0), unit(u)
     for g in range(groups.sizes.size):
-        for c in range(u.shape[1]):
-            top = u[groups.members[g, 0], c]
+        for c in range(width):
+            top = load_field(whence, groups.members[g, 0] * width + c)
             for k in range(1, groups.sizes[g]):
-                top = max(top, u[groups.members[g, k], c])
+                top = max(top, load_field(whence, groups.members[g, k] * width + c))
+            total = top - top
+            for k in range(groups.sizes[g]):
+                at = groups.members[g, k] * width + c
+                weight = exp(load_field(whence, at) - top)
+                store_state(to, at, weight)
+                total += weight
+            for k in range(groups.sizes[g]):
+                at = groups.members[g, k] * width + c
+                store_state(to, at, load_state(to, at) / total)
+
+
+@nb.njit(**KERNEL)
+def log_normaliser(u, groups, n, energy):
+    """log Σ_s exp(s·u) in every lane, the terms in u's precision and their sum in float64; `energy` is work space."""
+    whence, free, width = address(u, 0), address(groups.free, 0), unit(u)
+    result = zero_energies(u)
+    for i in range(0, n, stride(u)):
+        term = coefficient(u, free, i) * softplus(load_field_vector(whence, i * width))
+        result = result + converted(term, 0.0)
+    result = over_variables(u, result)
+    if groups.sizes.size == 0:
+        return result
+    for c in range(energy.size):
+        energy[c] = 0.0
+        lane = c % width
+        for g in range(groups.sizes.size):
+            top = load_field(whence, groups.members[g, 0] * width + lane)
+            for k in range(1, groups.sizes[g]):
+                top = max(top, load_field(whence, groups.members[g, k] * width + lane))
             total = 0.0
             for k in range(groups.sizes[g]):
-                total += np.float64(exp(u[groups.members[g, k], c] - top))
-            out[c] += np.float64(top) + np.log(total)
+                total += np.float64(exp(load_field(whence, groups.members[g, k] * width + lane) - top))
+            energy[c] += np.float64(top) + np.log(total)
+    return result + load_sum_words(address(energy, 0), 0, lanes(u))
 
 
 @nb.njit(**KERNEL)
-def draw_units(v, p, groups, s):
+def draw_units(v, p, groups, n, s):
     """s ~ p(s|x) from the uniform numbers v; a group takes those of its first member."""
-    flat_v, flat_p, flat_s = flat(v), flat(p), flat(s)
-    for k in range(flat_v.size):
-        flat_s[k] = ONE(flat_v[k]) if flat_v[k] < flat_p[k] else ZERO(flat_v[k])
+    numbers, means, to, width = address(v, 0), address(p, 0), address(s, 0), unit(v)
+    zero = zeros(v)
+    one = zero + v.dtype.type(1)
+    for i in range(0, n, stride(v)):
+        at = i * width
+        chosen = load_uniform_vector(numbers, at) < load_state_vector(means, at)
+        store_sum_vector(to, at, choose(chosen, one, zero))
     for g in range(groups.sizes.size):
-        for c in range(v.shape[1]):
-            left = v[groups.members[g, 0], c]
-            chosen = groups.sizes[g] - 1
+        for c in range(width):
+            left = load_uniform(numbers, groups.members[g, 0] * width + c)
+            last = groups.sizes[g] - 1
             for k in range(groups.sizes[g] - 1):
-                left -= p[groups.members[g, k], c]
-                if left < ZERO(left):
-                    chosen = k
+                left -= load_state(means, groups.members[g, k] * width + c)
+                if left < 0:
+                    last = k
                     break
             for k in range(groups.sizes[g]):
-                s[groups.members[g, k], c] = k == chosen
+                store_sum(to, groups.members[g, k] * width + c, s.dtype.type(k == last))

@@ -56,7 +56,7 @@ def constant_of(kind: ir.Type, value: float) -> ir.Constant:
     return ir.Constant(kind, value)
 
 
-def _spread(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) -> ir.Value:
+def spread_over(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) -> ir.Value:
     """All lanes equal to a number."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
@@ -98,7 +98,7 @@ def _register(function: Any, *, mask: bool) -> None:
         kind = next(other for other in sig.args if isinstance(other, Vector))
         target = context.get_value_type(kind)
         left, right = (
-            value if isinstance(own, Vector) else _spread(builder, value, target)
+            value if isinstance(own, Vector) else spread_over(builder, value, target)
             for value, own in zip(args, sig.args, strict=True)
         )
         real = isinstance(kind.element, types.Float)
@@ -145,7 +145,7 @@ def spread(typing_context, number):
     kind = wide(number)
 
     def generate(context, builder, signature, arguments):
-        return _spread(builder, arguments[0], context.get_value_type(kind))
+        return spread_over(builder, arguments[0], context.get_value_type(kind))
 
     return kind(number), generate
 
@@ -177,12 +177,17 @@ def total(typing_context, vector):
     """The sum of the lanes of reals, in any order."""
 
     def generate(context, builder, signature, arguments):
-        kind = arguments[0].type
-        name = f"llvm.vector.reduce.fadd.v{kind.count}{'f32' if vector.element == types.float32 else 'f64'}"
-        function = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind.element, [kind.element, kind]))
-        return builder.call(function, [ir.Constant(kind.element, 0.0), arguments[0]], fastmath=("reassoc",))
+        return sum_of_lanes(builder, arguments[0])
 
     return vector.element(vector), generate
+
+
+def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """The sum of the lanes of reals, in any order."""
+    kind = vector.type
+    name = f"llvm.vector.reduce.fadd.v{kind.count}{'f64' if kind.element == ir.DoubleType() else 'f32'}"
+    function = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind.element, [kind.element, kind]))
+    return builder.call(function, [ir.Constant(kind.element, 0.0), vector], fastmath=("reassoc",))
 
 
 @intrinsic

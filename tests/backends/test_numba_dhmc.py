@@ -12,13 +12,13 @@ from scipy import stats
 from spinbench import reference
 from spinbench.api import Precision
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.dhmc import DHMCKernel
+from spinbench.backends.numba.dhmc import STEP, DHMCKernel
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.budget import Budget
 from spinbench.drive import drive
 from spinbench.engine import ProgramEngine
 from spinbench.methods.dhmc import DHMC
-from spinbench.models import PairwiseModel
+from spinbench.models import PairwiseModel, generators
 from spinbench.relaxation import Relaxation
 from spinbench.trace import Trace
 
@@ -51,6 +51,7 @@ MODELS = {
     "zero couplings": random_model(4, [(0, 1), (1, 2), (2, 3)], 5, 0.0),
     "huge couplings": random_model(4, [(0, 1), (1, 2), (2, 3), (0, 3)], 6, 40.0),
     "huge biases": PairwiseModel.from_edges([800.0, -900.0, 0.3], [(0, 1), (1, 2)], [1.0, 2.0]),
+    "grid": generators.grid(4, 4, seed=3),
     "groups": random_model(7, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], 7, groups=((4, 0, 1), (3,))),
 }
 LARGER = random_model(30, [(i, (i + k) % 30) for i in range(30) for k in (1, 5)], 11, 0.7)
@@ -207,45 +208,53 @@ def test_energy_is_conserved_to_second_order(form: str, precision: Precision) ->
         kernel = make(method, LARGER, precision)
         state, _ = kernel.advance(kernel.init(5, np.zeros((30, 400), dtype=np.int8)), 1)
         # E[1 - min(1, e^-ΔH)] is E|ΔH|/2 for small ΔH
-        errors.append(1 - state.accept.mean())
+        errors.append(1 - state.layout.gather_energies(state.accept).mean())
     assert 0 < errors[2] < errors[1] < errors[0] < 0.2
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.3)
     assert errors[1] / errors[2] == pytest.approx(4, rel=0.3)
 
 
+@pytest.mark.parametrize("chains", [2, 12])
+@pytest.mark.parametrize("model", [LARGER, MODELS["grid"]], ids=["dense", "grid"])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_point_that_a_trajectory_leaves_is_consistent(form: str) -> None:
+def test_the_point_that_a_trajectory_leaves_is_consistent(form: str, model: PairwiseModel, chains: int) -> None:
     """Energies and p kept from step to step are those of the position."""
     method = replace(FORMS[form], log_z="bridge")
-    kernel, tables = make(method, LARGER), method.plan(LARGER)
-    state = kernel.adapt(kernel.warm(kernel.init(6, np.zeros((30, 12), dtype=np.int8)), 30), False)
+    kernel, tables = make(method, model), method.plan(model)
+    start = np.zeros((model.num_variables, chains), dtype=np.int8)
+    state = kernel.adapt(kernel.warm(kernel.init(6, start), 30), False)
     state, seen = kernel.advance(state, 4)
-    relaxation = Relaxation(LARGER, tables.d)
+    relaxation = Relaxation(model, tables.d)
     u = seen["alpha"] + relaxation.bias[:, None]
     p, normaliser = relaxation.conditional(u.T)
-    np.testing.assert_allclose(state.point.p, p.T, rtol=1e-9)
-    np.testing.assert_allclose(state.point.normaliser, normaliser, rtol=1e-12)
-    log_density = relaxation.log_density(state.point.position, method.form) if not method.rotates else None
+    rows, energies = state.layout.gather, state.layout.gather_energies
+    position, push, potential = rows(state.point.position), rows(state.point.push), energies(state.point.potential)
+    np.testing.assert_allclose(rows(state.point.p), p.T, rtol=1e-9)
+    np.testing.assert_allclose(energies(state.point.normaliser), normaliser, rtol=1e-12)
+    log_density = relaxation.log_density(position, method.form) if not method.rotates else None
     if log_density is not None:
-        np.testing.assert_allclose(np.diff(state.point.potential), -np.diff(log_density), rtol=1e-7)
-        gradient = relaxation.gradient(state.point.position, method.form)
-        np.testing.assert_allclose(state.point.push, -gradient, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(np.diff(potential), -np.diff(log_density), rtol=1e-7)
+        np.testing.assert_allclose(push, -relaxation.gradient(position, method.form), rtol=1e-7, atol=1e-9)
     else:
-        m = -state.frame.minus_m
-        np.testing.assert_allclose(state.point.potential, m @ u - state.point.normaliser, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(state.point.push, relaxation.gram @ (state.point.p - m[:, None]), rtol=1e-9)
+        m = state.frame.m[: model.num_variables]
+        np.testing.assert_allclose(potential, m @ u - normaliser, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(push, relaxation.gram @ (p.T - m[:, None]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("chains", [1, 9])
+@pytest.mark.parametrize("model", [LARGER, MODELS["grid"]], ids=["dense", "grid"])
 @pytest.mark.parametrize("form", ["identity", "harmonium"])
-def test_a_diverging_trajectory_is_refused(form: str, precision: Precision) -> None:
-    kernel = make(replace(FORMS[form], step_size=1e30, leapfrog_steps=8, log_z="none"), LARGER, precision)
-    state = kernel.init(7, np.zeros((30, 5), dtype=np.int8))
+def test_a_diverging_trajectory_is_refused(form: str, model: PairwiseModel, chains: int, precision: Precision) -> None:
+    kernel = make(replace(FORMS[form], step_size=1e30, leapfrog_steps=8, log_z="none"), model, precision)
+    state = kernel.init(7, np.zeros((model.num_variables, chains), dtype=np.int8))
     before = state.point.position.copy()
     state, seen = kernel.advance(state, 3)
     np.testing.assert_array_equal(state.point.position, before)
     assert (seen["accept"] == 0).all()
     assert np.isfinite(seen["p"]).all()
+    state.dual[STEP] = 0.01  # nothing of it is left in the work space
+    assert (kernel.advance(state, 1)[1]["accept"] > 0.9).all()
 
 
 @pytest.mark.parametrize("chains", [1, 4, 24])

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from spinbench.backends.numba import random as rng
+from spinbench.backends.numba.random_fills import fill_bits, fill_normal, fill_uniform
 
 ZERO = np.uint64(0)
 KINDS = ["float32", "float64"]
-FILLS = {"uniform": rng.fill_uniform, "normal": rng.fill_normal}
+FILLS = {"uniform": fill_uniform, "normal": fill_normal}
 
 
 def draw(name: str, kind: str, shape: tuple[int, int], seed: int = 1, counter: int = 0) -> np.ndarray:
@@ -21,7 +22,7 @@ def draw(name: str, kind: str, shape: tuple[int, int], seed: int = 1, counter: i
 
 def bits(shape: tuple[int, int], seed: int = 1) -> np.ndarray:
     out = np.empty(shape, dtype=np.uint32)
-    rng.fill_bits(rng.chain_keys(seed, shape[1]), ZERO, out)
+    fill_bits(rng.chain_keys(seed, shape[1]), ZERO, out)
     return out
 
 

@@ -1,0 +1,186 @@
+"""Arrays of random numbers, from the streams of `random`.
+
+All take keys, a uint64 counter and a contiguous array, and return the counter of the next unused number: keys
+(2,) from `random.chain_keys` and out (n,) for one chain, keys (2, C) and out (n, C) for many. Numbers come in pairs, so
+that row i of n gets the first of a pair and row ceil(n/2) + i the second.
+
+    counter = fill_uniform(keys, counter, out)    # in compiled code
+
+What limits them: a hash takes 9 cycles of AVX-512's multiplier and shifters for 8 chains or counters, and the
+logarithm, the root and the sines of a pair of normal numbers about 60 operations on vectors. Vectors are explicit and
+full, since LLVM leaves such loops in single precision scalar or takes half vectors: where n or C is no multiple of the
+lanes, the last vector makes some numbers again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from spinbench.backends.numba.functions import HALF, OPTIONS, constant, log, sincos_turns, square_root
+from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.random import (
+    INVERSE_SCALE,
+    high24,
+    high31,
+    high32,
+    high53,
+    low24,
+    low32,
+    low32_signed,
+    mix64,
+)
+from spinbench.backends.numba.vector_memory import load_table_words, store_uniform_vector
+from spinbench.backends.numba.vector_sums import counted
+
+TURN = constant(2.0**-32)
+RADIUS = constant(2.0**-31)
+MINUS_TWO = constant(-2.0)
+UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
+"""Without reference counts, see `units.KERNEL`. Functions called from there inherit it unless told otherwise."""
+
+# Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
+
+
+@nb.njit(**OPTIONS)
+def _bits_pair(z, far):
+    z = mix64(z)
+    return high32(z), low32(z)
+
+
+@nb.njit(**OPTIONS)
+def _uniform_pair_32(z, far):
+    z = mix64(z)
+    first, second = high24(z), low24(z)
+    return first * INVERSE_SCALE(first), second * INVERSE_SCALE(second)
+
+
+@nb.njit(**OPTIONS)
+def _uniform_pair_64(z, far):
+    first, second = high53(mix64(z)), high53(mix64(z + far))
+    return first * INVERSE_SCALE(first), second * INVERSE_SCALE(second)
+
+
+@nb.njit(**OPTIONS)
+def _normal_pair_32(z, far):
+    """Box-Muller: 31 bits for the radius (at most 6.67), 32 for the angle."""
+    z = mix64(z)
+    first, second = high31(z), low32_signed(z)
+    radius = square_root(MINUS_TWO(first) * log((first + HALF(first)) * RADIUS(first)))
+    sine, cosine = sincos_turns(second * TURN(second))
+    return radius * cosine, radius * sine
+
+
+@nb.njit(**OPTIONS)
+def _normal_pair_64(z, far):
+    """Box-Muller: 53 bits for the radius (at most 8.65), 53 for the angle."""
+    first, second = high53(mix64(z)), high53(mix64(z + far))
+    radius = square_root(MINUS_TWO(first) * log((first + HALF(first)) * INVERSE_SCALE(first)))
+    sine, cosine = sincos_turns(second * INVERSE_SCALE(second))
+    return radius * cosine, radius * sine
+
+
+def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
+    """(fill of a matrix, fill of a vector); `lanes`: a tuple with as many entries as vectors have lanes."""
+
+    def fill_vector(keys, counter, out):
+        n, width = out.size, len(lanes)
+        half, back = (n + 1) // 2, n // 2
+        start, gamma, to = keys[0], keys[1], address(out, 0)
+        far, z = gamma * np.uint64(half), start + gamma * counter
+        if back >= width:
+            ramp = counted(gamma, lanes) * gamma
+            for i in range(0, back, width):
+                i = min(i, back - width)
+                one, other = pair(z + gamma * np.uint64(i) + ramp, far)
+                store_uniform_vector(to, i, one)
+                store_uniform_vector(to, half + i, other)
+        else:
+            for i in range(back):
+                out[i], out[half + i] = pair(z + gamma * np.uint64(i), far)
+        if n % 2:
+            out[back] = pair(z + gamma * np.uint64(back), far)[0]
+        return counter + np.uint64(hashes) * np.uint64(half)
+
+    def fill_matrix(keys, counter, out):
+        n, chains = out.shape
+        half, back, width = (n + 1) // 2, n // 2, len(lanes)
+        starts, gammas, to = address(keys, 0), address(keys, chains), address(out, 0)
+        if chains >= width:
+            for c in range(0, chains, width):
+                c = min(c, chains - width)
+                gamma = load_table_words(gammas, c, lanes)
+                z, far = load_table_words(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
+                for i in range(half):
+                    one, other = pair(z, far)
+                    store_uniform_vector(to, i * chains + c, one)
+                    if i < back:
+                        store_uniform_vector(to, (half + i) * chains + c, other)
+                    z = z + gamma
+        else:
+            for c in range(chains):
+                gamma = keys[1, c]
+                z, far = keys[0, c] + gamma * counter, gamma * np.uint64(half)
+                for i in range(half):
+                    out[i, c], other = pair(z + gamma * np.uint64(i), far)
+                    if i < back:
+                        out[half + i, c] = other
+        return counter + np.uint64(hashes) * np.uint64(half)
+
+    return fill_matrix, fill_vector
+
+
+@nb.njit(cache=True, **UNCOUNTED)
+def fill_bits(keys, counter, out):
+    """32 random bits each in an array of uint32."""
+    return _fill_bits(keys, counter, out)
+
+
+@nb.njit(cache=True, **UNCOUNTED)
+def fill_uniform(keys, counter, out):
+    """Uniform on [0, 1): 53 bits for float64, 24 for float32."""
+    return _fill_uniform(keys, counter, out)
+
+
+@nb.njit(cache=True, **UNCOUNTED)
+def fill_normal(keys, counter, out):
+    """Standard normal numbers, float64 or float32."""
+    return _fill_normal(keys, counter, out)
+
+
+def _fill_bits(keys: Any, counter: Any, out: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def _fill_uniform(keys: Any, counter: Any, out: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def _fill_normal(keys: Any, counter: Any, out: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> None:
+    """`pairs`: for each element type the arguments of `_make_fill`."""
+    fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
+
+    @overload(stub, jit_options=UNCOUNTED)
+    def choose(keys, counter, out):
+        if out.dtype not in fills:
+            return None
+        matrix, vector = fills[out.dtype]
+        return matrix if out.ndim == 2 else vector
+
+
+_SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
+_overload_fill(_fill_bits, {types.uint32: (_bits_pair, 1, _SINGLE)})
+_overload_fill(
+    _fill_uniform, {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
+)
+_overload_fill(
+    _fill_normal, {types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)}
+)

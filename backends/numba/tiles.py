@@ -1,0 +1,214 @@
+"""Tiles: how the chains of DHMC and block Gibbs lie in memory, so that all loops run over whole vectors.
+
+One chain is a tile (P,) of its own, whose vectors hold neighbouring variables; P is N rounded up to whole vectors. Of
+many chains, as many as a vector has lanes are a tile (N, L), whose vectors hold a variable of all of them. Either way
+the kernels work on one tile at a time, in the first-level cache, with the same code: `stride` variables a vector,
+`unit` elements a variable. The type of the array decides what is compiled.
+
+What follows N in a tile (P,) is a variable that is never 1: matrices are zero there, biases `NEVER`, noise zero.
+Tiles of work space are surrounded by zeros, `margin` variables on both sides, for products by diagonals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from spinbench.backends.numba.memory import mark, place
+from spinbench.backends.numba.random import chain_keys
+from spinbench.backends.numba.vector_memory import LINE, aligned_zeros
+from spinbench.backends.numba.vectors import Vector, spread_over, sum_of_lanes, wide
+
+Array = npt.NDArray[Any]
+IntArray = npt.NDArray[np.int64]
+
+NEVER = -1e4
+"""The bias of a variable that fills up a vector."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where N variables of C chains are.
+
+    Attributes:
+        chains: C. real: the precision of tiles.
+        order: (N,) the variable of each row of a tile.
+        margin: variables before and behind a tile of work space.
+    """
+
+    chains: int
+    real: np.dtype[Any]
+    order: IntArray
+    margin: int = 0
+
+    @property
+    def n(self) -> int:
+        return self.order.size
+
+    @property
+    def lanes(self) -> int:
+        """Of a vector."""
+        return LINE // self.real.itemsize
+
+    @property
+    def single(self) -> bool:
+        """Whether each chain is a tile of its own. A tile of several takes about as long as half as many of them."""
+        return self.chains <= self.lanes // 2
+
+    @property
+    def tiles(self) -> int:
+        return self.chains if self.single else -(-self.chains // self.lanes)
+
+    def padded(self, rows: int) -> int:
+        """Rows in whole vectors."""
+        return -(-rows // self.lanes) * self.lanes
+
+    def shape(self, rows: int) -> tuple[int, ...]:
+        """Of a tile."""
+        return (self.padded(rows),) if self.single else (rows, self.lanes)
+
+    def tile(self, rows: int | None = None) -> Array:
+        """Work space of zeros, with its margins."""
+        shape = self.shape(self.n if rows is None else rows)
+        margin = self.padded(self.margin) if self.single else self.margin
+        return aligned_zeros((shape[0] + 2 * margin, *shape[1:]), self.real)[margin : margin + shape[0]]
+
+    def zeros(self, real: npt.DTypeLike = np.float64) -> Array:
+        """(T, P) or (T, N, L), all tiles."""
+        return aligned_zeros((self.tiles, *self.shape(self.n)), np.dtype(real))
+
+    def energies(self) -> Array:
+        """(T, L) zeros: a number for each chain, in all lanes where a chain is alone."""
+        return aligned_zeros((self.tiles, self.lanes), np.dtype(np.float64))
+
+    def scatter(self, values: Array) -> Array:
+        """All tiles from (N, C); lanes without a chain repeat the last one's."""
+        out, values = self.zeros(self.real), values[self.order]
+        if self.single:
+            out[:, : self.n] = values.T
+        else:
+            wide = np.pad(values, ((0, 0), (0, self.tiles * self.lanes - self.chains)), mode="edge")
+            out[:] = wide.reshape(self.n, self.tiles, self.lanes).transpose(1, 0, 2)
+        return out
+
+    def gather(self, tiles: Array) -> Array:
+        """(N, C) float64 from all tiles."""
+        rows = tiles.T if self.single else tiles.transpose(1, 0, 2).reshape(self.n, -1)
+        values = rows[: self.n, : self.chains]
+        out = np.empty(values.shape)
+        out[self.order] = values
+        return out
+
+    def spread_energies(self, values: Array) -> Array:
+        """(T, L) from (C,)."""
+        out = self.energies()
+        padded = values[:, None] if self.single else np.pad(values, (0, out.size - self.chains), mode="edge")
+        out[:] = padded if self.single else padded.reshape(out.shape)
+        return out
+
+    def gather_energies(self, energies: Array) -> Array:
+        """(C,) from (T, L)."""
+        return np.array(energies[:, 0] if self.single else energies.ravel()[: self.chains])
+
+    def column(self, values: Array, beyond: float = 0.0) -> Array:
+        """(P,) from a number a variable."""
+        out = aligned_zeros((self.padded(self.n),), self.real)
+        out[self.n :] = beyond
+        out[: self.n] = values[self.order]
+        return out
+
+    def keys(self, seed: int) -> npt.NDArray[np.uint64]:
+        """(T, 2) or (T, 2, L), see `random.chain_keys`."""
+        if self.single:
+            return np.ascontiguousarray(chain_keys(seed, self.tiles).T)
+        keys = chain_keys(seed, self.tiles * self.lanes)
+        return np.ascontiguousarray(keys.reshape(2, self.tiles, self.lanes).transpose(1, 0, 2))
+
+
+def _lanes(tile: Any) -> int:
+    return LINE * 8 // int(tile.dtype.bitwidth)
+
+
+def _constant(count: Any) -> Any:
+    """An intrinsic that gives an integer which depends on the tile's type."""
+
+    @intrinsic
+    def give(typing_context, tile):
+        return types.intp(tile), lambda context, builder, signature, arguments: ir.IntType(64)(count(tile))
+
+    return give
+
+
+stride = _constant(lambda tile: _lanes(tile) if tile.ndim == 1 else 1)
+"""Variables that a vector holds. In compiled code only, as all that follow."""
+unit = _constant(lambda tile: 1 if tile.ndim == 1 else _lanes(tile))
+"""Elements of a variable."""
+
+
+@intrinsic
+def lanes(typing_context, tile):
+    """A tuple with an entry for each lane of a vector."""
+    kind = types.UniTuple(types.intp, _lanes(tile))
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(context.get_value_type(kind), None)
+
+    return kind(tile), generate
+
+
+@intrinsic
+def zeros(typing_context, tile):
+    """A vector of zeros."""
+    kind = wide(tile.dtype)
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(context.get_value_type(kind), None)
+
+    return kind(tile), generate
+
+
+@intrinsic
+def zero_energies(typing_context, tile):
+    """The same in float64."""
+    kind = Vector(types.float64, _lanes(tile))
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(context.get_value_type(kind), None)
+
+    return kind(tile), generate
+
+
+@intrinsic
+def coefficient(typing_context, tile, column, i):
+    """What multiplies a tile's vector at variable i, from the pointer to a number a variable."""
+    kind = wide(tile.dtype)
+
+    def generate(context, builder, signature, arguments):
+        target = context.get_value_type(kind)
+        where = place(builder, arguments[1:], signature.args[2])
+        if tile.ndim == 1:
+            where = builder.bitcast(where, target.as_pointer())
+        value = builder.load(where, align=kind.element.bitwidth // 8)
+        mark(builder, value, "table")
+        return value if tile.ndim == 1 else spread_over(builder, value, target)
+
+    return kind(tile, column, i), generate
+
+
+@intrinsic
+def over_variables(typing_context, tile, vector):
+    """In every lane the sum over all variables, from the sum over a tile's vectors."""
+
+    def generate(context, builder, signature, arguments):
+        value = arguments[1]
+        if tile.ndim > 1:
+            return value
+        return spread_over(builder, sum_of_lanes(builder, value), value.type)
+
+    return vector(tile, vector), generate
