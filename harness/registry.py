@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import importlib.util
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -65,7 +65,8 @@ def load(kind: Kind, name: str) -> Any:
 
     Raises:
         UnknownNameError: no such plugin; the closest names are offered.
-        BrokenPluginError: the plugin raised on import, or two distributions claim the name.
+        BrokenPluginError: the plugin raised on import or is not what its kind has to be, or two distributions claim
+            the name.
     """
     points = entry_points(kind)
     if name not in points:
@@ -74,16 +75,17 @@ def load(kind: Kind, name: str) -> Any:
     if others:
         owners = " and ".join(sorted(_origin(owner) for owner in points[name]))
         raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
+    what = f"{kind[:-1]} {name!r} ({point.value}, from {_origin(point)})"
     try:
-        return point.load()
+        found = point.load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
         text = " ".join(str(error).split())
-        raise BrokenPluginError(
-            f"{kind[:-1]} {name!r} ({point.value}, from {_origin(point)}) failed on import: "
-            f"{type(error).__name__}: {text}"
-        ) from error
+        raise BrokenPluginError(f"{what} failed on import: {type(error).__name__}: {text}") from error
+    if wrong := _malformed(kind, found):
+        raise BrokenPluginError(f"{what} {wrong}")
+    return found
 
 
 def method_class(name: str) -> type[Method]:
@@ -174,6 +176,23 @@ def unknown_name(what: str, name: str, allowed: Iterable[str]) -> UnknownNameErr
     close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
     return UnknownNameError(f"no {what} is named {name!r}; {hint}")
+
+
+def _malformed(kind: Kind, found: Any) -> str:
+    """Why what an entry point names cannot be used as this kind; empty if it can."""
+    if kind == "kernels":
+        return "" if callable(found) else "is no class"
+    base = Method if kind == "methods" else Backend
+    if not (isinstance(found, type) and issubclass(found, base)):
+        return f"is no subclass of spinbench.api.{base.__name__}"
+    attributes = ("name", "summary") if kind == "methods" else ("name", "provides")
+    if lacking := [attribute for attribute in attributes if not hasattr(found, attribute)]:
+        return f"lacks the class attribute {' and '.join(lacking)}"
+    if issubclass(found, Method):
+        return "" if is_dataclass(found) else "is no dataclass"
+    if not isinstance(found.provides, Set):
+        return f"has provides={found.provides!r}; a frozenset is needed"
+    return "" if isinstance(found.requires, tuple) else f"has requires={found.requires!r}; a tuple is needed"
 
 
 def _where_else(method: str, why: str) -> str:

@@ -117,6 +117,38 @@ def test_a_broken_plugin_hurts_nobody_else(install_plugin: Any, failure: str) ->
     assert registry.support("gibbs", "numpy").runs
 
 
+@pytest.mark.parametrize(
+    ("kind", "source", "message"),
+    [
+        ("backends", "Bad = 3", "is no subclass of spinbench.api.Backend"),
+        ("backends", "class Bad(Backend): name = 'bad'", "lacks the class attribute provides"),
+        (
+            "backends",
+            "class Bad(Backend): name = 'bad'; provides = 'f64'",
+            "provides='f64'; a frozenset is needed",
+        ),
+        (
+            "backends",
+            "class Bad(Backend): name = 'bad'; provides = frozenset(); requires = 'numpy'",
+            "requires='numpy'; a tuple is needed",
+        ),
+        ("methods", "class Bad(Backend): name = 'bad'", "is no subclass of spinbench.api.Method"),
+        ("methods", "class Bad(Method): name = 'bad'", "lacks the class attribute summary"),
+        ("methods", "class Bad(Method): name = 'bad'; summary = 'none'", "is no dataclass"),
+        ("kernels", "Bad = 3", "is no class"),
+    ],
+)
+def test_what_is_no_plugin_is_refused_in_one_sentence(
+    install_plugin: Any, kind: registry.Kind, source: str, message: str
+) -> None:
+    install_plugin("brokenplugin", f"from spinbench.api import Backend, Method\n{source}\n", {kind: {"bad": "Bad"}})
+    with pytest.raises(BrokenPluginError, match=rf"^{kind[:-1]} 'bad' \(brokenplugin:Bad, from .*\) .*{message}$"):
+        registry.load(kind, "bad")
+    if kind != "kernels":
+        pair = ("bad", "numpy") if kind == "methods" else ("gibbs", "bad")
+        assert registry.support(*pair).tier == "broken"
+
+
 def test_two_owners_of_one_name_break_that_name_only(install_plugin: Any) -> None:
     install_plugin("otherplugin", TOY, {"backends": {"numpy": "Slow"}})
     with pytest.raises(BrokenPluginError, match=r"otherplugin 1\.0 and spinbench .* both register backend 'numpy'"):
