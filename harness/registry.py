@@ -190,9 +190,10 @@ def _malformed(kind: Kind, found: Any) -> str:
         return f"lacks the class attribute {' and '.join(lacking)}"
     if issubclass(found, Method):
         return "" if is_dataclass(found) else "is no dataclass"
-    if not isinstance(found.provides, Set):
-        return f"has provides={found.provides!r}; a frozenset is needed"
-    return "" if isinstance(found.requires, tuple) else f"has requires={found.requires!r}; a tuple is needed"
+    provides, requires = cast("tuple[Any, Any]", (found.provides, found.requires))  # plugins' types are not checked
+    if not isinstance(provides, Set):
+        return f"has provides={provides!r}; a frozenset is needed"
+    return "" if isinstance(requires, tuple) else f"has requires={requires!r}; a tuple is needed"
 
 
 def _where_else(method: str, why: str) -> str:
