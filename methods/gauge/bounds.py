@@ -117,20 +117,27 @@ def mean_field_rows(model: ForneyModel, tables: Sequence[FloatArray], q: FloatAr
     return np.asarray(value)
 
 
-def node_beliefs(model: ForneyModel, theta: npt.ArrayLike, weights: Sequence[FloatArray]) -> Tables:
-    """Derivatives of Σ_a Σ_x w_a(x) log f_{a,G}(x) in log f_a(x') at fixed gauge, normalised: (n, 2**d) a group.
+def node_beliefs(
+    model: ForneyModel, theta: FloatArray, given: Sequence[FloatArray], weights: Sequence[FloatArray]
+) -> Tables:
+    """Derivatives of Σ_a Σ_x w_a(x) log f_{a,G}(x) in log f_a(x') at fixed gauge, normalised: (M, n, 2**d) a group.
 
     At a maximum over the gauges these are the derivatives of the maximum itself, and the beliefs of the two ends of an
     edge agree; where the bound is exact they are the marginals. Small negative values are cut off.
+
+    Args:
+        model: for its graph.
+        theta: (M, 2E) angles.
+        given: tables f, (M, n, 2**d) a degree group.
+        weights: w, of shapes that broadcast to the same.
     """
-    flat = np.asarray(theta, dtype=np.float64).reshape(-1)
     beliefs = []
-    for group, weight in zip(model.groups, weights, strict=True):
-        own, other = flat[group.own], flat[group.other]
-        gauged = gauges.transform(group.tables, own, other)
+    for group, f, weight in zip(model.groups, given, weights, strict=True):
+        own, other = theta[:, group.own], theta[:, group.other]
+        gauged = gauges.transform(f, own, other)
         pulled = np.divide(weight, gauged, out=np.zeros_like(gauged), where=(gauged > 0) & (weight > 0))
         pulled = gauges.apply_all(pulled, gauges.matrices(own, other).swapaxes(-1, -2))
-        belief = np.maximum(pulled * group.tables, 0.0)
-        total = belief.sum(axis=1, keepdims=True)
+        belief = np.maximum(pulled * f, 0.0)
+        total = belief.sum(axis=-1, keepdims=True)
         beliefs.append(np.where(total > 0, belief / np.where(total > 0, total, 1.0), 0.5**group.degree))
     return beliefs

@@ -92,12 +92,13 @@ class Lanes:
         c, s = kept((c[: self._angles] * scale, s[: self._angles] * scale))
         tables = []
         for table, own in zip(members.tables, self._own, strict=True):
+            turned = table.reshape(len(table), -1)  # XLA's loops over the last axis are the better the longer
             for k, slot in enumerate(own):  # rows (cos own, sin own) and (-sin other, cos other)
-                halves = table.reshape(2**k, 2, -1, *table.shape[1:])
-                low, high = halves[:, 0], halves[:, 1]
-                rows = [c[slot] * low + s[slot] * high, c[slot ^ 1] * high - s[slot ^ 1] * low]
-                table = xp.stack(rows, axis=1).reshape(table.shape)
-            tables.append(table)
+                low, high = (turned.reshape(2**k, 2, -1, turned.shape[1])[:, a] for a in (0, 1))
+                own_c, own_s, other_c, other_s = (of[at].reshape(-1) for at in (slot, slot ^ 1) for of in (c, s))
+                rows = [own_c * low + own_s * high, other_c * high - other_s * low]
+                turned = xp.stack(rows, axis=1).reshape(turned.shape)
+            tables.append(turned.reshape(table.shape))
         return Gauged(fine.all(axis=0), cosine, sine, tables)
 
     def value(

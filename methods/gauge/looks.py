@@ -5,9 +5,9 @@ Everything is done for M models of one graph at once, one gauge and one report e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.newton import End
 from spinbench.methods.gauge.objectives import Tables, barrier_weights, product_weights
 from spinbench.methods.gauge.report import Report
-from spinbench.models.forney import DegreeGroup, ForneyModel
+from spinbench.models.forney import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,10 +59,12 @@ def look_at_gauges(
     judge: str,
 ) -> list[Candidate | None]:
     """Offer the bounds of gauges (M, 2E); the candidates by the bound `judge`, None where a gauge gives no bound."""
-    fine, tables, slack = verified_rows(models[0], theta, tables_of(models))
+    given = tables_of(models)
+    fine, tables, slack = verified_rows(models[0], theta, given)
     sums = partial_sums(models[0], tables)
     taken_off = np.array([model.log_constant for model in models]) - slack
     bounds = {"g_bp": sums.zero + taken_off, "single": sums.single + taken_off, "multiple": sums.multiple + taken_off}
+    beliefs = Beliefs(models[0], theta, given, [barrier_weights(group.degree, delta) for group in models[0].groups])
     found: list[Candidate | None] = []
     for row, (model, report) in enumerate(zip(models, reports, strict=True)):
         if not fine[row]:
@@ -77,9 +79,7 @@ def look_at_gauges(
         if candidate.value > report.judged:
             report.answer(candidate.value, float(ended.residual[row]), ended.end[row])
             if judge == "g_bp":  # the others are asked for no marginals
-                report.marginals_from(
-                    partial(_marginals, model, theta[row], lambda group: barrier_weights(group.degree, delta))
-                )
+                report.marginals_from(partial(beliefs.marginals, model, row))
         found.append(candidate)
     return found
 
@@ -94,10 +94,14 @@ def look_at_points(
 ) -> None:
     """Offer the bounds of gauges (M, 2E) and product distributions q (M, E), those also with nearly certain edges made
     certain; each is the answer where it is the best so far."""
-    fine, tables, slack = verified_rows(models[0], theta, tables_of(models))
+    given = tables_of(models)
+    fine, tables, slack = verified_rows(models[0], theta, given)
     snapped = field_gauge.snapped(q)
     values, certain = (mean_field_rows(models[0], tables, at) for at in (q, snapped))
     better = certain >= values
+    q = np.where(better[:, None], snapped, q)
+    weights = [product_weights(q[:, g.edges]) + field_gauge.FLOOR / 2**g.degree for g in models[0].groups]
+    beliefs = Beliefs(models[0], theta, given, weights)
     values = np.where(better, certain, values) + np.array([model.log_constant for model in models]) - slack
     for row, (model, report) in enumerate(zip(models, reports, strict=True)):
         if not fine[row]:
@@ -107,20 +111,26 @@ def look_at_points(
         if not values[row] > report.judged:
             continue
         report.answer(float(values[row]), float(ended.residual[row]), ended.end[row])
-        chosen = snapped[row] if better[row] else q[row]
-        report.marginals_from(partial(_marginals, model, theta[row], partial(_floored, chosen)))
+        report.marginals_from(partial(beliefs.marginals, model, row))
+
+
+class Beliefs:
+    """Beliefs of the nodes at M gauges, found for all of them once one is asked for; arguments as of `node_beliefs`."""
+
+    def __init__(
+        self, graph: ForneyModel, theta: FloatArray, given: Sequence[FloatArray], weights: Sequence[FloatArray]
+    ) -> None:
+        self._ask = partial(node_beliefs, graph, theta, given, weights)
+
+    @cached_property
+    def _found(self) -> Tables:
+        return self._ask()
+
+    def marginals(self, model: ForneyModel, row: int) -> FloatArray:
+        """(N,) of the source's variables of one of the models."""
+        return model.variable_marginals([belief[row] for belief in self._found])
 
 
 def tables_of(models: Sequence[ForneyModel]) -> list[FloatArray]:
     """(M, n, 2**d) a degree group, of models of one graph."""
     return [np.stack(parts) for parts in zip(*([g.tables for g in model.groups] for model in models), strict=True)]
-
-
-def _floored(q: FloatArray, group: DegreeGroup) -> FloatArray:
-    return np.asarray(product_weights(q[group.edges]) + field_gauge.FLOOR / 2**group.degree)
-
-
-def _marginals(model: ForneyModel, theta: FloatArray, weights: Callable[[DegreeGroup], FloatArray]) -> FloatArray:
-    """From the weights (n, 2**d), or the same for all nodes, of log f_{a,G} of a degree group."""
-    given = [np.broadcast_to(weights(group), group.tables.shape) for group in model.groups]
-    return model.variable_marginals(node_beliefs(model, theta, given))

@@ -55,7 +55,7 @@ def tolerances(deltas: Sequence[float]) -> list[float]:
 def interior(model: ForneyModel) -> FloatArray | None:
     """(2E,) angles that keep all tables positive, the identity where it does; None where none are found."""
     theta = np.zeros(2 * model.num_edges)
-    if np.isfinite(PointMassObjective(model, 1.0, 0.0).evaluate(theta).value):
+    if all((group.tables > 0).all() for group in model.groups):
         return theta
     search = _interior_point(model, theta)
     while True:
