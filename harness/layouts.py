@@ -173,11 +173,12 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     ends = np.append(cuts, count)
     kind, label = kinds[sequence[first]], labels[sequence[first]]
     bounds = np.concatenate([[0], np.cumsum((ends - first) * np.maximum(kind, 1))])
-    rows = sequence.astype(np.int32 if model.num_variables < 2**31 else np.int64)
+    narrow: type[np.signedinteger[Any]] = np.int32 if model.num_variables < 2**31 else np.int64
+    rows = sequence.astype(narrow)
     if kinds.any():
         spans = zip(first, ends, np.maximum(kind, 1), strict=True)
         parts = [units.members[sequence[a:b], :size].T.ravel() for a, b, size in spans]
-        rows = np.concatenate(parts, dtype=rows.dtype, casting="same_kind")
+        rows = np.concatenate(parts).astype(narrow)
     return Layout(rows, sequence, bounds, kind, label)
 
 
@@ -214,7 +215,8 @@ def scan_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, se
     repeated = np.arange(units.members.shape[1]) >= units.sizes[chunks][..., None]
     grouped = units.grouped.any()
     dense = is_dense(rows)
-    degree = np.diff(rows.start)
+    start = rows.start.astype(np.int64)
+    degree = np.diff(start)
     widest = int(degree.max(initial=1))
     return Scan(
         rows=position[units.members[chunks]],
@@ -222,7 +224,7 @@ def scan_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, se
         absent=np.where(repeated, -np.inf, 0.0) if grouped else None,
         off=np.where(units.grouped[chunks], -np.inf, 0.0) if grouped else None,
         biases=model.biases[plan.order],
-        start=rows.start[:-1],
+        start=start[:-1],
         degree=degree,
         columns=None if dense else np.concatenate([rows.columns, np.zeros(widest, dtype=np.int64)]),
         weights=dense_rows(rows, 0, n) if dense else np.concatenate([rows.weights, np.zeros(widest)]),

@@ -22,13 +22,13 @@ class Rows(NamedTuple):
     """W in compressed rows; the order of the rows is that of a layout. Couplings within a unit are left out.
 
     Attributes:
-        start: (N + 1,) int64.
+        start: (N + 1,) int32, or int64 from 2^31 entries on.
         columns: (2E,) int32, or int64 from 2^31 rows on; ascending in each row.
         weights: (2E,) float64.
     """
 
-    start: IntArray
-    columns: IntArray
+    start: npt.NDArray[np.signedinteger[Any]]
+    columns: npt.NDArray[np.signedinteger[Any]]
     weights: FloatArray
 
 
@@ -50,11 +50,12 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
     ends = np.concatenate([position[edges[:, 0]], position[edges[:, 1]]])
     del position
     others = np.concatenate([ends[len(edges) :], ends[: len(edges)]])
-    entries = np.tile(np.arange(len(edges), dtype=np.int32 if len(edges) < 2**31 else np.int64), 2)
+    number: Any = np.int32 if len(edges) < 2**31 else np.int64
+    entries = np.tile(np.arange(len(edges), dtype=number), 2)
     square = sparse.coo_array((entries, (ends, others)), shape=(n, n), copy=False).tocsr()
     del ends, others, entries  # with edges' numbers for weights, half as large, all this takes no more than the result
     square.sort_indices()
-    return Rows(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False), weights[square.data])
+    return Rows(square.indptr, square.indices.astype(narrow, copy=False), weights[square.data])
 
 
 def is_dense(rows: Rows) -> bool:

@@ -110,10 +110,10 @@ class GibbsProgram:
 
     def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:
         backend, xp = self._backend, self._xp
-        main, side = backend.fold(key, 0), backend.fold(key, 1)
+        main = backend.fold(key, 0)
         if not self._single:
             if ladder:
-                state = state._replace(ladder=self._climb(side, t, state.ladder))
+                state = state._replace(ladder=self._climb(backend.fold(key, 1), t, state.ladder))
             if self._random:
                 log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
                 s, p = self._random_updates(main, t, state.s, state.p)
@@ -126,6 +126,7 @@ class GibbsProgram:
                 log_weight=xp.zeros_like(state.ladder.log_weight) - xp.inf,
                 ended=xp.zeros_like(state.ladder.ended),
             )
+            side = backend.fold(key, 1)
             climbed = backend.repeat(begins, lambda _, run: self._climb(side, t, run), rest)
             state = state._replace(ladder=climbed)
         if chib:

@@ -89,7 +89,7 @@ class HeatBath:
                 x = self._backend.add_product(x, xp.take(s, near, axis=0), weights)
         else:
             x = x + xp.zeros_like(s[:1])
-        return xp.reshape(x, (*block.biases.shape, -1))
+        return x if block.biases.ndim == 1 else xp.reshape(x, (*block.biases.shape, -1))
 
     def _dense_product(self, weights: Array, s: Array, low: int) -> Array:
         """Σ_j W_ij s_j for the rows of a block, among which there are no couplings: at an end, they are left out."""

@@ -78,7 +78,7 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
         pull[low:high] = np.bincount(row[earlier], own[earlier] * tables.mode[near[earlier]], minlength=high - low)
     first, sizes, strides = _unit_rows(model, tables)
     return Flat(
-        start=rows.start,
+        start=rows.start.astype(np.int64),
         later=later,
         columns=columns,
         weights=weights,

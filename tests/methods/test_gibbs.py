@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench import layouts, registry, windows
+from spinbench import registry, rows, windows
 from spinbench.budget import Budget
 from spinbench.drive import drive
 from spinbench.errors import SpinbenchError, UnsupportedError
@@ -81,7 +81,7 @@ def engine(name, backend, precision, method):
         if name.startswith("many blocks"):
             patch.setattr(gibbs, "MAX_BLOCKS", 4)
         if "lists" in name or name == "windows":
-            patch.setattr(layouts, "DENSE_FACTOR", 0)
+            patch.setattr(rows, "DENSE_FACTOR", 0)
         if "lists" in name:
             patch.setattr(windows, "MAX_WINDOWS", 0)
         tables = method.plan(MODELS[name])
