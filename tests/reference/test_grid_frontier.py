@@ -114,6 +114,15 @@ def test_factor_graph_grids_are_recognised():
     assert_as_enumerated(model)
 
 
+def test_factor_graph_grids_in_any_form():
+    """Pairs the other way round, twice, and in any order; tables over one variable twice, and over none."""
+    rng = np.random.default_rng(4)
+    scopes = [*(tuple(edge) for edge in grid_edges(3, 4).tolist()), (1, 0), (2, 6), (5,), (5,), (), ()]
+    turned = [scope[::-1] if rng.random() < 0.5 else scope for scope in scopes]
+    factors = [(turned[k], rng.normal(size=(2,) * len(turned[k]))) for k in rng.permutation(len(turned))]
+    assert_as_enumerated(FactorGraph.from_log_tables([2] * 12, factors, log_constant=-0.25))
+
+
 def test_other_graphs_are_told_apart():
     square = [(0, 1), (1, 2), (2, 3), (0, 3)]
     crossed = [*grid_edges(3, 3).tolist(), (0, 4)]
