@@ -88,8 +88,7 @@ def test_batch(benchmark: Any, note: Callable[[str], None], method: Gauged) -> N
     benchmark.extra_info["ratio"] = ratio
     seconds = f"{min(together):.3f} s of CPU in one batch, {min(alone):.3f} s in single runs"
     note(f"{method.name}, {MODELS} models: {seconds}: {ratio:.1f} times")
-    # starts of G-MF come from mean field of all models side by side, which sweeps until the last one has converged
-    assert apart < (1e-2 if isinstance(method, GaugedMeanField) else 1e-6)
+    assert apart < 1e-6
 
 
 def _log_z(found: spinbench.Result | Estimate) -> float:

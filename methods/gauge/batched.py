@@ -98,9 +98,8 @@ class Ascent:
         """The rules of `spinbench.methods.gauge.newton`, a point of the line search at a time."""
         xp = self._xp
         k = xp.minimum(place.stage, schedule.count - 1)
-        conditioning, weight, tolerance, limit, patience = xp.take_along_axis(schedule.entries, k[None, None], axis=0)[
-            0
-        ]
+        entries = xp.take_along_axis(schedule.entries, k[None, None], axis=0)[0]
+        conditioning, weight, tolerance, limit, patience = entries
         trial = place.phase == TRIAL
         z = place.z + xp.where(trial, place.length, 0.0) * place.move
         at = self._lanes.gauged(z, members)
