@@ -75,16 +75,15 @@ def load(kind: Kind, name: str) -> Any:
     if others:
         owners = " and ".join(sorted(_origin(owner) for owner in points[name]))
         raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
-    what = f"{kind[:-1]} {name!r} ({point.value}, from {_origin(point)})"
     try:
         found = point.load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
         text = " ".join(str(error).split())
-        raise BrokenPluginError(f"{what} failed on import: {type(error).__name__}: {text}") from error
+        raise BrokenPluginError(f"{_plugin(kind, point)} failed on import: {type(error).__name__}: {text}") from error
     if wrong := _malformed(kind, found):
-        raise BrokenPluginError(f"{what} {wrong}")
+        raise BrokenPluginError(f"{_plugin(kind, point)} {wrong}")
     return found
 
 
@@ -208,6 +207,11 @@ def _where_else(method: str, why: str) -> str:
         if generic or f"{method}.{name}" in kernels:
             runs.append(name)
     return f"{why}; {method} runs on {', '.join(runs) or 'no installed backend'}"
+
+
+def _plugin(kind: Kind, point: importlib.metadata.EntryPoint) -> str:
+    """For errors alone: reading the distribution's metadata takes milliseconds."""
+    return f"{kind[:-1]} {point.name!r} ({point.value}, from {_origin(point)})"
 
 
 def _origin(point: importlib.metadata.EntryPoint) -> str:
