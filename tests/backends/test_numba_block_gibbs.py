@@ -13,6 +13,7 @@ from spinbench import reference
 from spinbench.api import Precision
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.block_gibbs import BlockGibbsKernel
+from spinbench.backends.numba.gram import EDGES
 from spinbench.backends.numba.units import add_to_sums
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.budget import Budget
@@ -93,6 +94,22 @@ def test_agrees_with_enumeration(form: str, kind: str, precision: Precision) -> 
 def test_few_chains_agree_with_enumeration(form: str, kind: str, chains: int) -> None:
     """One chain has products of its own, few chains their own order of random numbers."""
     check(MODELS[kind], estimate(FORMS[form], MODELS[kind], "float64", chains))
+
+
+@pytest.mark.parametrize("chains", [1, 16])
+def test_a_graph_without_a_narrow_band_is_factored_over_edges(chains: int) -> None:
+    model = random_model(40, [(i, (i + 1) % 40) for i in range(40)], 12)
+    kernel, start = make(FORMS["sparse"], model), np.zeros((40, chains), dtype=np.int8)
+    state = kernel.warm(kernel.init(1, start), 100)
+    assert state.factor.form == EDGES
+    means, steps = [], 4000 // chains
+    for _ in range(20):
+        state, seen = kernel.advance(state, steps)
+        means.append(seen["p"].mean(axis=1) / steps)
+    error = np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
+    exact = reference.solve(model, cache=False).probabilities
+    assert (np.abs(np.mean(means, axis=0) - exact) <= 5 * error).all()
+    assert error.max() < 0.02
 
 
 @pytest.mark.parametrize("form", FORMS)
