@@ -182,8 +182,8 @@ class DHMCKernel(Kernel):
         else:
             Kx, Bp = (x, tables.root.T @ p) if tables.precision is None else (tables.precision @ x, p)
             push, gaussian = Kx - Bp, 0.5 * np.sum(x * Kx, axis=0)
-        tiles = (layout.scatter(v) for v in (x, p, push))
-        return Point(*tiles, layout.spread_energies(gaussian - normaliser), layout.spread_energies(normaliser))
+        x, p, push = (layout.scatter(v) for v in (x, p, push))
+        return Point(x, p, push, layout.spread_energies(gaussian - normaliser), layout.spread_energies(normaliser))
 
     def _run(self, state: DHMCState, steps: int, warm: bool) -> tuple[Array, Array, Array]:
         layout, method = state.layout, self._method
