@@ -6,10 +6,18 @@ import math
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from spinbench.errors import BudgetError
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+_UNITS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
 _TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*")
+_EXAMPLES = "examples: 10000, '10000 samples', '2 s', '500 ms', '1 min'"
 
 
 @dataclass(frozen=True)
@@ -27,20 +35,23 @@ class Budget:
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.samples is None) == (self.seconds is None):
+        if self.samples is not None and not _is_whole(self.samples, 1):
+            raise BudgetError(f"a budget of samples={self.samples} was given; a whole number, 1 or more, is needed")
+        if self.seconds is not None and not _is_positive(self.seconds):
+            raise BudgetError(f"a budget of seconds={self.seconds} was given; a positive number is needed")
+        if self.burn_in is not None and not _is_whole(self.burn_in, 0):
+            raise BudgetError(f"burn_in={self.burn_in} was given; a whole number of samples, 0 or more, is needed")
+        if self.samples is not None and self.seconds is not None:
             raise BudgetError(
-                f"a budget takes either samples or seconds, not samples={self.samples} and seconds={self.seconds}"
+                f"a budget takes either samples or seconds, and samples={self.samples} was given beside "
+                f"seconds={self.seconds}; a sweep counts samples with budget=samples budget.samples={self.samples}"
             )
-        if self.samples is not None and self.samples < 1:
-            raise BudgetError(f"a budget of {self.samples} samples is too small; at least 1 is needed")
-        if self.seconds is not None and not (0 < self.seconds < math.inf):
-            raise BudgetError(f"a budget of {self.seconds} seconds makes no sense; a positive number is needed")
-        if self.burn_in is not None and self.burn_in < 0:
-            raise BudgetError(f"burn_in={self.burn_in} is negative; 0 or more samples are needed")
+        if self.samples is None and self.seconds is None:
+            raise BudgetError("a budget takes either samples or seconds, and neither was given")
 
     @classmethod
     def parse(cls, budget: Budget | int | str, burn_in: int | None = None) -> Budget:
-        """From 10_000 (samples), "10000", "10000 samples", "2 s", "500 ms" or "1 min".
+        """From 10_000 (samples), "10000", "10000 samples", "2 s", "500 ms", "1 min" or "1 hour".
 
         Raises:
             BudgetError: not of this form.
@@ -54,11 +65,25 @@ class Budget:
             number = float(match[1]) if match else math.nan
         except ValueError:
             number = math.nan
-        if unit in ("", "sample", "samples") and number == math.floor(number if number == number else 0.5):
-            return cls(samples=int(number), burn_in=burn_in)
-        if unit in _UNITS and number == number:
+        if not math.isfinite(number) or unit not in ("", "sample", "samples", *_UNITS):
+            raise BudgetError(f"budget {text!r} is not understood; {_EXAMPLES}")
+        if unit in _UNITS:
             return cls(seconds=number * _UNITS[unit], burn_in=burn_in)
-        raise BudgetError(f"budget {text!r} is not understood; examples: 10000, '10000 samples', '2 s', '500 ms'")
+        if not number.is_integer():
+            raise BudgetError(f"budget {text!r} is no whole number of samples; seconds are written '{number:g} s'")
+        return cls(samples=int(number), burn_in=burn_in)
 
     def __str__(self) -> str:
         return f"{self.samples} samples" if self.samples is not None else f"{self.seconds:g} s"
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def _is_positive(value: object) -> bool:
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and bool(0 < value < math.inf)
+    )

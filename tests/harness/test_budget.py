@@ -19,6 +19,9 @@ from spinbench.errors import BudgetError
         ("0.5s", Budget(seconds=0.5)),
         ("500 ms", Budget(seconds=0.5)),
         ("1 min", Budget(seconds=60.0)),
+        ("60 seconds", Budget(seconds=60.0)),
+        ("2 sec", Budget(seconds=2.0)),
+        ("1.5 hours", Budget(seconds=5400.0)),
     ],
 )
 def test_parse(text: str | int, budget: Budget) -> None:
@@ -33,9 +36,27 @@ def test_nonsense_is_refused_in_one_sentence(text: str) -> None:
 
 
 def test_exactly_one_unit() -> None:
-    with pytest.raises(BudgetError, match="either samples or seconds"):
+    with pytest.raises(BudgetError, match="either samples or seconds, and neither was given"):
         Budget()
-    with pytest.raises(BudgetError, match="either samples or seconds"):
+    with pytest.raises(BudgetError, match=r"samples=1 was given beside seconds=1\.0"):
         Budget(samples=1, seconds=1.0)
-    with pytest.raises(BudgetError, match="burn_in"):
-        Budget(samples=1, burn_in=-1)
+    with pytest.raises(BudgetError, match=r"no whole number of samples; seconds are written '0\.5 s'"):
+        Budget.parse("0.5")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        ("samples", -1, "a whole number, 1 or more, is needed"),
+        ("samples", 1.5, "a whole number, 1 or more, is needed"),
+        ("samples", "many", "a whole number, 1 or more, is needed"),
+        ("seconds", 0, "a positive number is needed"),
+        ("seconds", "2s", "a positive number is needed"),
+        ("burn_in", -1, "a whole number of samples, 0 or more, is needed"),
+        ("burn_in", "x", "a whole number of samples, 0 or more, is needed"),
+    ],
+)
+def test_a_wrong_value_is_named_before_anything_else(name: str, value: object, needed: str) -> None:
+    """Whatever else was given, as from the command line beside the defaults of a group."""
+    with pytest.raises(BudgetError, match=f"{name}={value} was given; {needed}"):
+        Budget(**{"seconds": 1.0, name: value})
