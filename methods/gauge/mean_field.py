@@ -122,7 +122,8 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
                 one = q[slot.others[:, k]]
                 half = expected.shape[0] // 2
                 expected = (1.0 - one) * expected[:half] + one * expected[half:]
-            pulls.append(xp.broadcast_to(expected[0], (expected.shape[1], q.shape[1])))
+            pull = expected[0]
+            pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
         field = pull[colour.ends[0]] + pull[colour.ends[1]]
         q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
@@ -165,19 +166,39 @@ def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1
     Returns:
         q (M, E, S), best first, and the largest change of each model's last sweep, (M,).
     """
-    count = start.shape[1]
+    edges, count = start.shape
     tables = field_tables(models[0], [model for model in models for _ in range(count)])
     q, last = np.tile(start, (1, len(models))), np.full(len(models), np.inf)
-    for _ in range(limit):
-        going = np.repeat(last >= TOLERANCE, count)
-        fresh = np.where(going, sweep(tables, q), q)
-        change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
-        q, last = fresh, np.where(last >= TOLERANCE, change, last)
-        if (last < TOLERANCE).all():
-            break
+    while limit and (going := np.flatnonzero(last >= TOLERANCE)).size:
+        columns = (going[:, None] * count + np.arange(count)).ravel()
+        q[:, columns], last[going], sweeps = _until_half_is_left(_columns(tables, columns), q[:, columns], count, limit)
+        limit -= sweeps
     order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
-    split = q.reshape(len(q), len(models), count).transpose(1, 0, 2)
+    split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
     return np.take_along_axis(split, order[:, None], axis=2), last
+
+
+def _until_half_is_left(
+    tables: FieldTables, q: FloatArray, count: int, limit: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Sweep models of `count` runs each until at most half of them go on: q, largest last changes, and sweeps."""
+    last, sweeps = np.full(q.shape[1] // count, np.inf), 0
+    while 2 * np.count_nonzero(last >= TOLERANCE) > len(last) and sweeps < limit:
+        sweeps += 1
+        going = last >= TOLERANCE
+        fresh = np.where(np.repeat(going, count), sweep(tables, q), q)
+        change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
+        q, last = fresh, np.where(going, change, last)
+    return q, last, sweeps
+
+
+def _columns(tables: FieldTables, columns: IntArray) -> FieldTables:
+    """Of some runs, for sweeps."""
+    colours = tuple(
+        Colour(edges, tuple(Slot(others, gains[..., columns]) for others, gains in slots), ends)
+        for edges, slots, ends in tables.colours
+    )
+    return FieldTables(colours, (), tables.constant[columns])
 
 
 def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
