@@ -10,6 +10,9 @@ from pathlib import Path
 from spinbench.errors import SpinbenchError
 from spinbench.records import COMMAND_FILE
 
+FLAGS = ("--resume", "--profile", "--multirun", "-m", "--help", "-h", "--cfg", "-c", "--resolve", "--info", "-i")
+"""Of ours, and those of Hydra that make sense here."""
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -43,15 +46,23 @@ class Arguments:
             word = rest.pop(0)
             name, _, value = word.partition("=")
             if name == "--resume":
-                if not value and not rest:
+                folder = value or (rest.pop(0) if rest and word == name else "")
+                if not folder or ("=" in folder and not Path(folder).exists()):
                     raise SpinbenchError("--resume needs the folder of a sweep: --resume FOLDER")
-                resume = Path(value or rest.pop(0))
-            elif name in ("--cfg", "-c", "--info", "-i", "--package", "-p", "--config-dir", "-cd"):
+                resume = Path(folder)
+            elif name in ("--cfg", "-c", "--info", "-i"):
                 flags += [word] if value or not rest else [word, rest.pop(0)]
+            elif word.startswith("-") and name not in FLAGS:
+                plain = word.lstrip("-")
+                raise SpinbenchError(
+                    f"{word} is no flag of spinbench sweep; settings are given without dashes, as "
+                    f"{plain if '=' in plain else f'{plain}=VALUE'}, and flags are {', '.join(FLAGS)}"
+                )
             else:
                 (flags if word.startswith("-") else overrides).append(word)
-        if resume is not None and not overrides:
-            overrides = _first_overrides(resume)
+        if resume is not None:
+            first = _first_overrides(resume)
+            overrides = overrides or first
         return cls(tuple(flags), tuple(overrides), resume, profile)
 
     @property

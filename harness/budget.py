@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,11 +35,11 @@ class Budget:
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        if self.samples is not None and not _is_whole(self.samples, 1):
+        if self.samples is not None and not is_whole(self.samples, 1):
             raise BudgetError(f"a budget of samples={self.samples} was given; a whole number, 1 or more, is needed")
         if self.seconds is not None and not _is_positive(self.seconds):
             raise BudgetError(f"a budget of seconds={self.seconds} was given; a positive number is needed")
-        if self.burn_in is not None and not _is_whole(self.burn_in, 0):
+        if self.burn_in is not None and not is_whole(self.burn_in, 0):
             raise BudgetError(f"burn_in={self.burn_in} was given; a whole number of samples, 0 or more, is needed")
         if self.samples is not None and self.seconds is not None:
             raise BudgetError(
@@ -57,7 +57,7 @@ class Budget:
             BudgetError: not of this form.
         """
         if isinstance(budget, Budget):
-            return budget
+            return budget if burn_in is None else replace(budget, burn_in=burn_in)
         text = str(budget)
         match = _TEXT.fullmatch(text.replace("_", ""))
         unit = match[2] if match else ""
@@ -77,7 +77,8 @@ class Budget:
         return f"{self.samples} samples" if self.samples is not None else f"{self.seconds:g} s"
 
 
-def _is_whole(value: object, least: int) -> bool:
+def is_whole(value: object, least: int) -> bool:
+    """Whether a value is an integer, of Python or NumPy, and not too small."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 

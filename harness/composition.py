@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_module
@@ -19,6 +20,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from spinbench import environment, launchers, registry, searchpath
 from spinbench.errors import SpinbenchError
+from spinbench.models.files import READABLE
 
 
 def _seed(*parameters: float) -> int:
@@ -127,6 +129,12 @@ def _compose(overrides: list[str]) -> DictConfig:
     try:
         return compose("config", overrides, return_hydra_config=True)
     except ValueError as error:  # Hydra's for a group that is set to a number
+        loader = GlobalHydra.instance().config_loader()
+        for line in overrides:
+            group, _, value = line.partition("=")
+            if group in loader.list_groups("") and value not in (options := loader.get_group_options(group)):
+                known = f"{group} is one of {', '.join(options)}"
+                raise SpinbenchError(f"{line} was given; {known}; its values are set as {group}.NAME=VALUE") from error
         raise SpinbenchError(" ".join(str(error).split())) from error
     except HydraException as error:
         found = _NOT_A_KEY.search(str(error))
@@ -168,6 +176,8 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
             return refusal
         return registry.unknown_name(head or "config", name, sorted(allowed))
     if group == "model":
+        if Path(name := path.removeprefix("model/")).suffix in READABLE:
+            return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
         allowed |= set(searchpath.model_names())
     else:
         allowed |= set(registry.names("methods" if group == "method" else "backends"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from spinbench import registry
 from spinbench.api import Estimate, Method, Precision
-from spinbench.budget import Budget
+from spinbench.budget import Budget, is_whole
 from spinbench.drive import drive
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.models import Model, to_pairwise
@@ -53,8 +54,12 @@ def run(
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
     """
-    if chains < 1 or seed < 0:
-        raise SpinbenchError(f"chains={chains} and seed={seed} were given; chains >= 1 and seed >= 0 are needed")
+    _check_model(model)
+    for name, value, least in (("chains", chains, 1), ("seed", seed, 0), ("checkpoints", checkpoints, 1)):
+        if not is_whole(value, least):
+            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+    if not isinstance(method, str | Method):
+        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
     chosen = registry.make_method(method, settings) if isinstance(method, str) else method
@@ -132,6 +137,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
     """
     from spinbench.reference import solve
 
+    _check_model(model)
     answer = solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = all(k == 2 for k in model.cardinalities)
     estimate = _in_terms_of_origin(
@@ -180,11 +186,20 @@ def compare(
     Raises:
         UnsupportedError: none of the pairs runs here; the message gives the first reason.
     """
+    for what, given in (("methods", methods), ("backends", backends)):
+        if isinstance(given, str) or (given is not None and not given):
+            raise SpinbenchError(f"{what}={given!r} was given; a list of names is needed, or None for all")
     pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or registry.names("backends")]
     refusals = {pair: registry.support(*pair) for pair in pairs}
     if not any(how.runs for how in refusals.values()):
         raise UnsupportedError(f"none of {len(pairs)} pairs runs here: {next(iter(refusals.values())).reason}")
     return [run(model, m, b, budget, **options) for (m, b), how in refusals.items() if how.runs]
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, Model):
+        hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
+        raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
 
 
 def _in_terms_of_origin(model: Model, estimate: Estimate) -> Estimate:

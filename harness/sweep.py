@@ -133,6 +133,9 @@ def _check(config: DictConfig) -> None:
                     f"{name}={plain[name]} was given; an integer, {int(name == 'chains')} or more, is needed"
                 )
         Budget(**plain["budget"])
+        limit = config.time_limit
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+            raise SpinbenchError(f"time_limit={limit} was given; a positive number of seconds, or null, is needed")
         if plain["model"].get("corpus") is not None:  # else each message would say so
             from spinbench.crf.corpus import read_folder
 

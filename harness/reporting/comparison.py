@@ -33,8 +33,12 @@ def load(name: str) -> list[Record]:
         raise SpinbenchError(f"{name} is no folder, and spinbench runs from no git checkout that could have a commit")
     from spinbench.history import History
 
-    history = History.open(checkout)
-    found = history.journal.entries(history.checkout.resolve(name))
+    try:
+        history = History.open(checkout)
+        commit = history.checkout.resolve(name)
+    except SpinbenchError as error:
+        raise SpinbenchError(f"{name} is no folder, and no commit can be looked up by that name: {error}") from error
+    found = history.journal.entries(commit)
     if not found:
         raise SpinbenchError(f"commit {name} has no records in the history of {history.machine}; give sweeps' folders")
     return [dict(entry) for entry in found]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import spinbench
+from spinbench.budget import Budget
 from spinbench.errors import SpinbenchError, UnknownNameError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.result import Result
@@ -93,7 +97,12 @@ def test_compare_runs_the_pairs_that_exist(model: PairwiseModel) -> None:
         ({"method": "gibs"}, "did you mean gibbs"),
         ({"backend": "numpi"}, "did you mean numpy"),
         ({"chains": 0}, "chains=0"),
+        ({"chains": 1.5}, "chains=1.5 was given; a whole number, 1 or more"),
+        ({"chains": "4"}, "chains='4' was given; a whole number"),
         ({"seed": -1}, "seed=-1"),
+        ({"seed": None}, "seed=None was given; a whole number, 0 or more"),
+        ({"checkpoints": 0}, "checkpoints=0 was given; a whole number, 1 or more"),
+        ({"method": 3}, "method=3 was given; a name such as 'gibbs'"),
         ({"precision": "float16"}, "float32 and float64 are allowed"),
         ({"budget": "3 weeks"}, "examples"),
         ({"scam": "raster"}, "did you mean scan"),
@@ -104,3 +113,23 @@ def test_bad_arguments_are_one_sentence(model: PairwiseModel, options: dict[str,
     with pytest.raises((SpinbenchError, UnknownNameError), match=message) as caught:
         spinbench.run(model, **arguments)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("call", [spinbench.run, spinbench.exact])
+def test_what_is_no_model_is_refused_and_a_path_gets_a_hint(call: Callable[[Any], object]) -> None:
+    with pytest.raises(SpinbenchError, match=r"model=None was given; a PairwiseModel or a FactorGraph is needed$"):
+        call(None)
+    with pytest.raises(SpinbenchError, match=r"spinbench.load\('good.uai'\) reads one"):
+        call("good.uai")
+
+
+@pytest.mark.parametrize("given", ["gibbs", []])
+def test_a_comparison_needs_lists_of_names(model: PairwiseModel, given: object) -> None:
+    for what in ("methods", "backends"):
+        with pytest.raises(SpinbenchError, match=f"{what}=.* a list of names is needed, or None for all"):
+            spinbench.compare(model, **{what: given})  # type: ignore[arg-type]
+
+
+def test_burn_in_beside_a_budget_counts(model: PairwiseModel) -> None:
+    result = spinbench.run(model, "gibbs", "numpy", Budget(samples=10), chains=2, burn_in=5)
+    assert (result.samples, result.burn_in) == (10, 5)
