@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -47,8 +49,13 @@ def steps(job: str) -> Iterator[dict[str, Any]]:
     yield from (step for step in WORKFLOW["jobs"][job]["steps"] if "run" in step)
 
 
-def run(job: str, clone: Path, **variables: str) -> dict[str, str]:
-    """All steps of a job; what each has printed. Installing does nothing: spinbench is there."""
+def run(
+    job: str, clone: Path, *, statuses: Mapping[str, tuple[int, ...]] = MappingProxyType({}), **variables: str
+) -> dict[str, str]:
+    """All steps of a job; what each has printed. Installing does nothing: spinbench is there.
+
+    `statuses`: exit statuses of steps, by name, that are right beside 0.
+    """
     programs = clone.parent / "programs"
     programs.mkdir(exist_ok=True)
     for name, line in {"pip": "exit 0", "spinbench": f'exec "{sys.executable}" -m spinbench "$@"'}.items():
@@ -73,7 +80,7 @@ def run(job: str, clone: Path, **variables: str) -> dict[str, str]:
             timeout=300,
             check=False,
         )
-        assert done.returncode == 0, f"{step['name']}\n{done.stdout}{done.stderr}"
+        assert done.returncode in (0, *statuses.get(step["name"], ())), f"{step['name']}\n{done.stdout}{done.stderr}"
         said[step["name"]] = done.stdout
     return said
 
@@ -81,10 +88,13 @@ def run(job: str, clone: Path, **variables: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_the_gate_compares_both_commits(clone: Path) -> None:
     target, head = git(clone, "rev-parse", "HEAD~1"), git(clone, "rev-parse", "HEAD")
-    said = run("gate", clone, TARGET=target, HEAD=head)
+    said = run("gate", clone, statuses={"compare": (1,)}, TARGET=target, HEAD=head)
     assert f"base {target[:8]} commit 1" in said["compare"]
     assert f"head {head[:8]} commit 2" in said["compare"]
-    assert " 0 worse" in said["compare"]
+    assert re.search(r"\d+ comparisons on github-ubuntu-24.04: \d+ worse", said["compare"])
+    # two runs of the same program differ in nothing but, on a busy machine, their times
+    regressions = [line for line in said["compare"].splitlines() if line.split()[:1] in (["worse"], ["fails"])]
+    assert all("[seconds]" in line for line in regressions), said["compare"]
     assert list((clone / "report").glob("*.html"))
 
 
