@@ -1,0 +1,106 @@
+"""Closed forms of gradients and Hessians against central differences, on NumPy and on JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spinbench import gauges
+from spinbench.methods.gauge.derivatives import (
+    angle_derivatives,
+    angle_entries,
+    joint_derivatives,
+    joint_entries,
+    slot_products,
+)
+
+FloatArray = npt.NDArray[np.float64]
+NODES = 3
+STEP = 1e-5
+
+
+def differences(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+    """(v, …) central differences of function(v, n) -> (…, n), off by STEP² / 6 third derivatives and by rounding."""
+    columns = []
+    for i in range(len(at)):
+        step = np.zeros_like(at)
+        step[i] = STEP
+        columns.append((function(at + step) - function(at - step)) / (2 * STEP))
+    return np.stack(columns)
+
+
+@pytest.fixture(params=[1, 2, 3, 4], ids=lambda degree: f"degree {degree}")
+def node(request: pytest.FixtureRequest) -> tuple[FloatArray, FloatArray]:
+    """Tables (n, 2**d) of n nodes, and angles and logits (3d, n), not far from the identity: entries stay positive."""
+    rng = np.random.default_rng(request.param)
+    tables = rng.uniform(0.5, 1.5, (NODES, 2**request.param))
+    return tables, rng.uniform(-0.12, 0.12, (3 * request.param, NODES))
+
+
+def gauged(tables: FloatArray, at: FloatArray) -> FloatArray:
+    """(2**d, n)."""
+    d = len(at) // 3
+    found: FloatArray = np.asarray(gauges.transform(tables, at[:d].T, at[d : 2 * d].T)).T
+    return found
+
+
+def angles(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Tangents and secants."""
+    d = len(at) // 3
+    return np.tan(at[:d] - at[d : 2 * d]), 1.0 / np.cos(at[:d] - at[d : 2 * d])
+
+
+def test_weighted_logarithms_in_the_angles(node: tuple[FloatArray, FloatArray]) -> None:
+    tables, at = node
+    d = len(at) // 3
+    weights = np.random.default_rng(7).random((2**d, NODES))
+    weights[0] = 0.0  # entries without a weight may be anything
+
+    def value(point: FloatArray) -> FloatArray:
+        found: FloatArray = (weights * np.log(gauged(tables, point))).sum(axis=0)
+        return found
+
+    def gradient(point: FloatArray) -> FloatArray:
+        return np.asarray(angle_derivatives(gauged(tables, point), weights, *angles(point)).gradient)
+
+    found = angle_derivatives(gauged(tables, at), weights, *angles(at))
+    np.testing.assert_allclose(found.gradient, differences(value, at)[: 2 * d], atol=1e-8)
+    np.testing.assert_allclose(found.hessian[angle_entries(d)], differences(gradient, at)[: 2 * d], atol=1e-8)
+    spoilt = gauged(tables, at)
+    spoilt[0] = -1.0
+    assert np.isfinite(angle_derivatives(spoilt, weights, *angles(at)).hessian).all()
+
+
+def test_mean_fields_in_angles_and_logits(node: tuple[FloatArray, FloatArray]) -> None:
+    tables, at = node
+    d = len(at) // 3
+    floors = 0.03 * np.random.default_rng(8).random((2**d, NODES))
+
+    def q(point: FloatArray) -> FloatArray:
+        found: FloatArray = 1.0 / (1.0 + np.exp(-point[2 * d :]))
+        return found
+
+    def value(point: FloatArray) -> FloatArray:
+        found: FloatArray = ((slot_products(q(point)) + floors) * np.log(gauged(tables, point))).sum(axis=0)
+        return found
+
+    def gradient(point: FloatArray) -> FloatArray:
+        return np.asarray(joint_derivatives(gauged(tables, point), q(point), floors, *angles(point)).gradient)
+
+    found = joint_derivatives(gauged(tables, at), q(at), floors, *angles(at))
+    np.testing.assert_allclose(found.gradient, differences(value, at), atol=1e-8)
+    np.testing.assert_allclose(found.hessian[joint_entries(d)], differences(gradient, at), atol=1e-8)
+
+
+def test_jax_gives_the_same(node: tuple[FloatArray, FloatArray]) -> None:
+    jax = pytest.importorskip("jax")
+    tables, at = node
+    arguments = (gauged(tables, at), np.full((len(at) // 3, NODES), 0.3), 0.01, *angles(at))
+    expected = joint_derivatives(*arguments)
+    with jax.enable_x64(True):
+        found = jax.jit(lambda *given: joint_derivatives(*given, xp=jax.numpy))(*arguments)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
