@@ -18,16 +18,35 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from spinbench import registry  # noqa: E402
+from spinbench.folders import cache_folder, numba_folder  # noqa: E402
+
+# All tests, and the processes that they start, share what one of them has compiled, whatever folder a test gives to
+# exact answers. Read by the libraries when they are first imported, too.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_folder()))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "compiled" / "jax"))
 
 PluginWriter = Callable[[str, str, dict[str, dict[str, str]]], Path]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file together, so that its fixtures compile once; tests may name another group."""
+    """Keep the tests of a file together, so that its fixtures compile once; tests may name another group.
+
+    Groups with slow tests go first and small ones last, so that no worker is left with a long one at the end.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
+        marker = item.get_closest_marker("xdist_group")
+        if marker is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            marker = item.get_closest_marker("xdist_group")
+        assert marker is not None
+        groups.setdefault(str(marker.args[0]), []).append(item)
+
+    def rank(group: list[pytest.Item]) -> tuple[bool, int]:
+        return not any(item.get_closest_marker("slow") for item in group), -len(group)
+
+    items[:] = [item for group in sorted(groups.values(), key=rank) for item in group]
 
 
 @pytest.fixture

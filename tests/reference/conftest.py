@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from spinbench.folders import numba_folder
 from spinbench.models import FactorGraph, Model, PairwiseModel
-
-# compiled once for all tests, whatever folder a test gives its answers; read by Numba when it is first imported
-os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_folder()))
 
 
 def _pairwise(n: int, density: float, scale: float, seed: int, **kwargs: object) -> PairwiseModel:

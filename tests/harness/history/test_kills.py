@@ -95,6 +95,7 @@ def commit(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str
     return found
 
 
+@pytest.mark.slow
 def test_no_record_is_lost_or_counted_twice_by_kills(project: Any, commit: str) -> None:
     overrides = (*CELLS, f"seed=range(0,{SEEDS})", "sweep_dir=out")
     status, before = _python(KILLER, str(KILLS), *overrides)
