@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import relaxed_kernels
+from relaxed_kernels import RING, check, check_batches, exact_start, random_model
 from scipy import stats
 
-from spinbench import reference
 from spinbench.api import Precision
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.block_gibbs import BlockGibbsKernel
@@ -30,31 +31,14 @@ FORMS = {
 }
 
 
-def random_model(n: int, edges: list[tuple[int, int]], seed: int, scale: float = 1.0, **more: Any) -> PairwiseModel:
-    rng = np.random.default_rng(seed)
-    couplings = scale * rng.normal(size=len(edges))
-    return PairwiseModel.from_edges(rng.normal(size=n), np.array(edges).reshape(-1, 2), couplings, **more)
-
-
 MODELS = {
-    "dense": random_model(6, [(i, j) for i in range(6) for j in range(i)], 1, log_constant=-2.0),
-    "sparse": random_model(7, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (0, 6)], 2, 1.5),
+    **relaxed_kernels.MODELS,
     "path, stored by diagonals": random_model(7, [(i, i + 1) for i in range(6)], 10, 1.5),
-    "disconnected": random_model(5, [(0, 2), (3, 4)], 3, 2.0),
-    "one variable": random_model(1, [], 4),
-    "zero couplings": random_model(4, [(0, 1), (1, 2), (2, 3)], 5, 0.0),
-    "huge couplings": random_model(4, [(0, 1), (1, 2), (2, 3), (0, 3)], 6, 40.0),
-    "huge biases": PairwiseModel.from_edges([800.0, -900.0, 0.3], [(0, 1), (1, 2)], [1.0, 2.0]),
-    "groups": random_model(7, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], 7, groups=((4, 0, 1), (3,))),
 }
 
 
 def make(method: BlockGibbs, model: PairwiseModel, precision: Precision = "float64") -> BlockGibbsKernel:
     return BlockGibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
-
-
-def exact_start(model: PairwiseModel, chains: int, seed: int) -> np.ndarray:
-    return reference.sample(model, chains, seed, method="enumeration").T.astype(np.int8)
 
 
 def estimate(method: BlockGibbs, model: PairwiseModel, precision: Precision, chains: int = 64, seed: int = 1) -> Any:
@@ -69,16 +53,6 @@ def estimate(method: BlockGibbs, model: PairwiseModel, precision: Precision, cha
         seed=seed,
         checkpoints=1,
     ).estimate
-
-
-def check(model: PairwiseModel, found: Any) -> None:
-    exact = reference.solve(model, method="enumeration", cache=False)
-    gap = np.abs(found.marginals - exact.probabilities)
-    assert (gap <= 4 * found.marginals_se + 1e-6).all(), gap / found.marginals_se
-    assert found.marginals_se.max() < 0.1
-    assert found.log_z_estimates
-    for name, (value, error) in found.log_z_estimates.items():
-        assert abs(value - exact.log_z) <= 4 * error + 1e-6, name
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -98,18 +72,10 @@ def test_few_chains_agree_with_enumeration(form: str, kind: str, chains: int) ->
 
 @pytest.mark.parametrize("chains", [1, 16])
 def test_a_graph_without_a_narrow_band_is_factored_over_edges(chains: int) -> None:
-    model = random_model(40, [(i, (i + 1) % 40) for i in range(40)], 12)
-    kernel, start = make(FORMS["sparse"], model), np.zeros((40, chains), dtype=np.int8)
+    kernel, start = make(FORMS["sparse"], RING), np.zeros((40, chains), dtype=np.int8)
     state = kernel.warm(kernel.init(1, start), 100)
     assert state.factor.form == EDGES
-    means, steps = [], 4000 // chains
-    for _ in range(20):
-        state, seen = kernel.advance(state, steps)
-        means.append(seen["p"].mean(axis=1) / steps)
-    error = np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
-    exact = reference.solve(model, cache=False).probabilities
-    assert (np.abs(np.mean(means, axis=0) - exact) <= 5 * error).all()
-    assert error.max() < 0.02
+    check_batches(RING, kernel, state, chains)
 
 
 @pytest.mark.parametrize("form", FORMS)
