@@ -7,12 +7,13 @@ worse when nodes merge, and most get tighter; tables grow as 2**degree.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.forney import MAX_DEGREE, ForneyModel
-from spinbench.models.forney_build import Network, network_of
+from spinbench.models.forney_build import network_of
 
 
 def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts: int = 16) -> ForneyModel:
@@ -43,7 +44,8 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
             f"{model.name}: degree_limit = {degree_limit} and attempts = {attempts}; at least 0 and 1 are needed"
         )
     network = network_of(model)
-    _absorb(network)
+    for a, b in absorption(network.slots)[0]:
+        network.merge(a, b)
     if degree_limit > 2:
         slots = {a: tuple(s) for a, s in network.slots.items()}
         orders = [_order(slots, degree_limit, np.random.default_rng([seed, k]), k % 2 == 1) for k in range(attempts)]
@@ -52,27 +54,65 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
     return network.model(model.num_variables)
 
 
-def _absorb(network: Network) -> None:
-    """Merges nodes of degree 1 and 2 into the smaller of their neighbours."""
-    waiting = [a for a, slots in network.slots.items() if len(slots) <= 2]
+class _Graph:
+    """Nodes that merge, without their tables.
+
+    Attributes:
+        at: {node: its edges}; nodes without edges are left out at first.
+        ends: {edge: its two nodes}.
+    """
+
+    def __init__(self, slots: Mapping[int, Iterable[int]]) -> None:
+        self.at = {a: found for a, edges in slots.items() if (found := set(edges))}
+        self.ends: dict[int, set[int]] = {}
+        for a, edges in self.at.items():
+            for e in edges:
+                self.ends.setdefault(e, set()).add(a)
+
+    def neighbours(self, node: int) -> set[int]:
+        """The nodes next to one."""
+        return {end for e in self.at[node] for end in self.ends[e]} - {node}
+
+    def merge(self, a: int, b: int) -> None:
+        """Nodes a and b become one, named a, without the edges between them."""
+        shared = self.at[a] & self.at[b]
+        for e in shared:
+            del self.ends[e]
+        for e in self.at[b] - shared:
+            self.ends[e] = (self.ends[e] - {b}) | {a}
+        self.at[a] = (self.at[a] | self.at[b]) - shared
+        del self.at[b]
+
+
+def absorption(slots: Mapping[int, Iterable[int]]) -> tuple[list[tuple[int, int]], int]:
+    """How nodes of degree 1 and 2 merge into the smaller of their neighbours.
+
+    Args:
+        slots: {node: its edges}, no self loops.
+
+    Returns:
+        Pairs (kept, absorbed), to merge one after the other, and the number of edges that are left.
+    """
+    graph = _Graph(slots)
+    waiting = [a for a, edges in graph.at.items() if len(edges) <= 2]
+    merged = []
     while waiting:
         a = waiting.pop()
-        if a not in network.slots or not 0 < len(network.slots[a]) <= 2:
+        if a not in graph.at or not 0 < len(graph.at[a]) <= 2:
             continue
-        b = min(network.neighbours(a), key=lambda node: (len(network.slots[node]), node))
-        network.merge(b, a)
+        b = min(graph.neighbours(a), key=lambda node: (len(graph.at[node]), node))
+        graph.merge(b, a)
+        merged.append((b, a))
         waiting.append(b)
+    return merged, len(graph.ends)
 
 
 def _order(
     slots: dict[int, tuple[int, ...]], limit: int, rng: np.random.Generator, noisy: bool
 ) -> tuple[tuple[int, int], list[tuple[int, int]]]:
     """((edges left, entries of the tables left), pairs to merge one after the other), by the graph alone."""
-    at = {a: set(edges) for a, edges in slots.items() if edges}
-    ends: dict[int, set[int]] = {}
-    for a, edges in at.items():
-        for e in edges:
-            ends.setdefault(e, set()).add(a)
+    graph = _Graph(slots)
+    at, ends = graph.at, graph.ends
     version = dict.fromkeys(at, 0)
     heap: list[tuple[float, float, int, int, int, int]] = []
 
@@ -93,14 +133,9 @@ def _order(
         if version.get(a) != seen_a or version.get(b) != seen_b:
             continue
         merged.append((a, b))
-        shared = at[a] & at[b]
-        for e in shared:
-            del ends[e]
-        for e in at[b] - shared:
-            ends[e] = (ends[e] - {b}) | {a}
-        at[a] = (at[a] | at[b]) - shared
-        del at[b], version[b]
+        graph.merge(a, b)
+        del version[b]
         version[a] += 1
-        for near in {end for e in at[a] for end in ends[e]} - {a}:
+        for near in graph.neighbours(a):
             push(a, near)
     return (len(ends), sum(2 ** len(edges) for edges in at.values())), merged

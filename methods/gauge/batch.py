@@ -18,7 +18,6 @@ from spinbench.api import Backend, Estimate, Kernel
 from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.batched import ascent
-from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.corrections import term_bounds
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
@@ -26,6 +25,7 @@ from spinbench.methods.gauge.members import Entry, Members, Place, members_of, p
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.newton import ENDS
 from spinbench.methods.gauge.point_mass import EARLY
+from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.report import trivial
 from spinbench.methods.gauge.search import field_end
 from spinbench.models import Model
@@ -139,7 +139,20 @@ class BatchSearch:
 
     def _sequential(self, best: dict[int, Candidate]) -> Steps:
         """All terms of all plans at once."""
-        parts = [pinned_members(candidate.model, candidate.tables) for candidate in best.values()]
+        graph, candidates = self._models[0], list(best.values())
+        stacked = [np.stack(tables) for tables in zip(*(found.tables for found in candidates), strict=True)]
+        first, log_sums = remainder(graph, stacked)
+        log_sums = log_sums[:, None]
+        if first:
+            log_sums = np.concatenate([log_sums, (yield from self._terms(candidates, first))], axis=1)
+        for p, candidate, found in zip(best, candidates, np.logaddexp.reduce(log_sums, axis=1).tolist(), strict=True):
+            total = candidate.model.log_constant + found - candidate.slack
+            self.reports[p].offer("sequential", total)
+            self.reports[p].bound = max(self.reports[p].bound, total)
+
+    def _terms(self, candidates: Sequence[Candidate], count: int) -> Steps:
+        """(M, count) logarithms of lower bounds on the first terms of each."""
+        parts = [pinned_members(candidate.model, candidate.tables, count) for candidate in candidates]
         members = Members(
             tuple(np.concatenate(rows) for rows in zip(*(part.tables for part in parts), strict=True)),
             tuple(np.concatenate(rows) for rows in zip(*(part.shares for part in parts), strict=True)),
@@ -148,11 +161,7 @@ class BatchSearch:
         start = np.zeros(members.free.shape)
         place = yield from self._ascend(members, [_term_entries(self._method.deltas)] * len(start), start)
         terms = np.maximum(*(term_bounds(self._models[0], members, z) for z in (start, place.z.T)))
-        for (p, candidate), mine in zip(best.items(), np.split(terms, len(best)), strict=True):
-            zero = point_mass_bound(candidate.model, candidate.tables)
-            total = float(np.logaddexp.reduce([zero, *(mine + candidate.model.log_constant)])) - candidate.slack
-            self.reports[p].offer("sequential", total)
-            self.reports[p].bound = max(self.reports[p].bound, total)
+        return terms.reshape(len(candidates), count)
 
     def _mean_field(self) -> Steps:
         """All starts of all members at once, after mean field and G-BP of all of them."""

@@ -132,17 +132,16 @@ def members_last(members: Members) -> Members:
     return Members(tables, shares, np.ascontiguousarray(members.free.T))
 
 
-def pinned_members(model: ForneyModel, tables: Sequence[FloatArray]) -> Members:
-    """The models of (9): member i has edges before i at 0 and edge i at 1, which becomes its label 0."""
-    edges = model.num_edges
-    fixed = np.tril(np.ones((edges, edges), dtype=bool))  # [i, e]: e <= i
+def pinned_members(model: ForneyModel, tables: Sequence[FloatArray], count: int) -> Members:
+    """The first `count` models of (9): member i has edges before i at 0 and edge i at 1, which becomes its label 0."""
+    fixed = np.tri(count, model.num_edges, dtype=bool)  # [i, e]: e <= i
     found: list[FloatArray] = []
     shares: list[FloatArray] = []
     for group, table in zip(model.groups, tables, strict=True):
         d = group.degree
         entries = np.arange(2**d)
         places = 1 << np.arange(d - 1, -1, -1)
-        flips = ((group.edges[None] == np.arange(edges)[:, None, None]) * places).sum(axis=2)  # (E, n)
+        flips = ((group.edges[None] == np.arange(count)[:, None, None]) * places).sum(axis=2)  # (count, n)
         found.append(np.take_along_axis(table[None], entries ^ flips[:, :, None], axis=2))
         ones = bits_of(d).T.astype(bool)  # (2**d, d)
         counted = ~(ones & fixed[:, group.edges][:, :, None, :]).any(axis=3)

@@ -1,7 +1,8 @@
 """G-BP-sequential: every term of Z = Π f_{a,G}(0) + Σ_i Z_i, equation (9), bounded by G-BP of its own.
 
 Z_i sums the states in which e_i is the first edge that is 1: edges before it are pinned to 0, e_i to 1, and the sum
-over the rest is the partition function of a smaller model, whose labels are right already.
+over the rest is the partition function of a smaller model, whose labels are right already. The last of them are summed
+exactly, with the term of x = 0.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable, Generator, Sequence
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.methods.gauge.bounds import point_mass_bound
 from spinbench.methods.gauge.corrections import corrections
 from spinbench.methods.gauge.looks import Candidate
+from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.report import Report, first_report
 from spinbench.methods.gauge.search import search_point_mass
 from spinbench.models.forney import ForneyModel
@@ -36,14 +37,16 @@ def search_sequential(
         simplify: an exact contraction of the conditioned models.
     """
     gauged = gauged_model(candidate)
-    total = point_mass_bound(candidate.model, candidate.tables) - candidate.slack
-    for edge in range(gauged.num_edges):
+    first, (rest,) = remainder(candidate.model, [table[None] for table in candidate.tables])
+    total = candidate.model.log_constant + rest - candidate.slack
+    report.offer("sequential", total)
+    for edge in range(first):
         term = condition_first_one(gauged, edge)
         if term is not None:
             value = yield from _term(term, report, deltas, simplify)
             total = float(np.logaddexp(total, value - candidate.slack))
             report.offer("sequential", total)
-            report.bound = max(report.bound, total)
+        report.bound = max(report.bound, total)
         yield
 
 

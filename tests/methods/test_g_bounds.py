@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from spinbench import gauges
+from spinbench.contraction import contract
 from spinbench.methods.gauge import bounds, field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.corrections import corrections, term_bounds
 from spinbench.methods.gauge.members import pinned_members
+from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.sequential import condition_first_one
 
 COUNT = 520
@@ -109,7 +111,7 @@ def test_terms_at_once_are_those_of_pinned_models(graph):
     """Against one conditioned model after the other; a gauge with negative entries gives -inf in its row alone."""
     model = zoo.random_tables(zoo.GRAPHS[graph], 0.3, np.random.default_rng(3))
     tables = [group.tables for group in model.groups]
-    members = pinned_members(model, tables)
+    members = pinned_members(model, tables, model.num_edges)
     theta = np.zeros(members.free.shape)
     expected = []
     for edge in range(model.num_edges):
@@ -121,6 +123,24 @@ def test_terms_at_once_are_those_of_pinned_models(graph):
     found = term_bounds(model, members, theta) + model.log_constant
     assert found[0] == -np.inf
     assert found[1:] == pytest.approx(expected[1:], abs=1e-12)
+
+
+@pytest.mark.parametrize("graph", zoo.GRAPHS)
+def test_the_last_terms_are_summed_from_the_first_one_whose_graph_is_absorbed(graph):
+    """Two models at once, one of them with a node that is zero where any of its edges is 1."""
+    models = [zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(seed)) for seed in (3, 4)]
+    logs = [group.log_tables.copy() for group in models[1].groups]
+    logs[0][0, 1:] = -np.inf
+    models[1] = models[1].with_log_tables(logs, 0.0)
+    tables = [np.stack(parts) for parts in zip(*([g.tables for g in model.groups] for model in models), strict=True)]
+    states = np.arange(2 ** models[0].num_edges)[:, None] >> np.arange(models[0].num_edges) & 1
+    found = remainder(models[0], tables)
+    last = ~states[:, : found.first].any(axis=1)
+    for model, log_sum in zip(models, found.log_sums, strict=True):
+        expected = np.logaddexp.reduce(model.log_weight(states)[last])
+        assert log_sum + model.log_constant == pytest.approx(expected, abs=1e-12)
+    left = [contract(condition_first_one(models[0], edge)).num_edges for edge in range(models[0].num_edges)]
+    assert [edges > 0 for edges in left] == [edge < found.first for edge in range(len(left))]
 
 
 def test_gauges_with_negative_entries_give_no_bound():
