@@ -34,9 +34,6 @@ from spinbench.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]
-TERM_LIMIT, TERM_PATIENCE = 30, 10
-"""Newton steps of one δ for a term of G-BP-sequential, and those after which slow progress ends it: one term adds
-little."""
 
 
 class BatchSearch:
@@ -159,7 +156,7 @@ class BatchSearch:
             np.concatenate([part.free for part in parts]),
         )
         start = np.zeros(members.free.shape)
-        place = yield from self._ascend(members, [_term_entries(self._method.deltas)] * len(start), start)
+        place = yield from self._ascend(members, [_entries(self._method.deltas)] * len(start), start)
         terms = np.maximum(*(term_bounds(self._models[0], members, z) for z in (start, place.z.T)))
         return terms.reshape(len(candidates), count)
 
@@ -179,16 +176,14 @@ class BatchSearch:
             noise = spread * np.stack([generators[p].standard_normal(edges) for p in self._plans])
             thetas.append(starts)
             q.append(fields[:, :, k % fields.shape[2]] + noise)
+        models, reports = self._models * len(q), self._own_reports * len(q)
         free = logit(np.clip(np.concatenate(q), field_gauge.NEAREST, 1.0 - field_gauge.NEAREST))
         schedules = [_joint_entries(field_gauge.FROM_GAUGE)] * count
         schedules += [_joint_entries(field_gauge.FROM_FIELD)] * (len(free) - count)
         z = np.concatenate([np.concatenate(thetas), free], axis=1)
-        place = yield from self._ascend(members_of(self._models * len(q)), schedules, z)
-        z, ended = place.z.T, _ended(place)
-        for k in range(0, len(z), count):
-            mine = slice(k, k + count)
-            at, last = z[mine, : 2 * edges], Ended(ended.residual[mine], ended.end[mine])
-            look_at_points(self._models, at, expit(z[mine, 2 * edges :]), last, self._own_reports, "g_mf")
+        place = yield from self._ascend(members_of(models), schedules, z)
+        theta, logits = np.split(place.z.T, [2 * edges], axis=1)
+        look_at_points(models, theta, expit(logits), _ended(place), reports, "g_mf")
 
 
 class JaxGaugeKernel(Kernel):
@@ -242,22 +237,12 @@ def _entries(deltas: Sequence[float]) -> list[Entry]:
     ]
 
 
-def _term_entries(deltas: Sequence[float]) -> list[Entry]:
-    """Of a term: nothing starts from its earlier maximisations, and every second one leads on as well."""
-    deltas = [*deltas[:-1:2], deltas[-1]]
-    tolerances = [*deltas[:-1], 0.1 * deltas[-1]]
-    return [
-        Entry(point_mass.CONDITIONING * delta, delta, max(tolerance, 1e-9), TERM_LIMIT, TERM_PATIENCE)
-        for delta, tolerance in zip(deltas, tolerances, strict=True)
-    ]
-
-
 def _joint_entries(schedule: Sequence[tuple[float, float]]) -> list[Entry]:
     return [
         Entry(
             weight,
             floor,
-            field_gauge.tolerance(floor),
+            field_gauge.tolerance(k, schedule),
             field_gauge.limit(k, schedule),
             field_gauge.patience(k, schedule),
         )

@@ -144,7 +144,7 @@ class Ascent:
             value=now,
             slope=xp.where(here, (gradient * move).sum(axis=0), place.slope),
             move=xp.where(here, move, place.move),
-            length=xp.where(here, 1.0, 0.5 * place.length),
+            length=xp.where(here, 1.0, self._lanes.share(place.tables, at, members, floors) * place.length),
             phase=xp.where(ended, FRESH, phase),
             stage=place.stage + ended,
             steps=xp.where(ended, 0, steps),

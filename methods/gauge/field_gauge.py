@@ -44,9 +44,10 @@ class Joint(NamedTuple):
     end: End
 
 
-def tolerance(floor: float) -> float:
-    """Largest component of the gradient at which a maximisation ends."""
-    return max(1e-7, 1e-3 * floor)
+def tolerance(k: int, schedule: Sequence[tuple[float, float]]) -> float:
+    """Largest component of the gradient at which entry k ends; those before the last one only lead on."""
+    share = 1e-3 if k + 1 == len(schedule) else 0.1
+    return max(1e-7, share * schedule[k][1])
 
 
 def limit(k: int, schedule: Sequence[tuple[float, float]]) -> int:
@@ -76,7 +77,7 @@ def ascent(
         newton = Newton(
             objective,
             z,
-            tolerance=tolerance(floor),
+            tolerance=tolerance(k, schedule),
             limit=limit(k, schedule),
             patience=patience(k, schedule),
         )

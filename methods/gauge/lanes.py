@@ -6,6 +6,7 @@ Members stand on the last axis, so that whatever is done to all of them is done 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from spinbench.methods.gauge.derivatives import (
     slot_products,
 )
 from spinbench.methods.gauge.members import Members, Structure
+from spinbench.methods.gauge.newton import SHORTER
 from spinbench.methods.gauge.objectives import ANGLE_STEP, FAR_LOGIT, LEAST_COSINE, LOGIT_STEP
 
 Array = Any
@@ -89,13 +91,14 @@ class Lanes:
         fine = c[self._angles :] > LEAST_COSINE
         cosine, sine = kept((xp.where(fine, c[self._angles :], 1.0), xp.where(fine, s[self._angles :], 0.0)))
         scale = xp.repeat(1.0 / xp.sqrt(cosine), 2, axis=0)
-        c, s = kept((c[: self._angles] * scale, s[: self._angles] * scale))
+        scaled = kept(xp.concatenate([c[: self._angles] * scale, s[: self._angles] * scale]))
         tables = []
         for table, own in zip(members.tables, self._own, strict=True):
             turned = table.reshape(len(table), -1)  # XLA's loops over the last axis are the better the longer
-            for k, slot in enumerate(own):  # rows (cos own, sin own) and (-sin other, cos other)
+            ends = kept(scaled[np.stack([own, own + self._angles, own ^ 1, (own ^ 1) + self._angles], axis=1)])
+            for k, (own_c, own_s, other_c, other_s) in enumerate(ends.reshape(*ends.shape[:2], -1)):
+                # rows (cos own, sin own) and (-sin other, cos other)
                 low, high = (turned.reshape(2**k, 2, -1, turned.shape[1])[:, a] for a in (0, 1))
-                own_c, own_s, other_c, other_s = (of[at].reshape(-1) for at in (slot, slot ^ 1) for of in (c, s))
                 rows = [own_c * low + own_s * high, other_c * high - other_s * low]
                 turned = xp.stack(rows, axis=1).reshape(turned.shape)
             tables.append(turned.reshape(table.shape))
@@ -107,14 +110,24 @@ class Lanes:
         """(M,) the objective; -inf where an entry that counts does not exceed its floor."""
         xp = self._xp
         inside, value = at.inside, conditioning * xp.log(at.cosine).sum(axis=0)
-        for table, weights, floor in zip(at.tables, self._weights(z, members, weight), floors, strict=True):
-            counts = weights > 0
-            inside = inside & ((table > floor) | ~counts).all(axis=(0, 1))
+        for k, (table, weights) in enumerate(zip(at.tables, self._weights(z, members, weight), strict=True)):
+            counts = members.shares[k] > 0
+            inside = inside & ((table > floors[k]) | ~counts).all(axis=(0, 1))
             value = value + (weights * xp.log(xp.where(counts & (table > 0), table, 1.0))).sum(axis=(0, 1))
         if self._joint:
             size = xp.abs(z[self._angles :])
             value = value + (xp.log1p(xp.exp(-size)) + size * self._jax.nn.sigmoid(-size)).sum(axis=0)
         return xp.where(inside, value, -np.inf)
+
+    def share(self, start: Sequence[Array], at: Gauged, members: Members, floors: list[Array]) -> Array:
+        """(M,) how much of a step from the tables `start` to others comes next, where it was in vain."""
+        xp, (least, of_it) = self._xp, SHORTER
+        meets = xp.ones(at.inside.shape)
+        for old, table, shares, floor in zip(start, at.tables, members.shares, floors, strict=True):
+            below = (shares > 0) & (table <= floor)
+            share = xp.where(below, (old - floor) / xp.where(below, old - table, 1.0), 1.0)
+            meets = xp.minimum(meets, share.min(axis=(0, 1)))
+        return xp.where(at.inside & (meets < 1.0), xp.maximum(least, of_it * meets), 0.5)
 
     def derivatives(
         self, z: Array, at: Gauged, members: Members, conditioning: Array, weight: Array
@@ -160,10 +173,10 @@ class Lanes:
         """
         xp = self._xp
         diagonal = np.arange(self.size)
-        negative = -hessian * free * free[:, None]
-        negative = negative.at[diagonal, diagonal].add(1.0 - free)
-        scale = xp.maximum(xp.abs(negative[diagonal, diagonal]), 1e-8)
-        negative = negative.at[diagonal, diagonal].add(shift * scale)
+        pinned = 1.0 - free
+        scale = xp.maximum(xp.abs(pinned - hessian[diagonal, diagonal] * free), 1e-8)
+        added = np.eye(self.size)[..., None] * (pinned + shift * scale)
+        negative = added - hessian * free * free[:, None]
         below = xp.concatenate([gradient, xp.full_like(gradient[:1], CORNER)])[None]
         wide = xp.concatenate([xp.pad(negative, ((0, 0), (0, 1), (0, 0))), below])
         factor = self._jax.lax.linalg.cholesky(xp.moveaxis(wide, -1, 0), symmetrize_input=False)

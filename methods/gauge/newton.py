@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.objectives import Objective, Point
+from spinbench.methods.gauge.objectives import Objective, Point, Tables
 
 FloatArray = npt.NDArray[np.float64]
 End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
@@ -24,7 +24,12 @@ SUFFICIENT = 1e-4
 """Share of the slope that a step must gain (Armijo)."""
 KEPT = 0.01
 """No table entry may fall below this share of itself in one step (fraction to the boundary)."""
-HALVINGS = 24
+SHORTER = (0.1, 0.8)
+"""A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
+if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
+halved."""
+TRIALS = 24
+"""Lengths of a step at most."""
 FLAT, FLAT_STEPS = 1e-13, 3
 """So many steps that each gain less than this, relative to the value, end an ascent."""
 SLOW, SLOW_STEPS = 1e-5, 10
@@ -110,9 +115,21 @@ class Newton:
     def _search(self, move: FloatArray, slope: float) -> tuple[float, Point | None]:
         floors = [KEPT * table for table in self.point.tables]
         length = 1.0
-        for _ in range(HALVINGS):
+        for _ in range(TRIALS):
             found = self.objective.evaluate(self.z + length * move, floors)
             if found.value >= self.point.value + SUFFICIENT * length * slope:
                 return length, found
-            length *= 0.5
+            length *= _share(self.point.tables, found.tables, floors)
         return length, None
+
+
+def _share(start: Tables, found: Tables, floors: Tables) -> float:
+    """Of a step from `start` that led to `found` in vain: how much of it comes next."""
+    tables = zip(start, found, floors, strict=False)  # nothing is found where the gauge is singular
+    meets = [
+        float(((at[below] - floor[below]) / (at[below] - table[below])).min())
+        for at, table, floor in tables
+        if (below := table <= floor).any()
+    ]
+    least, of_it = SHORTER
+    return max(least, of_it * min(meets)) if meets else 0.5

@@ -8,6 +8,7 @@ bounded one by one, too, so that nothing is summed here that would not be summed
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ def _log_sum(model: ForneyModel, tables: Sequence[FloatArray], free: int, one: i
 
 
 def _product(first: FloatArray, own: list[int], second: FloatArray, other: list[int], left: list[int]) -> FloatArray:
-    """The product of two tables, summed over the edges that are not left."""
-    label = {e: k + 1 for k, e in enumerate(dict.fromkeys(own + other))}
-    one, two, out = ([0, *(label[e] for e in edges)] for edges in (own, other, left))
-    return np.asarray(np.einsum(first, one, second, two, out))
+    """The product of two tables (M, 2, ..., 2), summed over the edges that are not left."""
+    letter = dict(zip(dict.fromkeys(own + other), string.ascii_lowercase, strict=False))
+    one, two, out = ("".join(letter[e] for e in edges) for edges in (own, other, left))
+    return np.asarray(np.einsum(f"...{one},...{two}->...{out}", first, second))
