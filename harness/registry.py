@@ -20,6 +20,7 @@ from spinbench.errors import (
     UnsupportedError,
 )
 from spinbench.models import Model
+from spinbench.parameters import convert, hints_of
 
 if __name__ != "spinbench.registry":
     raise ImportError(f"imported as {__name__}; import spinbench.registry, not the checkout's folder")
@@ -109,10 +110,14 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
     for key in settings:
         if key not in allowed:
             raise unknown_name(f"setting of method {name}", key, allowed)
-    try:
-        return cls(**settings)
-    except TypeError as error:
-        raise SpinbenchError(f"method {name}: {error}") from error
+    hints = hints_of(cls)
+    given = {}
+    for key, value in settings.items():
+        try:
+            given[key] = convert(value, hints.get(key, Any))
+        except TypeError as error:
+            raise SpinbenchError(f"method {name}: {key}={error}") from error
+    return cls(**given)
 
 
 def support(method: str, backend: str) -> Support:

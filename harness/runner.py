@@ -134,10 +134,13 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
     Raises:
         IntractableError: too wide; the message names the width and the memory it would take.
         ModelError: Z = 0.
+        SpinbenchError: `max_gib` is not a positive number.
     """
     from spinbench.reference import solve
 
     _check_model(model)
+    if not (isinstance(max_gib, int | float | np.number) and max_gib > 0):
+        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = all(k == 2 for k in model.cardinalities)
     estimate = _in_terms_of_origin(

@@ -17,6 +17,7 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models.pairwise import PairwiseModel
+from spinbench.parameters import family
 
 if TYPE_CHECKING:
     from spinbench.crf.corpus import Corpus, Message
@@ -42,6 +43,7 @@ class Trained:
     tests: tuple[int, ...]
 
 
+@family
 def skip_chain(
     message: int = 0,
     corpus: str | None = None,

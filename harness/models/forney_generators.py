@@ -22,12 +22,14 @@ from spinbench.errors import ModelError
 from spinbench.models import lattices
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.forney import check_degree
+from spinbench.parameters import family
 
 GaugeKind = Literal["generic", "supermodular", "lognormal"]
 KINDS = ("generic", "supermodular", "lognormal")
 MAX_NODES = 100_000
 
 
+@family
 def gauge_complete(nodes: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """All pairs of nodes joined."""
     name = "gauge_complete"
@@ -36,6 +38,7 @@ def gauge_complete(nodes: int = 4, beta: float = 0.5, kind: GaugeKind = "generic
     return _model(name, nodes, lattices.complete_edges(nodes), beta, kind, _rng(name, seed))
 
 
+@family
 def gauge_regular(
     nodes: int = 20, degree: int = 3, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0
 ) -> FactorGraph:
@@ -53,6 +56,7 @@ def gauge_regular(
             return _model(name, nodes, edges, beta, kind, rng)
 
 
+@family
 def gauge_grid(
     rows: int = 4, cols: int = 4, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0
 ) -> FactorGraph:
@@ -64,6 +68,7 @@ def gauge_grid(
     return _model(name, rows * cols, lattices.grid_edges(rows, cols), beta, kind, _rng(name, seed))
 
 
+@family
 def gauge_cycle(nodes: int = 6, beta: float = 0.5, kind: GaugeKind = "generic", seed: int = 0) -> FactorGraph:
     """One cycle."""
     name = "gauge_cycle"

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models import lattices
 from spinbench.models.pairwise import PairwiseModel
+from spinbench.parameters import family
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -41,6 +42,7 @@ CRITICAL_COUPLING = 0.5 * math.log(1.0 + math.sqrt(2.0))
 MAX_EDGES = 50_000_000
 
 
+@family
 def grid(
     rows: int = 10,
     cols: int = 10,
@@ -56,6 +58,7 @@ def grid(
     return _paper("grid", rows * cols, lattices.grid_edges(rows, cols), c1, c2, kind, scale, _rng("grid", seed))
 
 
+@family
 def complete(
     n: int = 20, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
@@ -65,6 +68,7 @@ def complete(
     return _paper("complete", n, lattices.complete_edges(n), c1, c2, kind, scale, _rng("complete", seed))
 
 
+@family
 def random_regular(
     n: int = 100,
     degree: int = 3,
@@ -84,6 +88,7 @@ def random_regular(
     return _paper(name, n, edges, c1, c2, kind, scale, rng)
 
 
+@family
 def ring(
     n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
@@ -93,6 +98,7 @@ def ring(
     return _paper("ring", n, lattices.ring_edges(n), c1, c2, kind, scale, _rng("ring", seed))
 
 
+@family
 def tree(
     n: int = 100, c1: float = 1.0, c2: float = 1.0, kind: Kind = "standard", scale: float = 2.0, seed: int = 0
 ) -> PairwiseModel:
@@ -103,6 +109,7 @@ def tree(
     return _paper("tree", n, lattices.random_tree_edges(n, rng), c1, c2, kind, scale, rng)
 
 
+@family
 def chimera(
     m: int = 4,
     n: int = 4,
@@ -120,6 +127,7 @@ def chimera(
     return _paper("chimera", size, lattices.chimera_edges(m, n, t), c1, c2, kind, scale, _rng("chimera", seed))
 
 
+@family
 def rbm(
     visible: int = 64,
     hidden: int = 16,
@@ -136,6 +144,7 @@ def rbm(
     return _paper("rbm", visible + hidden, edges, c1, c2, kind, scale, _rng("rbm", seed))
 
 
+@family
 def sherrington_kirkpatrick(n: int = 20, beta: float = 1.0, field: float = 0.0, seed: int = 0) -> PairwiseModel:
     """exp(β Σ_{i<j} J_ij σ_i σ_j + β field Σ σ_i), J_ij ~ N(0, 1/n) (Sherrington and Kirkpatrick 1975)."""
     name = "sherrington_kirkpatrick"
@@ -146,6 +155,7 @@ def sherrington_kirkpatrick(n: int = 20, beta: float = 1.0, field: float = 0.0, 
     return PairwiseModel.from_spins(np.full(n, beta * field), edges, beta * J, name=name)
 
 
+@family
 def torus(rows: int = 16, cols: int = 16, coupling: float = CRITICAL_COUPLING, field: float = 0.0) -> PairwiseModel:
     """Ising model exp(K Σ σ_i σ_j + h Σ σ_i) on a periodic square lattice of 2·rows·cols bonds.
 
@@ -157,6 +167,7 @@ def torus(rows: int = 16, cols: int = 16, coupling: float = CRITICAL_COUPLING, f
     return PairwiseModel.from_spins(np.full(rows * cols, field), edges, np.full(len(edges), coupling), name="torus")
 
 
+@family
 def planar_glass(
     rows: int = 16, cols: int = 16, beta: float = 1.0, disorder: Disorder = "gaussian", seed: int = 0
 ) -> PairwiseModel:

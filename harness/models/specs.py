@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,7 +51,8 @@ def build(spec: Mapping[str, Any]) -> PairwiseModel | FactorGraph:
     if not isinstance(name, str):
         raise ModelError(f"the model's name is {name!r}; a family, a shipped model or 'file' is needed")
     if name in FAMILIES:
-        return FAMILIES[name](**_checked(name, parameters))
+        _check_names(name, parameters, list(inspect.signature(FAMILIES[name]).parameters))
+        return FAMILIES[name](**parameters)
     if name == "file":
         _check_names(name, parameters, ["path", "evidence", "beta"])
         if "path" not in parameters:
@@ -67,26 +69,3 @@ def _check_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) -
         if key not in allowed:
             offer = f"its parameters are {', '.join(allowed)}" if allowed else "it has no parameters"
             raise ModelError(f"model {name!r} has no parameter {key!r}; {offer}")
-
-
-def _checked(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a family, of the types in its signature."""
-    import inspect
-    import typing
-
-    family = FAMILIES[name]
-    _check_names(name, parameters, list(inspect.signature(family).parameters))
-    types = typing.get_type_hints(family)
-    return {key: _cast(name, key, value, types[key]) for key, value in parameters.items()}
-
-
-def _cast(name: str, key: str, value: Any, wanted: Any) -> Any:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if wanted is float and number:
-        return float(value)
-    if wanted is int and number and float(value).is_integer():
-        return int(value)
-    if wanted not in (int, float) and isinstance(value, str):
-        return value
-    kind = {int: "an integer", float: "a number"}.get(wanted, "a text")
-    raise ModelError(f"model {name!r}: {key} is {value!r}; {kind} is needed")

@@ -1,0 +1,97 @@
+"""Parameters against the type hints of what takes them: a wrong one ends in a sentence, not in a traceback."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from spinbench.errors import ModelError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+IN_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
+
+
+def convert(value: Any, hint: Any) -> Any:
+    """`value` as a parameter of this type: an integer is a number, and a whole number an integer.
+
+    Which of its texts a `Literal` is, its taker checks; other types than numbers, texts and sequences of them pass.
+
+    Raises:
+        TypeError: "3.5 was given; an integer is needed".
+    """
+    options = _options(hint)
+    for option in options:
+        if (found := _converted(value, option)) is not NotImplemented:
+            return found
+    needed = " or ".join(dict.fromkeys(map(_in_words, options)))
+    raise TypeError(f"{value!r} was given; {needed} is needed")
+
+
+@cache
+def hints_of(taker: Any) -> Mapping[str, Any]:
+    """Type hints by parameter; none at all where some of them cannot be looked up."""
+    try:
+        return get_type_hints(taker)
+    except NameError:
+        return {}
+
+
+def family(function: Callable[P, R]) -> Callable[P, R]:
+    """A model family whose arguments are converted to the types of its signature.
+
+    Raises:
+        ModelError: an argument does not fit.
+    """
+
+    @wraps(function)
+    def build(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        for key, value in bound.arguments.items():
+            try:
+                bound.arguments[key] = convert(value, hints_of(function)[key])
+            except TypeError as error:
+                raise ModelError(f"model {function.__name__!r}: {key} = {error}") from error
+        return function(*bound.args, **bound.kwargs)
+
+    return build
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _converted(value: Any, wanted: Any) -> Any:
+    """As this type; NotImplemented where it does not fit."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if wanted is float:
+        return float(value) if number else NotImplemented
+    if wanted is int:
+        return int(value) if number and float(value).is_integer() else NotImplemented
+    if get_origin(wanted) is Sequence:
+        return value if _is_sequence_of(value, *get_args(wanted)) else NotImplemented
+    kind = str if get_origin(wanted) is Literal else wanted
+    return value if kind not in IN_WORDS or isinstance(value, kind) else NotImplemented
+
+
+def _is_sequence_of(value: Any, item: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return True
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and all(_converted(v, item) is not NotImplemented for v in value)
+    )
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) is Sequence:
+        return f"a list (each item {_in_words(*get_args(hint))})"
+    return " or ".join(map(str, get_args(hint))) if get_origin(hint) is Literal else IN_WORDS.get(hint, "another value")
