@@ -109,8 +109,8 @@ def explained() -> Iterator[None]:
         raise _missing(error) from error
     except OverrideParseException as error:
         raise SpinbenchError(
-            f"the override {error.override!r} cannot be read; write NAME=VALUE, with quotes around a value that holds "
-            "spaces, commas, brackets or the like"
+            f"the override {error.override!r} cannot be read; write NAME=VALUE, or NAME=A,B without spaces for several "
+            "values, with quotes around a value that itself holds spaces, commas, brackets or the like"
         ) from error
     except MissingMandatoryValue as error:
         name = str(error.full_key or "a value")
