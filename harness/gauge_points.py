@@ -148,13 +148,13 @@ def _order(panel: str, method: str, x: float) -> tuple[list[str | int], int, str
 def _exact(
     groups: Mapping[tuple[str, str, float], Sequence[Record]], log_z: Mapping[str, float]
 ) -> dict[tuple[str, str, float], list[Record]]:
-    """One record of each model whose log Z is known, for the curve that no bound can pass."""
+    """One record of each model, for the curve that no bound can pass, where log Z is known of all models of a point:
+    the mean over some of them cannot be compared with the others' means."""
     found: dict[tuple[str, str, float], dict[str, Record]] = defaultdict(dict)
     for (panel, _, x), group in groups.items():
         for record in group:
-            if _key(record) in log_z:
-                found[panel, EXACT, x].setdefault(_key(record), record)
-    return {place: list(models.values()) for place, models in found.items()}
+            found[panel, EXACT, x].setdefault(_key(record), record)
+    return {place: list(models.values()) for place, models in found.items() if models.keys() <= log_z.keys()}
 
 
 def _panel(model: Mapping[str, Any], *, beta: bool) -> str:

@@ -76,6 +76,8 @@ def test_gains_are_over_the_best_mean_field_of_the_same_model() -> None:
     assert (without_baseline.value, without_baseline.models, without_baseline.missing) == (None, 0, 1)
     assert place(found, "exact", 20).value == pytest.approx(statistics.fmean([1.5, 1.0]))
     assert place(found, "exact", 20).models == 2
+    one_unknown = [*runs, record("g_bp", 9.5, None, seed=2, **REGULAR, nodes=20)]
+    assert "exact" not in {point.method for point in gauge_points.points(one_unknown, "gain")}
 
 
 def test_gains_are_against_beta_where_it_varies() -> None:
