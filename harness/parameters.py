@@ -74,7 +74,8 @@ def _converted(value: Any, wanted: Any) -> Any:
     if wanted is float:
         return float(value) if number else NotImplemented
     if wanted is int:
-        return int(value) if number and float(value).is_integer() else NotImplemented
+        whole = isinstance(value, numbers.Integral) or (number and float(value).is_integer())
+        return int(value) if number and whole else NotImplemented
     if get_origin(wanted) is Sequence:
         return value if _is_sequence_of(value, *get_args(wanted)) else NotImplemented
     kind = str if get_origin(wanted) is Literal else wanted

@@ -117,7 +117,10 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
             given[key] = convert(value, hints.get(key, Any))
         except TypeError as error:
             raise SpinbenchError(f"method {name}: {key}={error}") from error
-    return cls(**given)
+    try:
+        return cls(**given)
+    except TypeError as error:  # of a plugin's own checks
+        raise SpinbenchError(f"method {name}: {error}") from error
 
 
 def support(method: str, backend: str) -> Support:

@@ -53,6 +53,11 @@ class Report:
         """Take in a bound."""
         self.bounds[name] = max(value, self.bounds[name])
 
+    def offer_answer(self, name: str, value: float) -> None:
+        """Take in a bound that is the one that was asked for."""
+        self.offer(name, value)
+        self.bound = max(self.bound, value)
+
     def answer(self, value: float, residual: float, end: End) -> None:
         """A new best candidate."""
         self.bound = max(self.bound, value)

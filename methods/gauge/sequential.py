@@ -38,15 +38,14 @@ def search_sequential(
     """
     gauged = gauged_model(candidate)
     first, (rest,) = remainder(candidate.model, [table[None] for table in candidate.tables])
-    total = candidate.model.log_constant + rest - candidate.slack
-    report.offer("sequential", total)
+    total = candidate.model.log_constant + float(rest) - candidate.slack
+    report.offer_answer("sequential", total)
     for edge in range(first):
         term = condition_first_one(gauged, edge)
         if term is not None:
             value = yield from _term(term, report, deltas, simplify)
             total = float(np.logaddexp(total, value - candidate.slack))
-            report.offer("sequential", total)
-        report.bound = max(report.bound, total)
+            report.offer_answer("sequential", total)
         yield
 
 

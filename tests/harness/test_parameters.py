@@ -20,6 +20,7 @@ from spinbench.registry import make_method
     [
         (3, float, 3.0),
         (3.0, int, 3),
+        (10**400, int, 10**400),
         (np.int64(3), int, 3),
         (np.float64(0.5), float | None, 0.5),
         (None, float | None, None),

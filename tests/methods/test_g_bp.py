@@ -120,6 +120,15 @@ def test_tight_on_complete_graphs():
     assert (np.mean(errors, axis=0) <= (0.015, 0.010)).all()
 
 
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_sequential_sums_a_tree_exactly_though_nothing_is_contracted(backend):
+    model = zoo.random_tables(zoo.GRAPHS["star"], 1.0, np.random.default_rng(0))
+    method = GaugedBeliefPropagationSequential(merge=0, deltas=(1.0, 0.1))
+    result = spinbench.run(model.to_factor_graph(), method, backend, "500 samples")
+    assert result.log_z == pytest.approx(zoo.enumerated_log_z(model), abs=1e-10)
+    assert result.diagnostics["bound_multiple"] < result.log_z - 1e-4
+
+
 def test_exact_answers_of_models_that_contract_to_nothing():
     model = zoo.random_tables([(0, 1), (1, 2), (1, 3)], 1.0, np.random.default_rng(0)).to_factor_graph()
     exact = spinbench.exact(model, cache=False)
