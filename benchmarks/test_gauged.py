@@ -11,16 +11,16 @@ import pytest
 
 import spinbench
 from spinbench.api import Estimate
-from spinbench.methods.g_bp import (
+from spinbench.backends.jax.gauge import batch
+from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
     GaugedBeliefPropagationMultiple,
     GaugedBeliefPropagationSequential,
     GaugedBeliefPropagationSingle,
 )
-from spinbench.methods.g_mf import GaugedMeanField
-from spinbench.methods.gauge import batch
+from spinbench.methods.gauge.g_mf import GaugedMeanField
 from spinbench.methods.gauge.method import Gauged
-from spinbench.models.forney_generators import gauge_complete, gauge_regular
+from spinbench.models.forney.generators import gauge_complete, gauge_regular
 
 STEPS = 100_000
 """More than any of these ascents takes; they end by themselves."""

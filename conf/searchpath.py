@@ -20,8 +20,8 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, OmegaConf
 
-from spinbench import registry
 from spinbench.errors import BrokenPluginError
+from spinbench.inference import registry
 
 PACKAGE = "spinbench.conf"
 

@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinbench.inference.result import Result
+    from spinbench.inference.runner import compare, exact, run
     from spinbench.models import FactorGraph, PairwiseModel, load, save
-    from spinbench.result import Result
-    from spinbench.runner import compare, exact, run
 
 __all__ = ["FactorGraph", "PairwiseModel", "Result", "compare", "exact", "load", "run", "save"]
 
@@ -25,11 +25,11 @@ __version__ = "0.1.0"
 _HOME = {
     "FactorGraph": "spinbench.models",
     "PairwiseModel": "spinbench.models",
-    "Result": "spinbench.result",
-    "compare": "spinbench.runner",
-    "exact": "spinbench.runner",
+    "Result": "spinbench.inference.result",
+    "compare": "spinbench.inference.runner",
+    "exact": "spinbench.inference.runner",
     "load": "spinbench.models",
-    "run": "spinbench.runner",
+    "run": "spinbench.inference.runner",
     "save": "spinbench.models",
 }
 

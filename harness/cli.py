@@ -44,13 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     if words[:1] == ["sweep"]:  # its arguments are Hydra's
-        from spinbench.sweep import sweep
+        from spinbench.sweeping.sweep import sweep
 
         return sweep(words[1:])
     arguments = _parser().parse_args(words)
     match arguments.command:
         case "list":
-            from spinbench.listing import show
+            from spinbench.reporting.listing import show
 
             show()
             return 0
@@ -114,15 +114,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _report(folders: Sequence[Path], output: Path | None) -> int:
-    from spinbench import environment, records, report
-    from spinbench.display import shown
-    from spinbench.reporting import page
+    from spinbench.measuring import environment, records
+    from spinbench.reporting import page, summary
+    from spinbench.reporting.display import shown
 
     if not folders:
         raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
     found = records.latest(record for folder in folders for record in records.read_records(folder))
-    names = {report.chosen(folder) for folder in folders}
-    report.show(found, folders[0], names.pop() if len(names) == 1 else None)
+    names = {summary.chosen(folder) for folder in folders}
+    summary.show(found, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.root()
     site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
     written = page.write(found, output or folders[0] / "report", sources=folders, site=site)
@@ -133,8 +133,8 @@ def _report(folders: Sequence[Path], output: Path | None) -> int:
 
 
 def _compare(names: Sequence[str], output: Path | None) -> int:
-    from spinbench.display import console, shown
     from spinbench.reporting import comparison, paired
+    from spinbench.reporting.display import console, shown
 
     first, second = names
     found = paired.compare(comparison.load(first), comparison.load(second))
@@ -147,8 +147,9 @@ def _compare(names: Sequence[str], output: Path | None) -> int:
 
 
 def _show(name: str) -> int:
-    from spinbench import records, replay
-    from spinbench.display import console
+    from spinbench.measuring import records
+    from spinbench.reporting import replay
+    from spinbench.reporting.display import console
 
     for part in replay.describe(records.read_record(replay.find(name, _roots()))):
         console().print(part)
@@ -156,8 +157,9 @@ def _show(name: str) -> int:
 
 
 def _rerun(name: str, time_limit: float | None) -> int:
-    from spinbench import records, replay
-    from spinbench.display import console
+    from spinbench.measuring import records
+    from spinbench.reporting import replay
+    from spinbench.reporting.display import console
 
     done = replay.rerun(records.read_record(replay.find(name, _roots())), time_limit=time_limit)
     if done.figures:
@@ -170,14 +172,14 @@ def _rerun(name: str, time_limit: float | None) -> int:
 
 def _roots() -> list[Path]:
     """Where records may lie: here, and in the checkout."""
-    from spinbench import environment
+    from spinbench.measuring import environment
 
     checkout = environment.root()
     return [Path.cwd()] if checkout is None else [Path.cwd(), checkout]
 
 
 def _record(folders: Sequence[Path]) -> int:
-    from spinbench.history import record
+    from spinbench.history.recorder import record
 
     for line in record(_checkout(), folders).sentences():
         print(line)
@@ -185,8 +187,8 @@ def _record(folders: Sequence[Path]) -> int:
 
 
 def _publish(offline: bool) -> int:
-    from spinbench.display import shown
-    from spinbench.publish import publish
+    from spinbench.history.publish import publish
+    from spinbench.reporting.display import shown
 
     index = publish(_checkout(), offline=offline)
     print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
@@ -194,7 +196,7 @@ def _publish(offline: bool) -> int:
 
 
 def _gate(base: str | None, head: str | None, machine: str | None) -> int:
-    from spinbench.gate import gate
+    from spinbench.history.gate import gate
 
     report = gate(_checkout(), base, head, machine=machine)
     print(report)
@@ -202,8 +204,8 @@ def _gate(base: str | None, head: str | None, machine: str | None) -> int:
 
 
 def _checkout() -> Path:
-    from spinbench import environment
     from spinbench.errors import HistoryError
+    from spinbench.measuring import environment
 
     found = environment.root()
     if found is None:

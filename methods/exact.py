@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from spinbench.api import Backend, Estimate, Kernel, Method, Reduction, Tables
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.models import Model
-from spinbench.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Tests run side by side: each process takes one thread. Read by the libraries when they are first imported.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-from spinbench import registry  # noqa: E402
-from spinbench.folders import cache_folder, numba_folder  # noqa: E402
+from spinbench.backends.numba.machine_code import numba_folder  # noqa: E402
+from spinbench.foundation.folders import cache_folder  # noqa: E402
+from spinbench.inference import registry  # noqa: E402
 
 # All tests, and the processes that they start, share what one of them has compiled, whatever folder a test gives to
 # exact answers. Read by the libraries when they are first imported, too.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_folder()))
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "compiled" / "jax"))
+
+settings.register_profile("spinbench", deadline=None, derandomize=True)  # machines differ; a run can be repeated
+settings.load_profile("spinbench")
 
 PluginWriter = Callable[[str, str, dict[str, dict[str, str]]], Path]
 

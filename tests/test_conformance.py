@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spinbench import registry
+from spinbench.inference import registry
 from spinbench.testing import Check, backend_checks, method_checks
 
 

@@ -68,7 +68,7 @@ def test_it_runs_in_a_sweep(strict: Any) -> None:
 )
 def test_programs_that_lean_on_numpy_fail_on_it(strict: Any, line: str, message: str) -> None:
     code = (
-        "import numpy, sys; from spinbench import registry\n"
+        "import numpy, sys; from spinbench.inference import registry\n"
         "backend = registry.backend_class('strict')()\n"
         "x = backend.put(numpy.ones((2, 2)))\n"
         f"try:\n    {line}\n"

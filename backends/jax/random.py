@@ -9,7 +9,7 @@ m being the 32-bit finalizer of least known avalanche bias (Wellons and TheIronB
 that is a permutation of the 32-bit words; two keys share a stretch of numbers only if their l are equal and their
 k close. Folding hashes with another finalizer, so that no key is a number of its parent.
 
-The numbers are not cryptographic. tests/backends/test_jax_random.py holds what was tested.
+The numbers are not cryptographic. tests/backends/jax/test_random.py holds what was tested.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def use_cache_of_sources() -> None:
     """
     from numba.core import config
 
-    from spinbench.folders import numba_folder
+    from spinbench.backends.numba.machine_code import numba_folder
 
     settings: Any = config  # its names are made at run time
     if not settings.CACHE_DIR:

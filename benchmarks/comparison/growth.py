@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from comparison.ours import burnt_in
-from spinbench import registry
+from spinbench.inference import registry
 from spinbench.models import PairwiseModel, generators
 
 FOLDER = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from spinbench import environment
+from spinbench.measuring import environment
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -12,11 +12,11 @@ import numpy as np
 from comparison.answers import Answer
 from comparison.contender import Contender
 from comparison.problems import Model, stacked
-from spinbench import registry
 from spinbench.api import Engine, Precision
-from spinbench.drive import WINDOWS
+from spinbench.api.trace import Trace
+from spinbench.inference import registry
+from spinbench.inference.drive import WINDOWS
 from spinbench.models import PairwiseModel, to_pairwise
-from spinbench.trace import Trace
 
 
 def sampler(

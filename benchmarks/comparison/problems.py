@@ -116,7 +116,7 @@ def spins(model: PairwiseModel) -> tuple[FloatArray, IntArray, FloatArray]:
 
 def colours(model: PairwiseModel) -> list[IntArray]:
     """Sites that are not coupled, colour by colour."""
-    from spinbench.colouring import colouring
+    from spinbench.mathematics.graphs.colouring import colouring
 
     found = np.asarray(colouring(model.num_variables, model.edges))
     return [np.flatnonzero(found == colour) for colour in range(int(found.max()) + 1)]

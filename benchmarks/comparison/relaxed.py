@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import spinbench
 from comparison.answers import FloatArray
-from spinbench.methods.dhmc import DHMC
+from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel
 
 

@@ -14,7 +14,7 @@ from comparison import machine
 from comparison.answers import Verdict
 from comparison.contender import Contender, Race
 from comparison.timing import Series
-from spinbench.environment import affinity
+from spinbench.measuring.environment import affinity
 
 
 @dataclass(frozen=True)

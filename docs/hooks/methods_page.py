@@ -10,8 +10,8 @@ from typing import Any
 
 import griffe
 
-from spinbench import registry
 from spinbench.api import Method
+from spinbench.inference import registry
 
 HEAD = """# Methods and backends
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
+    from spinbench.api.trace import Trace
     from spinbench.models import Model
-    from spinbench.trace import Trace
 
 Precision = Literal["float32", "float64"]
 LogZKind = Literal["estimate", "lower", "upper", "exact"]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spinbench.atomic import write_json
-from spinbench.axes import Cell, Family, Metric, composer, family
-from spinbench.journal import numbers, rounded
+from spinbench.foundation.atomic import write_json
+from spinbench.history.axes import Cell, Family, Metric, composer, family
+from spinbench.history.journal import numbers, rounded
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 """Environment variable with this machine's name in the history; by default asv's name, the host's."""
@@ -86,7 +86,7 @@ def _measured(found: Family, cell: Cell) -> dict[str, Any]:
 
 
 def _measure(found: Family, cell: Cell) -> dict[str, Any]:
-    from spinbench.measure import measure_cell
+    from spinbench.measuring.measure import measure_cell
 
     with composer() as compose:
         config = compose(found.overrides(cell))

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from spinbench.axes import Cell, Family, Metric, families
 from spinbench.errors import HistoryError
-from spinbench.journal import Replicates, rounded
+from spinbench.history.axes import Cell, Family, Metric, families
+from spinbench.history.journal import Replicates, rounded
 
 
 class Outcome(NamedTuple):

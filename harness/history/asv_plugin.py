@@ -21,8 +21,8 @@ from asv.config import Config
 from asv.environment import ExistingEnvironment, get_env_name
 from asv.machine import Machine, MachineCollection
 
-from spinbench.benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
-from spinbench.checkout import CONFIG
+from spinbench.foundation.checkout import CONFIG
+from spinbench.history.asv_benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
 
 TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"

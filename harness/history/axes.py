@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Literal, cast
 
 from spinbench.errors import HistoryError, UnknownNameError
-from spinbench.registry import unknown_name
+from spinbench.inference.registry import unknown_name
 
 CONF = "spinbench.conf"
 
@@ -135,7 +135,7 @@ def composer() -> Iterator[Compose]:
     from hydra import initialize_config_module
     from hydra.core.global_hydra import GlobalHydra
 
-    from spinbench import searchpath
+    from spinbench.conf import searchpath
 
     searchpath.install()
     outer = GlobalHydra.instance().hydra

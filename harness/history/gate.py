@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from spinbench import axes
-from spinbench.axes import Cell, Metric
 from spinbench.errors import HistoryError
-from spinbench.history import History
-from spinbench.journal import Replicates
-from spinbench.significance import Comparison, compare, holm
+from spinbench.history import axes
+from spinbench.history.axes import Cell, Metric
+from spinbench.history.journal import Replicates
+from spinbench.history.recorder import History
+from spinbench.history.significance import Comparison, compare, holm
 
 ALPHA = 0.01
 """Probability that an unchanged program is called worse at all."""

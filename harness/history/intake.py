@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spinbench import axes
-from spinbench.axes import Cell
-from spinbench.benchmarks import MACHINE_VARIABLE
-from spinbench.checkout import Checkout
-from spinbench.journal import Record, settings
+from spinbench.foundation.checkout import Checkout
+from spinbench.history import axes
+from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
+from spinbench.history.axes import Cell
+from spinbench.history.journal import Record, settings
 
 
 @dataclass(frozen=True)

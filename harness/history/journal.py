@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinbench.atomic import clear_fragments, write_json
-from spinbench.axes import Cell, Family
-from spinbench.records import RecordError, read_record
+from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.history.axes import Cell, Family
+from spinbench.measuring.records import RecordError, read_record
 
 Record = Mapping[str, Any]
 

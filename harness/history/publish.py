@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from spinbench.checkout import CONFIG, Checkout
 from spinbench.errors import HistoryError
-from spinbench.folders import cache_folder
+from spinbench.foundation.checkout import CONFIG, Checkout
+from spinbench.foundation.folders import cache_folder
 
 SITE = Path(".asv") / "html"
 VENDOR = "vendor"

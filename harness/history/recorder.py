@@ -35,25 +35,25 @@ from asv.repo import get_repo
 from asv.results import Results, get_filename
 from filelock import FileLock, Timeout
 
-from spinbench import asv_cells, axes, journal
-from spinbench.asv_plugin import (
+from spinbench.errors import HistoryError
+from spinbench.foundation.checkout import CONFIG, Checkout
+from spinbench.history import asv_cells, axes, journal
+from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
+from spinbench.history.asv_plugin import (
     ENVIRONMENT,
     PYTHON,
     describe_machine,
     machine_name,
     stored_machine,
 )
-from spinbench.axes import Cell
-from spinbench.benchmarks import MACHINE_VARIABLE
-from spinbench.checkout import CONFIG, Checkout
-from spinbench.errors import HistoryError
-from spinbench.intake import sort_out
-from spinbench.journal import Journal, Replicates
+from spinbench.history.axes import Cell
+from spinbench.history.intake import sort_out
+from spinbench.history.journal import Journal, Replicates
 
 if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
     raise ImportError(
         f"asv's formats are results {Results.api_version}, benchmarks {Benchmarks.api_version} and machine "
-        f"{Machine.api_version}; spinbench.history writes 2, 2 and 1"
+        f"{Machine.api_version}; spinbench.history.recorder writes 2, 2 and 1"
     )
 
 LOCK_SECONDS = 600.0

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.axes import Metric
-from spinbench.journal import Replicates
+from spinbench.history.axes import Metric
+from spinbench.history.journal import Replicates
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spinbench.api import Engine, Estimate, State
-from spinbench.budget import Budget
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
-from spinbench.trace import Trace
+from spinbench.inference.budget import Budget
 
 BATCHES = 256
 """Aimed at for a budget in samples; a budget in seconds starts with shorter batches, which are merged."""

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, Literal, cast
 
 from spinbench.api import Backend, Engine, Kernel, Method, Precision, Tables, Tier
-from spinbench.engine import ProgramEngine
 from spinbench.errors import (
     BrokenPluginError,
     SpinbenchError,
@@ -19,11 +18,12 @@ from spinbench.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from spinbench.foundation.parameters import convert, hints_of
+from spinbench.inference.engine import ProgramEngine
 from spinbench.models import Model
-from spinbench.parameters import convert, hints_of
 
-if __name__ != "spinbench.registry":
-    raise ImportError(f"imported as {__name__}; import spinbench.registry, not the checkout's folder")
+if __name__ != "spinbench.inference.registry":
+    raise ImportError(f"imported as {__name__}; import spinbench.inference.registry, not the checkout's folder")
 
 Kind = Literal["backends", "methods", "kernels"]
 

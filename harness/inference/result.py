@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import LogZKind, Precision, Tier
-from spinbench.drive import Checkpoint
+from spinbench.inference.drive import Checkpoint
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from spinbench import registry
 from spinbench.api import Estimate, Method, Precision
-from spinbench.budget import Budget, is_whole
-from spinbench.drive import drive
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.drive import drive
+from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model, to_pairwise
-from spinbench.result import Result, Seconds
-from spinbench.trace import Trace
 
 
 def run(

@@ -90,7 +90,7 @@ def root() -> Path | None:
     """The checkout that this package's source stands in, or None (an installed wheel)."""
     if named := os.environ.get(ROOT_VARIABLE):
         return Path(named).resolve()
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[2]
     return checkout if (checkout / ".git").exists() and (checkout / "pyproject.toml").exists() else None
 
 

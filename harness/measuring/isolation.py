@@ -16,9 +16,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from spinbench import environment
-from spinbench.folders import cache_folder, numba_folder
-from spinbench.measure import CACHE_VARIABLES, Answer, failure
+from spinbench.backends.numba.machine_code import numba_folder
+from spinbench.foundation.folders import cache_folder
+from spinbench.measuring import environment
+from spinbench.measuring.measure import CACHE_VARIABLES, Answer, failure
 
 IDLE_WORKERS = 4
 """Warm workers kept at most: a JAX process holds about 300 MB."""
@@ -96,14 +97,14 @@ class Pool:
 
 
 class Worker:
-    """A process that measures the cells it is sent, one JSON line each way (`spinbench.worker`)."""
+    """A process that measures the cells it is sent, one JSON line each way (`spinbench.measuring.worker`)."""
 
     def __init__(self, core: int, device: str) -> None:
         self._since = time.perf_counter()
         self._ready = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "spinbench.worker", str(core)],
+            [sys.executable, "-P", "-m", "spinbench.measuring.worker", str(core)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

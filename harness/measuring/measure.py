@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.records import CELL, METRICS, SCHEMA, Record, axes, cell_key, plain, protocol
-from spinbench.stages import Stages, waited
+from spinbench.measuring.records import CELL, METRICS, SCHEMA, Record, axes, cell_key, plain, protocol
+from spinbench.measuring.stages import Stages, waited
 
 if TYPE_CHECKING:
-    from spinbench.isolation import Pool
+    from spinbench.inference.result import Result
+    from spinbench.measuring.isolation import Pool
     from spinbench.models import Model
-    from spinbench.result import Result
 
 Answer = dict[str, Any]
 """The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
@@ -52,7 +52,7 @@ def measure_cell(
         pool: of warm workers; None: one process for this cell alone.
         before: seconds of the stages that the cell has behind it.
     """
-    from spinbench import environment, isolation
+    from spinbench.measuring import environment, isolation
 
     whole = _plain_config(config)
     cell = cell_of(whole)
@@ -112,7 +112,7 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
         cell: the parts `CELL` of a configuration.
         warm: whether this process has measured cells of the same method and backend before.
     """
-    from spinbench import environment
+    from spinbench.measuring import environment
 
     stages = Stages()
     try:
@@ -133,7 +133,7 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
 
 
 def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
-    from spinbench import tracked
+    from spinbench.measuring import tracked
     from spinbench.models import specs
 
     with stages("imports"):
@@ -162,7 +162,7 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
 
 def _import_plugins(cell: Mapping[str, Any]) -> None:
     """Import what the pair needs before any clock starts; what is wrong with it is said when it is used."""
-    from spinbench import registry
+    from spinbench.inference import registry
 
     method, backend = cell["method"]["name"], cell["backend"]["name"]
     with contextlib.suppress(SpinbenchError):
@@ -176,9 +176,9 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
 
 def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
     """The result, and a sentence if the process did not have its core to itself."""
-    from spinbench import registry
-    from spinbench.budget import Budget
-    from spinbench.runner import run
+    from spinbench.inference import registry
+    from spinbench.inference.budget import Budget
+    from spinbench.inference.runner import run
 
     settings = dict(cell["method"])
     method = registry.make_method(settings.pop("name"), settings)
@@ -213,7 +213,7 @@ def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result,
 
 def _oversubscribed(before: float | None, after: float | None, seconds: float) -> str | None:
     """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
-    from spinbench import environment
+    from spinbench.measuring import environment
 
     cores = len(environment.affinity())
     for name in environment.THREAD_VARIABLES:
@@ -228,7 +228,7 @@ def _oversubscribed(before: float | None, after: float | None, seconds: float) -
 
 def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
     """The exact answer, or None with the reason; neither may cost the measurement."""
-    from spinbench.runner import exact
+    from spinbench.inference.runner import exact
 
     try:
         found = exact(model)
@@ -247,7 +247,7 @@ def _compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     "kind" becomes "fresh" (something was compiled), "cached" (read from the disk), "warm" (the process had it
     already) or "none" (a backend that does not compile loops).
     """
-    from spinbench import registry
+    from spinbench.inference import registry
 
     found = {"kind": "none"}
     before = _cached_files()

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spinbench.atomic import write_json
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.atomic import write_json
 
 SCHEMA = 1
 METRICS = ("marginal_rmse", "log_z_error", "run_seconds", "compile_seconds", "seconds_per_ess", "time_to_error")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinbench.result import Result
+    from spinbench.inference.result import Result
 
 
 def numbers(
@@ -17,7 +17,7 @@ def numbers(
     """The tracked numbers, and the standard error of the marginals' RMSE."""
     import numpy as np
 
-    from spinbench import metrics
+    from spinbench.mathematics import statistics
 
     rmse, spread = _rmse_of(result, reference)
     log_z_error = None
@@ -28,7 +28,7 @@ def numbers(
         sampling_time = result.seconds.run / float(np.nanmedian(result.ess))
     points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
     known = [(seconds, error) for seconds, error in points if error is not None]
-    target = metrics.TARGET_RMSE
+    target = statistics.TARGET_RMSE
     missing = described.get("reason")
     none = f"{result.method} gives no"
     return {
@@ -38,7 +38,7 @@ def numbers(
         "compile_seconds": _metric(result.seconds.compile, None, ""),
         "seconds_per_ess": _metric(sampling_time, None, f"{none} effective sample size"),
         "time_to_error": _metric(
-            metrics.time_to_error(known),
+            statistics.time_to_error(known),
             None,
             missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
         ),

@@ -1,4 +1,4 @@
-"""`python -m spinbench.worker CORE`: measures cells, one JSON line in and one out each, until its input ends.
+"""`python -m spinbench.measuring.worker CORE`: measures cells, one JSON line in and one out each, until its input ends.
 
 Nothing but the standard library is imported before the process is bound to its core.
 """
@@ -16,7 +16,7 @@ from typing import IO
 
 
 def main(core: int) -> None:
-    """Serve `spinbench.isolation.Worker`."""
+    """Serve `spinbench.measuring.isolation.Worker`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -26,7 +26,7 @@ def main(core: int) -> None:
     inbox: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
 
-    from spinbench import measure
+    from spinbench.measuring import measure
     from spinbench.models import specs  # noqa: F401 - imported before the clock of the first cell starts
 
     answers.write(b"ready\n")

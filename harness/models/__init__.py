@@ -11,8 +11,8 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 if TYPE_CHECKING:
-    from spinbench.models.files import load, save
-    from spinbench.models.forney import ForneyModel
+    from spinbench.models.forney.model import ForneyModel
+    from spinbench.models.loading import load, save
     from spinbench.models.specs import build
 
 Model = PairwiseModel | FactorGraph
@@ -36,11 +36,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Readers, generators and Forney models are imported on first use: most of what handles models needs none."""
     if name in ("load", "save"):
-        from spinbench.models import files
+        from spinbench.models import loading
 
-        return getattr(files, name)
+        return getattr(loading, name)
     if name == "ForneyModel":
-        from spinbench.models.forney import ForneyModel
+        from spinbench.models.forney.model import ForneyModel
 
         return ForneyModel
     if name == "build":

@@ -20,11 +20,11 @@ from spinbench.errors import UnknownNameError
 from spinbench.models import lattices
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.libdai import read_fg
+from spinbench.models.files.libdai import read_fg
+from spinbench.models.files.text import Tokens, read_text
+from spinbench.models.files.uai import read_evidence, read_uai
 from spinbench.models.origin import PerVariable
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.text import Tokens, read_text
-from spinbench.models.uai import read_evidence, read_uai
 
 FloatArray = npt.NDArray[np.float64]
 Model = PairwiseModel | FactorGraph

@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
+from spinbench.foundation.parameters import family
 from spinbench.models import lattices
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.parameters import family
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

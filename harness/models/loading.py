@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.models import bqm, catalogue, libdai, npz, uai
+from spinbench.models import catalogue
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files import bqm, libdai, npz, uai
 from spinbench.models.pairwise import PairwiseModel
 
 Model = PairwiseModel | FactorGraph

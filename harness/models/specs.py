@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from spinbench.crf.model import skip_chain
 from spinbench.errors import ModelError
-from spinbench.models import catalogue, forney_generators, generators
+from spinbench.models import catalogue, generators
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files import load
+from spinbench.models.forney import generators as forney_generators
+from spinbench.models.loading import load
 from spinbench.models.pairwise import PairwiseModel
+from spinbench.papers.relaxation.crf.model import skip_chain
 
 FAMILIES = {
     family.__name__: family

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.exact import DEFAULT_MAX_BYTES, METHODS, sample, solve
+from spinbench.reference.choice import DEFAULT_MAX_BYTES, METHODS, sample, solve
 
 __all__ = ["DEFAULT_MAX_BYTES", "METHODS", "ExactAnswer", "sample", "solve"]

@@ -23,7 +23,7 @@ from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
 _SOLVERS = {
     "enumeration": "enumeration:Enumeration",
-    "grid": "grid:Grid",
+    "grid": "spinbench.backends.numba.exact.grid:Grid",
     "ring": "closed_forms:Ring",
     "torus": "closed_forms:Torus",
     "curie_weiss": "closed_forms:CurieWeiss",
@@ -36,9 +36,9 @@ _SOLVERS = {
 _STAGES = (("enumeration", "grid", "ring", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
 _COMPILED = ("grid",)
 _FASTER = {  # the same in compiled code
-    "rbm": "compiled_bipartite:CompiledBipartite",
-    "tree": "compiled_tree:CompiledForest",
-    "bucket_tree": "compiled_tree:CompiledTree",
+    "rbm": "spinbench.backends.numba.exact.bipartite:CompiledBipartite",
+    "tree": "spinbench.backends.numba.exact.tree:CompiledForest",
+    "bucket_tree": "spinbench.backends.numba.exact.tree:CompiledTree",
 }
 _MANY = 15_000  # variables from which searches and drawings in Python take longer than loading compiled code
 _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
@@ -129,7 +129,8 @@ def _check_method(method: str) -> None:
 def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
     place = _FASTER.get(name, _SOLVERS[name]) if compiled else _SOLVERS[name]
     module, _, attribute = place.partition(":")
-    found: type[Solver] = getattr(importlib.import_module(f"spinbench.reference.{module}"), attribute)
+    where = module if "." in module else f"spinbench.reference.{module}"
+    found: type[Solver] = getattr(importlib.import_module(where), attribute)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spinbench.reference.grid import grid_sites
+from spinbench.backends.numba.exact.grid import grid_sites
 from spinbench.reference.network import FloatArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals

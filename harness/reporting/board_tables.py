@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spinbench import brackets
-from spinbench.leaderboard import Row, is_wrong, short, with_error
-from spinbench.metrics import TARGET_RMSE
+from spinbench.mathematics.statistics import TARGET_RMSE
+from spinbench.reporting import brackets
+from spinbench.reporting.leaderboard import Row, is_wrong, short, with_error
 
 LEFT_OUT = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
 """Columns that a narrow terminal goes without, in this order."""

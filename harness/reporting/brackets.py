@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spinbench.records import Record
+from spinbench.measuring.records import Record
 
 STANDARD_ERRORS = 4.0
 """An estimate with a standard error may lie outside the bracket by so many of them."""

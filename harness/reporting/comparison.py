@@ -9,11 +9,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from spinbench import environment, records
 from spinbench.errors import SpinbenchError
-from spinbench.leaderboard import short
-from spinbench.records import Record
+from spinbench.measuring import environment, records
+from spinbench.measuring.records import Record
 from spinbench.reporting import page
+from spinbench.reporting.leaderboard import short
 from spinbench.reporting.paired import ALPHA, Comparison
 
 PAGE = "compare.html"
@@ -31,7 +31,7 @@ def load(name: str) -> list[Record]:
     checkout = environment.root()
     if checkout is None:
         raise SpinbenchError(f"{name} is no folder, and spinbench runs from no git checkout that could have a commit")
-    from spinbench.history import History
+    from spinbench.history.recorder import History
 
     try:
         history = History.open(checkout)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench import brackets, leaderboard
-from spinbench.brackets import Bracket
-from spinbench.leaderboard import Row
-from spinbench.records import Record
-from spinbench.reporting import curves
+from spinbench.measuring.records import Record
+from spinbench.reporting import brackets, curves, leaderboard
+from spinbench.reporting.brackets import Bracket
+from spinbench.reporting.leaderboard import Row
 
 
 @dataclass(frozen=True)

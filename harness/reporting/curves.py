@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.records import Record
+from spinbench.measuring.records import Record
 
 FloatArray = npt.NDArray[np.float64]
 Quantity = Literal["marginal_rmse", "log_z_error"]

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from spinbench.records import Record, RecordError, read_record
+from spinbench.measuring.records import Record, RecordError, read_record
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spinbench.leaderboard import Row, flattened
-from spinbench.records import Record
+from spinbench.measuring.records import Record
+from spinbench.reporting.leaderboard import Row, flattened
 
 Table = list[dict[str, Any]]
 

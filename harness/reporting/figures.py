@@ -10,13 +10,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinbench import leaderboard
 from spinbench.errors import SpinbenchError
-from spinbench.leaderboard import Row
-from spinbench.metrics import TARGET_RMSE
-from spinbench.records import Record
-from spinbench.reporting import curves
+from spinbench.mathematics.statistics import TARGET_RMSE
+from spinbench.measuring.records import Record
+from spinbench.reporting import curves, leaderboard
 from spinbench.reporting.curves import Quantity
+from spinbench.reporting.leaderboard import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

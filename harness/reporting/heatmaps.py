@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import figures
-from spinbench.leaderboard import Row, flattened, short
+from spinbench.reporting import figures
+from spinbench.reporting.leaderboard import Row, flattened, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinbench import brackets
-from spinbench.brackets import Bracket
-from spinbench.metrics import time_to_error
-from spinbench.records import Record
+from spinbench.mathematics.statistics import time_to_error
+from spinbench.measuring.records import Record
+from spinbench.reporting import brackets
+from spinbench.reporting.brackets import Bracket
 
 R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""

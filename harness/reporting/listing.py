@@ -7,10 +7,10 @@ import textwrap
 from rich.table import Table
 from rich.text import Text
 
-from spinbench import registry
-from spinbench.display import console
 from spinbench.errors import BrokenPluginError
+from spinbench.inference import registry
 from spinbench.models import catalogue, specs
+from spinbench.reporting.display import console
 
 STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "unavailable": "yellow", "broken": "red"}
 

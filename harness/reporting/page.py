@@ -17,13 +17,13 @@ from urllib.parse import quote
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from spinbench import __version__, figures, leaderboard
+from spinbench import __version__
 from spinbench.errors import SpinbenchError
-from spinbench.leaderboard import Row
-from spinbench.metrics import TARGET_RMSE
-from spinbench.records import Record
-from spinbench.reporting import content, curves, heatmaps, svg, tabular
+from spinbench.mathematics.statistics import TARGET_RMSE
+from spinbench.measuring.records import Record
+from spinbench.reporting import content, curves, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
+from spinbench.reporting.leaderboard import Row
 
 PAGE = "report.html"
 _OPEN_PANELS = 6
@@ -79,11 +79,11 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tables = {
-            "leaderboard": tabular.leaderboard(board),
-            "cells": tabular.cells(records),
-            "trajectories": tabular.trajectories(records),
+            "leaderboard": export.leaderboard(board),
+            "cells": export.cells(records),
+            "trajectories": export.trajectories(records),
         }
-        files = [*tabular.write(tables, folder), *_pictures(board, folder)]
+        files = [*export.write(tables, folder), *_pictures(board, folder)]
         maps = heatmaps.find(board)
         drawn = []
         for i, found in enumerate(maps):
@@ -98,7 +98,7 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
         page.write_text(_render(records, board, drawn, files, sources, link), encoding="utf-8")
     except OSError as error:
         raise SpinbenchError(f"the report in {folder} cannot be written: {error.strerror or error}") from error
-    return Written(page, tuple(files), () if tabular.has_parquet() else (tabular.NO_PARQUET,))
+    return Written(page, tuple(files), () if export.has_parquet() else (export.NO_PARQUET,))
 
 
 def environment() -> Environment:

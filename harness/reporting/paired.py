@@ -1,7 +1,7 @@
 """Two sets of records side by side: which differences are beyond noise, paired over seeds and models.
 
 The differences of one metric are taken between equal seeds of equal cells. As few seeds leave a cell's own variance
-badly known, cells lend each other strength as in `spinbench.significance`. The difference over all models of a method
+badly known, cells lend each other strength as in `history.significance`. The difference over all models of a method
 and backend is the mean of its models', and its noise that of the seeds within them: it speaks of these models. All
 p-values together are corrected by Holm's procedure.
 """
@@ -18,12 +18,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import axes
-from spinbench.axes import Metric
 from spinbench.errors import SpinbenchError
-from spinbench.journal import numbers
-from spinbench.records import Record
-from spinbench.significance import Noise, fit, holm, moderate
+from spinbench.history import axes
+from spinbench.history.axes import Metric
+from spinbench.history.journal import numbers
+from spinbench.history.significance import Noise, fit, holm, moderate
+from spinbench.measuring.records import Record
 
 ALPHA = 0.01
 """Probability that any difference at all is called one although there is none."""

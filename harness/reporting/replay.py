@@ -14,9 +14,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spinbench.display import cell_name
-from spinbench.leaderboard import flattened, short
-from spinbench.records import CELL, Record, RecordError, read_record
+from spinbench.measuring.records import CELL, Record, RecordError, read_record
+from spinbench.reporting.display import cell_name
+from spinbench.reporting.leaderboard import flattened, short
 
 PLACES = ("multirun", ".asv/journal")
 """Folders, in the working folder and in the checkout, in which a record is looked for by its key or id."""
@@ -166,7 +166,7 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
         record: to be compared with.
         time_limit: seconds beyond the budget; None: the default of a sweep.
     """
-    from spinbench.measure import measure_cell
+    from spinbench.measuring.measure import measure_cell
 
     config = {**{name: record["config"][name] for name in CELL}, "family": record["family"], "time_limit": time_limit}
     return compare(record, measure_cell(config))

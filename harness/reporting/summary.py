@@ -10,19 +10,20 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from spinbench import board_tables, environment, figures, leaderboard
-from spinbench.display import console, shown
 from spinbench.errors import SpinbenchError
-from spinbench.records import COMMAND_FILE, Record
-from spinbench.registry import unknown_name
+from spinbench.inference.registry import unknown_name
+from spinbench.measuring import environment
+from spinbench.measuring.records import COMMAND_FILE, Record
+from spinbench.reporting import board_tables, figures, leaderboard
+from spinbench.reporting.display import console, shown
 
 PICTURE = "accuracy.png"
 
 REPORTS = {
-    "table1": "spinbench.crf.table:report",
-    "grid_mse": "spinbench.grid_errors:report",
-    "gauge_error": "spinbench.gauge_figures:report_errors",
-    "gauge_gain": "spinbench.gauge_figures:report_gains",
+    "table1": "spinbench.papers.relaxation.crf.table:report",
+    "grid_mse": "spinbench.papers.relaxation.grid_errors:report",
+    "gauge_error": "spinbench.papers.gauging.figures:report_errors",
+    "gauge_gain": "spinbench.papers.gauging.figures:report_gains",
 }
 """Reports of experiments that compare methods over many models, by the name that a configuration gives (`report`).
 
@@ -104,13 +105,13 @@ def history(folders: Sequence[Path]) -> list[str]:
     """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
     checkout = environment.root()
     if checkout is None:
-        where = Path(__file__).resolve().parent
+        where = Path(__file__).resolve().parents[1]
         return [
             f"not in asv's history: spinbench runs from {where}, which is no git checkout, so no commit belongs to the "
             "results; the records are kept"
         ]
     try:
-        from spinbench.history import record
+        from spinbench.history.recorder import record
 
         return record(checkout, folders).sentences()
     except SpinbenchError as error:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spinbench import figures
+from spinbench.reporting import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
-from spinbench.records import COMMAND_FILE
+from spinbench.measuring.records import COMMAND_FILE
 
 FLAGS = ("--resume", "--profile", "--multirun", "-m", "--help", "-h", "--cfg", "-c", "--resolve", "--info", "-i")
 """Of ours, and those of Hydra that make sense here."""

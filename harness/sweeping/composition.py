@@ -18,9 +18,12 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from spinbench import environment, launchers, registry, searchpath
+from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
-from spinbench.models.files import READABLE
+from spinbench.inference import registry
+from spinbench.measuring import environment
+from spinbench.models.loading import READABLE
+from spinbench.sweeping import launchers
 
 
 def _seed(*parameters: float) -> int:

@@ -14,13 +14,15 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.singleton import Singleton
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import cellconfigs, display, launchers, records
-from spinbench import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
-from spinbench.atomic import alive
 from spinbench.errors import SpinbenchError
-from spinbench.isolation import Pool
-from spinbench.measure import cell_of, measure_cell
-from spinbench.stages import Stages
+from spinbench.foundation.atomic import alive
+from spinbench.measuring import records
+from spinbench.measuring.isolation import Pool
+from spinbench.measuring.measure import cell_of, measure_cell
+from spinbench.measuring.stages import Stages
+from spinbench.reporting import display
+from spinbench.sweeping import cellconfigs, launchers
+from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
 
 PARENT_SECONDS = 0.5
 """How often a launcher's process looks whether the sweep still lives."""

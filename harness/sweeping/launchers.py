@@ -18,8 +18,8 @@ from hydra.core.singleton import Singleton
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import environment
 from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.measuring import environment
 
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
 """Environment variable with the number of the process that runs the sweep."""

@@ -11,9 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from spinbench import records
-from spinbench.records import Record
-from spinbench.stages import OVERHEAD, STAGES, Stages
+from spinbench.measuring import records
+from spinbench.measuring.records import Record
+from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
 
 SWEEP = {
     "before": "the first cell: names, folder, state of the code",

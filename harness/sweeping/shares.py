@@ -15,7 +15,7 @@ from hydra.core.singleton import Singleton
 from hydra.core.utils import run_job, setup_globals
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from spinbench import launchers
+from spinbench.sweeping import launchers
 
 MOST_JOBS = 1000
 """Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise."""

@@ -17,13 +17,15 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench import cellconfigs, composition, display, environment, job, launchers, profiling, records, shares
-from spinbench.arguments import Arguments
-from spinbench.atomic import clear_fragments, write_json
-from spinbench.budget import Budget
+from spinbench.conf.searchpath import PACKAGE
 from spinbench.errors import SpinbenchError
-from spinbench.records import COMMAND_FILE
-from spinbench.searchpath import PACKAGE
+from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.inference.budget import Budget
+from spinbench.measuring import environment, records
+from spinbench.measuring.records import COMMAND_FILE
+from spinbench.reporting import display
+from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
+from spinbench.sweeping.arguments import Arguments
 
 INTERRUPTED = 130
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc"}
@@ -95,7 +97,7 @@ def _explained(error: Exception, config: DictConfig, resume: str) -> Exception:
 
 def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     """Report and history of what was measured; the exit status."""
-    from spinbench import report
+    from spinbench.reporting import summary
 
     clear_fragments(folder / "records")
     try:
@@ -106,12 +108,12 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     output = display.console()
     with clock.stage("report"):
         try:
-            report.show(found, folder, name)
+            summary.show(found, folder, name)
         except OSError as error:
             output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
             status = 1
     with clock.stage("history"):
-        for line in report.history([folder]):
+        for line in summary.history([folder]):
             output.print(line, soft_wrap=True)
     if all(record["status"] == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
@@ -137,13 +139,13 @@ def _check(config: DictConfig) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
             raise SpinbenchError(f"time_limit={limit} was given; a positive number of seconds, or null, is needed")
         if plain["model"].get("corpus") is not None:  # else each message would say so
-            from spinbench.crf.corpus import read_folder
+            from spinbench.papers.relaxation.crf.corpus import read_folder
 
             read_folder(Path(plain["model"]["corpus"]))
         if config.report is not None:
-            from spinbench import report
+            from spinbench.reporting import summary
 
-            report.find(config.report)
+            summary.find(config.report)
 
 
 def _resolved(node: Any) -> Any:
@@ -187,7 +189,7 @@ def _quoted(value: str | bool | None) -> str:
 
 def _run_hydra(arguments: Sequence[str]) -> None:
     """Hydra reads the command line from sys.argv, and raises instead of exiting under HYDRA_FULL_ERROR."""
-    from spinbench import searchpath
+    from spinbench.conf import searchpath
 
     searchpath.install()
     before = sys.argv, dict(os.environ)

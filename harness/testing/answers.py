@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
+from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
-from spinbench.runner import run
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, enumerate_graph
 from spinbench.testing.check import REFUSALS, refuses, require

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench import registry
 from spinbench.api import Backend, Precision
+from spinbench.inference import registry
 from spinbench.testing.check import require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}

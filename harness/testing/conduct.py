@@ -8,13 +8,13 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import registry
 from spinbench.api import LogZKind, Precision
+from spinbench.api.trace import Trace
+from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, law
 from spinbench.testing.check import refuses, require
 from spinbench.testing.pair import CHAINS, SEED, Batches, Pair, advance, burn_in
-from spinbench.trace import Trace
 
 MOST_STEPS = 2000
 

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
-from spinbench import registry
 from spinbench.errors import UnsupportedError
+from spinbench.inference import registry
 from spinbench.testing import arrays
 from spinbench.testing.check import CheckError, refuses, require
 
@@ -27,7 +27,7 @@ def declaration(name: str) -> None:
         require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
     frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]
     code = (
-        "import sys; from spinbench import registry;"
+        "import sys; from spinbench.inference import registry;"
         f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
     )
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -9,13 +9,13 @@ from unittest import SkipTest
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import registry
 from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
-from spinbench.drive import WINDOWS
+from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.drive import WINDOWS
 from spinbench.testing.cases import CASES, Law, law
 from spinbench.testing.check import require
-from spinbench.trace import Trace
 
 CHAINS = 2048
 BATCHES = 32
@@ -120,7 +120,7 @@ class Pair:
 
 
 def burn_in(engine: Engine, state: State, steps: int) -> State:
-    """Burn-in as `spinbench.drive` does it."""
+    """Burn-in as `spinbench.inference.drive` does it."""
     done = 0
     for end in WINDOWS:
         upto = int(steps * end)

@@ -7,8 +7,8 @@ import time
 import traceback
 from unittest import SkipTest
 
-from spinbench import registry
 from spinbench.errors import SpinbenchError
+from spinbench.inference import registry
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.suite import checks
 

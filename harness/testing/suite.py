@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from spinbench import registry
 from spinbench.api import Method
 from spinbench.errors import BrokenPluginError
-from spinbench.runner import run
+from spinbench.inference import registry
+from spinbench.inference.runner import run
 from spinbench.testing import answers, arrays, conduct, declared, members, randomness
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import gauges
-from spinbench.methods.gauge.objectives import LEAST_COSINE, Tables, entropies, product_weights
-from spinbench.models.forney import ForneyModel
+from spinbench.mathematics.forney import gauges
+from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE, Tables, entropies, product_weights
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.methods.gauge.bounds import verified_rows
 from spinbench.methods.gauge.members import Members
-from spinbench.models.forney import ForneyModel
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from spinbench.errors import SpinbenchError
 from spinbench.methods.gauge.kernel import GaugePlan
 from spinbench.methods.gauge.method import Gauged
-from spinbench.methods.gauge.report import Report
+from spinbench.methods.gauge.progress import Report
 from spinbench.methods.gauge.search import search_mean_field
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel, Reduction
-from spinbench.methods.gauge.newton import ENDS
-from spinbench.methods.gauge.report import Report, trivial
+from spinbench.methods.gauge.ascent.newton import ENDS
+from spinbench.methods.gauge.progress import Report, trivial
 from spinbench.models import Model
-from spinbench.models.forney import ForneyModel
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge import field_gauge
+from spinbench.methods.gauge.ascent import field_gauge
+from spinbench.methods.gauge.ascent.newton import End
+from spinbench.methods.gauge.ascent.objectives import Tables, barrier_weights, product_weights
 from spinbench.methods.gauge.bounds import mean_field_rows, node_beliefs, verified_rows
 from spinbench.methods.gauge.corrections import partial_sums
-from spinbench.methods.gauge.newton import End
-from spinbench.methods.gauge.objectives import Tables, barrier_weights, product_weights
-from spinbench.methods.gauge.report import Report
-from spinbench.models.forney import ForneyModel
+from spinbench.methods.gauge.progress import Report
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

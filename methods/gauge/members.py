@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.objectives import bits_of
-from spinbench.models.forney import ForneyModel
+from spinbench.methods.gauge.ascent.objectives import bits_of
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Array = Any
@@ -81,7 +81,7 @@ class Members(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where each member stands; M on the last axis, see `spinbench.methods.gauge.lanes`.
+    """Where each member stands; M on the last axis, see `spinbench.backends.jax.gauge.lanes`.
 
     Attributes:
         z: (size, M) angles (2E), then logits (E) for G-MF.

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from spinbench.api import Estimate, Method, Reduction
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.methods.gauge.ipopt import check_available
+from spinbench.methods.gauge.ascent.ipopt import check_available
+from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
-from spinbench.methods.gauge.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
-from spinbench.methods.gauge.report import Report, first_report
+from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import Headline, Solver, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models import Model
-from spinbench.models.forney import ForneyModel
-from spinbench.trace import Trace
+from spinbench.models.forney.model import ForneyModel
 
 DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
@@ -147,7 +147,7 @@ class PointMass(Gauged):
             yield from search_sequential(best, report, self.deltas, self._simplify)
 
     def _simplify(self, model: ForneyModel) -> ForneyModel:
-        from spinbench.contraction import contract
+        from spinbench.mathematics.forney.contraction import contract
 
         return contract(model, max(self.merge, 2), self.seed)
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.contraction import absorption
-from spinbench.models.forney import ForneyModel
+from spinbench.mathematics.forney.contraction import absorption
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

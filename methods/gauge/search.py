@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge import field_gauge, ipopt, mean_field, point_mass
+from spinbench.methods.gauge.ascent import field_gauge, ipopt, mean_field, point_mass
+from spinbench.methods.gauge.ascent.newton import End
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
-from spinbench.methods.gauge.newton import End
-from spinbench.methods.gauge.report import Report
-from spinbench.models.forney import ForneyModel
+from spinbench.methods.gauge.progress import Report
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

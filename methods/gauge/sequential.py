@@ -14,10 +14,10 @@ import numpy as np
 from spinbench.errors import ModelError
 from spinbench.methods.gauge.corrections import corrections
 from spinbench.methods.gauge.looks import Candidate
+from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.remainder import remainder
-from spinbench.methods.gauge.report import Report, first_report
 from spinbench.methods.gauge.search import search_point_mass
-from spinbench.models.forney import ForneyModel
+from spinbench.models.forney.model import ForneyModel
 
 
 def search_sequential(

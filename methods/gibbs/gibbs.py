@@ -27,10 +27,13 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from spinbench import metrics
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.layouts import (
+from spinbench.mathematics import statistics
+from spinbench.mathematics.graphs.modes import find_mode
+from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
     MAX_BLOCKS,
     FloatArray,
     Layout,
@@ -40,12 +43,9 @@ from spinbench.layouts import (
     sweep_tables,
     units_of,
 )
-from spinbench.methods.gibbs_program import GibbsProgram
-from spinbench.methods.heat_bath import Tables
+from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.methods.gibbs.program import GibbsProgram
 from spinbench.models import Model, PairwiseModel
-from spinbench.modes import find_mode
-from spinbench.rows import Rows, compressed_rows
-from spinbench.trace import Trace
 
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
@@ -74,7 +74,7 @@ class Gibbs(Method):
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
             multiples of 2^-precision_bits, and from 256 chains on chains are bits of words, which is faster; see
-            `spinbench.backends.numba.gibbs_bits` for the error. Takes backend=numba, sweeps in fixed order,
+            `spinbench.backends.numba.gibbs.bits` for the error. Takes backend=numba, sweeps in fixed order,
             marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
         threads: that share out the chains, with backend=numba; results do not depend on it. A block of chains that is
             advanced together is not split: up to 64 chains, 512 with precision_bits. A sweep's cell is timed on one
@@ -169,7 +169,7 @@ class Gibbs(Method):
         return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
 
     def program(self, backend: Backend) -> Program:
-        """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs_program`.
+        """Heat-bath sweeps over `backend`'s arrays; see `spinbench.methods.gibbs.program`.
 
         Raises:
             UnsupportedError: precision_bits or more than one thread.
@@ -191,11 +191,11 @@ class Gibbs(Method):
         name = "p" if self.marginals == "rao_blackwell" else "s"
         series = trace.series(name)
         means = trace.mean(name).mean(axis=-1)
-        errors = metrics.standard_error(series)
+        errors = statistics.standard_error(series)
         estimates: dict[str, tuple[float, float]] = {}
         diagnostics: dict[str, float] = {}
         if self.log_z != "none":
-            level, error = metrics.log_mean(trace.series("log_t"))
+            level, error = statistics.log_mean(trace.series("log_t"))
             estimates["chib"] = float(tables.mode_log_weight) - level, error
         if self.log_z == "chib_ms":
             diagnostics["ladders"] = float(trace.total("ladders").sum())
@@ -208,8 +208,8 @@ class Gibbs(Method):
             marginals_se=_by_variable(tables, errors),
             log_z=log_z,
             log_z_se=log_z_se,
-            ess=_by_variable(tables, metrics.effective_sample_size(means, errors)),
-            r_hat=_by_variable(tables, metrics.split_r_hat(series)),
+            ess=_by_variable(tables, statistics.effective_sample_size(means, errors)),
+            r_hat=_by_variable(tables, statistics.split_r_hat(series)),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
         )

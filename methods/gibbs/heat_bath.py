@@ -1,7 +1,7 @@
 """Heat-bath sweeps, single updates and transition probabilities over a backend's arrays.
 
-Symbols as in `spinbench.methods.gibbs`. States are (N, C) of 0 and 1 in the row order of the tables. Two forms of
-sweeps, see `spinbench.layouts`: over the blocks of a `Sweep`, unrolled, or over the chunks of a `Scan`, in a loop.
+Symbols as in `spinbench.methods.gibbs.gibbs`. States are (N, C) of 0 and 1 in the row order of the tables. Two forms of
+sweeps, see `graphs.sweep_layouts`: over the blocks of a `Sweep`, unrolled, or over the chunks of a `Scan`, in a loop.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
-from spinbench.layouts import Block, Scan, Sweep
-from spinbench.windows import Windows
+from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
+from spinbench.mathematics.graphs.windows import Windows
 
 GATHER_AT_ONCE = 8
 """Up to so many neighbours are added one by one, without a temporary array of all of them."""

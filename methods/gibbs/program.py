@@ -1,4 +1,4 @@
-"""The generic program of Gibbs sampling, with Murray and Salakhutdinov's ladder; see `spinbench.methods.gibbs`."""
+"""The generic program of Gibbs sampling, with Murray and Salakhutdinov's ladder; see `gibbs`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.layouts import Scan
-from spinbench.methods.heat_bath import HeatBath, Tables
+from spinbench.mathematics.graphs.sweep_layouts import Scan
+from spinbench.methods.gibbs.heat_bath import HeatBath, Tables
 
 
 class Ladder(NamedTuple):

@@ -1,6 +1,6 @@
 """Sum-product over a backend's arrays, in the log domain: flooding updates, beliefs and Bethe's log Z.
 
-Messages are log ratios, see `spinbench.message_layouts`; the chain axis is last everywhere. A factor's message to its
+Messages are log ratios, see `graphs.message_layouts`; the chain axis is last everywhere. A factor's message to its
 variable i is, with cavities c_j = θ_j + Σ_{g ≠ f} m_{g→j},
 
     m_{f→i}(x_i) = log Σ_{x_f without x_i} f(x_f) exp Σ_{j ≠ i} c_j(x_j) - the same at x_i = 0,
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Array
-from spinbench.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
 
 
 class MessagePassing:

@@ -1,7 +1,7 @@
 """Belief propagation (sum-product) on factor graphs; exact on trees.
 
 Pearl, "Probabilistic Reasoning in Intelligent Systems" (1988); Kschischang, Frey and Loeliger, "Factor graphs and the
-sum-product algorithm" (2001). See `spinbench.methods.messages` for the equations.
+sum-product algorithm" (2001). See `spinbench.methods.messages.arrays` for the equations.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.lowering import lower
-from spinbench.message_layouts import Graph, Incidence, incidence, marginals
-from spinbench.methods.messages import MessagePassing, bethe
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
+from spinbench.methods.messages.arrays import MessagePassing, bethe
 from spinbench.models import Model
-from spinbench.trace import Trace
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 

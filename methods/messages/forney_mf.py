@@ -9,13 +9,13 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.methods.gauge import mean_field
-from spinbench.methods.gauge.objectives import product_weights
+from spinbench.methods.gauge.ascent import mean_field
+from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.methods.gauge.prepare import check_merge, forney_form
 from spinbench.models import Model
-from spinbench.models.forney import ForneyModel
-from spinbench.trace import Trace
+from spinbench.models.forney.model import ForneyModel
 
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""

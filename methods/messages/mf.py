@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.ascent_layouts import Ascent, Entries, Neighbours, ascent
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.feasible import feasible_states
-from spinbench.lowering import lower
-from spinbench.message_layouts import FloatArray, Graph, IntArray, marginals
+from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
+from spinbench.mathematics.graphs.feasible import feasible_states
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, marginals
 from spinbench.models import Model
-from spinbench.trace import Trace
 
 START = 1.0
 """Log odds, of the start's state, from which chains begin."""

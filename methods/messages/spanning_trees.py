@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.message_layouts import FloatArray, IntArray
+from spinbench.mathematics.graphs.message_layouts import FloatArray, IntArray
 
 
 class Forest(NamedTuple):

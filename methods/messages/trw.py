@@ -19,11 +19,11 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from spinbench.api import Estimate, Method, Reduction
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.lowering import lower
-from spinbench.message_layouts import FloatArray, Graph, Incidence, IntArray, incidence, marginals
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, IntArray, incidence, marginals
 from spinbench.models import Model
-from spinbench.trace import Trace
 
 
 class Tables(NamedTuple):

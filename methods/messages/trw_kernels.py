@@ -1,4 +1,4 @@
-"""The rounds of tree-reweighted sum-product, see `spinbench.methods.trw`: messages and edge probabilities in turn."""
+"""The rounds of tree-reweighted sum-product, see `trw`: messages and edge probabilities in turn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.message_layouts import FloatArray, Graph, Incidence
-from spinbench.methods.messages import MessagePassing, normalised, state_log_weights
-from spinbench.methods.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
-from spinbench.methods.trw import Tables, TreeReweighted
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
+from spinbench.methods.messages.arrays import MessagePassing, normalised, state_log_weights
+from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
+from spinbench.methods.messages.trw import Tables, TreeReweighted
 from spinbench.models import Model
 
 ROUNDING = 20

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.diagonal import checked_diagonal
-from spinbench.methods import relaxed
+from spinbench.api.trace import Trace
+from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites, relax
+from spinbench.mathematics.relaxation.diagonal import checked_diagonal
+from spinbench.methods.relaxed import family
 from spinbench.models import Model, PairwiseModel
-from spinbench.relaxation import EdgeFactor, Relaxation, Sites, relax
-from spinbench.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 BlockForm = Literal["harmonium", "identity", "sparse"]
@@ -59,10 +59,10 @@ class BlockGibbs(Method):
     Attributes:
         form: "harmonium": A = Λ^(-½)Vᵀ, two dense products a step; "identity": A = I, a product with Q and one with a
             triangular factor; "sparse": noise factored over the edges, which needs d_i > Σ_j |W_ij|.
-        diagonal: "minshift", "dd", "sdp" (`spinbench.diagonal`), or N numbers; "auto": dd for form=sparse, else sdp.
+        diagonal: "minshift", "dd", "sdp" (`relaxation.diagonal`), or N numbers; "auto": dd for form=sparse, else sdp.
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given.
         marginals: "rao_blackwell": means of σ(α_i + b_i); "empirical": means of s.
-        log_z: the estimator that becomes the answer (`spinbench.estimators`); the mirrored and bridge estimators
+        log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
             are reported together, zero_state alone, since it looks at every step.
         draws: of all chains together, evenly spaced, that the mirrored and bridge estimators get, as far as there are
             so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
@@ -73,17 +73,17 @@ class BlockGibbs(Method):
     diagonal: str | Sequence[float] = "auto"
     slack: float = 0.05
     marginals: Marginals = "rao_blackwell"
-    log_z: relaxed.LogZ = "bridge"
+    log_z: family.LogZ = "bridge"
     draws: int | None = None
 
     name: ClassVar[str] = "block_gibbs"
     summary: ClassVar[str] = "block Gibbs on the Gaussian relaxation p(x, s)"
 
     def __post_init__(self) -> None:
-        relaxed.check_choice("form", self.form, BlockForm)
-        relaxed.check_choice("marginals", self.marginals, Marginals)
-        relaxed.check_choice("log_z", self.log_z, relaxed.LogZ)
-        relaxed.check_draws(self.draws)
+        family.check_choice("form", self.form, BlockForm)
+        family.check_choice("marginals", self.marginals, Marginals)
+        family.check_choice("log_z", self.log_z, family.LogZ)
+        family.check_draws(self.draws)
         diagonal = checked_diagonal(self.diagonal, self.slack, extra=("auto",))
         object.__setattr__(self, "diagonal", diagonal)
 
@@ -91,11 +91,11 @@ class BlockGibbs(Method):
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s, (N, C): σ(u) of the new x, or the new s. Then those of `relaxed.log_z_reductions`."""
         units = "p" if self.marginals == "rao_blackwell" else "s"
-        return {units: "sum", **relaxed.log_z_reductions(self.log_z)}
+        return {units: "sum", **family.log_z_reductions(self.log_z)}
 
     def batches(self, chains: int) -> int:
         """As many as `draws` asks for."""
-        return relaxed.batches(self.draws, self.log_z, chains)
+        return family.batches(self.draws, self.log_z, chains)
 
     def plan(self, model: Model) -> BlockGibbsTables:
         """D and the factor of Q.
@@ -105,7 +105,7 @@ class BlockGibbs(Method):
             UnsupportedError: N is too large for the form, or D does not suit it.
         """
         assert isinstance(model, PairwiseModel)
-        relaxed.check_model(model, self.log_z)
+        family.check_model(model, self.log_z)
         relaxation = self._relax(model)
         root = None
         if self.form != "sparse":
@@ -124,16 +124,16 @@ class BlockGibbs(Method):
 
         def given(key: Key, tables: BlockGibbsTables, s: Array) -> BlockGibbsState:
             u = tables.bias[:, None] + draw_field(backend, key, tables, s)
-            return BlockGibbsState(s, u, relaxed.unit_means(backend.xp, tables.sites, u))
+            return BlockGibbsState(s, u, family.unit_means(backend.xp, tables.sites, u))
 
         def step(key: Key, tables: BlockGibbsTables, state: BlockGibbsState) -> BlockGibbsState:
-            s = relaxed.draw_units(backend, backend.fold(key, 0), tables.sites, state.p)
+            s = family.draw_units(backend, backend.fold(key, 0), tables.sites, state.p)
             return given(backend.fold(key, 1), tables, s)
 
         def observe(tables: BlockGibbsTables, state: BlockGibbsState) -> dict[str, Array]:
             seen: dict[str, Array] = {"s": state.s} if self.marginals == "empirical" else {"p": state.p}
             if self.log_z == "zero_state":
-                seen["zero_state"] = -relaxed.log_normaliser(backend.xp, tables.sites, state.u)
+                seen["zero_state"] = -family.log_normaliser(backend.xp, tables.sites, state.u)
             elif self.log_z != "none":
                 seen["alpha"] = state.u - tables.bias[:, None]
             return seen
@@ -143,7 +143,7 @@ class BlockGibbs(Method):
     def estimate(self, model: Model, tables: BlockGibbsTables, trace: Trace) -> Estimate:
         assert isinstance(model, PairwiseModel)
         units = "p" if self.marginals == "rao_blackwell" else "s"
-        return relaxed.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, units)
+        return family.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, units)
 
     def _relax(self, model: PairwiseModel) -> Relaxation:
         if self.diagonal == "auto":
@@ -156,7 +156,7 @@ def draw_field(backend: Backend, key: Key, tables: BlockGibbsTables, s: Array) -
     xp, shape = backend.xp, s.shape
     if tables.edges is not None:
         count = tables.edges.weights.shape[0] + shape[0]
-        return relaxed.edge_product(xp, tables.edges, s, backend.normal(key, (count, shape[1])))
+        return family.edge_product(xp, tables.edges, s, backend.normal(key, (count, shape[1])))
     noise = backend.normal(key, shape)
     if tables.gram is not None:
         return xp.matmul(tables.gram, s) + xp.matmul(tables.root, noise)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
-from spinbench.diagonal import checked_diagonal
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.methods import relaxed
+from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites, relax
+from spinbench.mathematics.relaxation.diagonal import checked_diagonal
+from spinbench.methods.relaxed import family
 from spinbench.models import Model, PairwiseModel
-from spinbench.relaxation import EdgeFactor, Relaxation, Sites, relax
-from spinbench.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 DHMCForm = Literal["identity", "harmonium", "preconditioned", "sparse"]
@@ -71,10 +71,10 @@ class DHMC(Method):
         target_acceptance: mean acceptance probability aimed at.
         jitter: each trajectory's step is the step size times a uniform factor in 1 ± jitter. None: 0.2 for the
             rotating forms, whose fixed total angle can be a period, else 0.
-        diagonal: "minshift", "dd", "sdp" (`spinbench.diagonal`), or N numbers.
+        diagonal: "minshift", "dd", "sdp" (`spinbench.mathematics.relaxation.diagonal`), or N numbers.
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given. With
             unit mass and A = I it sets λ_min(Q), hence the step: 0.1 to 0.5 do well.
-        log_z: the estimator that becomes the answer (`spinbench.estimators`); the mirrored and bridge estimators
+        log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
             are reported together, zero_state alone, since it looks at every step. The paper fits and evaluates its
             Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
         draws: of all chains together, evenly spaced, that the mirrored and bridge estimators get, as far as there are
@@ -89,16 +89,16 @@ class DHMC(Method):
     jitter: float | None = None
     diagonal: str | Sequence[float] = "minshift"
     slack: float = 0.1
-    log_z: relaxed.LogZ = "mirrored_in_sample"
+    log_z: family.LogZ = "mirrored_in_sample"
     draws: int | None = None
 
     name: ClassVar[str] = "dhmc"
     summary: ClassVar[str] = "Hamiltonian Monte Carlo on the Gaussian relaxation p(x)"
 
     def __post_init__(self) -> None:
-        relaxed.check_choice("form", self.form, DHMCForm)
-        relaxed.check_choice("log_z", self.log_z, relaxed.LogZ)
-        relaxed.check_draws(self.draws)
+        family.check_choice("form", self.form, DHMCForm)
+        family.check_choice("log_z", self.log_z, family.LogZ)
+        family.check_draws(self.draws)
         diagonal = checked_diagonal(self.diagonal, self.slack)
         object.__setattr__(self, "diagonal", diagonal)
         if self.leapfrog_steps < 1:
@@ -138,11 +138,11 @@ class DHMC(Method):
         p: (N, C) σ(u). accept: (C,) acceptance probability of the last proposal. step_size: (C,) before jitter. Then
         those of `relaxed.log_z_reductions`.
         """
-        return {"p": "sum", "accept": "sum", "step_size": "last", **relaxed.log_z_reductions(self.log_z)}
+        return {"p": "sum", "accept": "sum", "step_size": "last", **family.log_z_reductions(self.log_z)}
 
     def batches(self, chains: int) -> int:
         """As many as `draws` asks for."""
-        return relaxed.batches(self.draws, self.log_z, chains)
+        return family.batches(self.draws, self.log_z, chains)
 
     def plan(self, model: Model) -> DHMCTables:
         """D, the factors of Q, and the first step size: √λ_min(Q)/2 for A = I, ½ otherwise.
@@ -152,7 +152,7 @@ class DHMC(Method):
             UnsupportedError: N is too large for the form, or D does not suit it.
         """
         assert isinstance(model, PairwiseModel)
-        relaxed.check_model(model, self.log_z)
+        family.check_model(model, self.log_z)
         relaxation = relax(model, self.diagonal, self.slack)
         root = None
         if self.form != "sparse":
@@ -172,8 +172,8 @@ class DHMC(Method):
         )
 
     def program(self, backend: Backend) -> Program:
-        """Trajectories of all chains at once (`spinbench.methods.dhmc_program`)."""
-        from spinbench.methods import dhmc_program  # which imports this module
+        """Trajectories of all chains at once (`spinbench.methods.relaxed.dhmc_program`)."""
+        from spinbench.methods.relaxed import dhmc_program  # which imports this module
 
         return dhmc_program.build(self, backend)
 
@@ -183,4 +183,4 @@ class DHMC(Method):
             "acceptance": float(trace.mean("accept").mean()),
             "step_size": float(trace.total("step_size").mean()),
         }
-        return relaxed.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, diagnostics=diagnostics)
+        return family.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, diagnostics=diagnostics)

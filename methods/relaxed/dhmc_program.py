@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.methods import relaxed
-from spinbench.methods.dhmc import GAMMA, KAPPA, MAX_ANGLE, T0, DHMCTables
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.dhmc import GAMMA, KAPPA, MAX_ANGLE, T0, DHMCTables
 
 if TYPE_CHECKING:
-    from spinbench.methods.dhmc import DHMC
+    from spinbench.methods.relaxed.dhmc import DHMC
 
 
 class StepSize(NamedTuple):
@@ -124,7 +124,7 @@ def build(method: DHMC, backend: Backend) -> Program:
         step = state.step_size.step + xp.zeros_like(state.accept)
         seen: dict[str, Array] = {"p": point.p, "accept": state.accept, "step_size": step}
         if method.log_z == "zero_state":
-            seen["zero_state"] = -relaxed.log_normaliser(xp, tables.sites, point.u)
+            seen["zero_state"] = -family.log_normaliser(xp, tables.sites, point.u)
         elif method.log_z != "none":
             seen["alpha"] = point.u - tables.bias[:, None]
         return seen
@@ -154,7 +154,7 @@ class _Leapfrog:
 
     def evaluate(self, tables: DHMCTables, tilt: Tilt | None, x: Array) -> Point:
         u, p, Kx, push = self._gradient(tables, x)
-        potential = 0.5 * self.xp.sum(x * Kx, axis=0) - relaxed.log_normaliser(self.xp, tables.sites, u)
+        potential = 0.5 * self.xp.sum(x * Kx, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(x, u, p, push, potential)
 
     def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
@@ -179,10 +179,10 @@ class _Leapfrog:
         if self.harmonium:
             root: Array = tables.root
             u = self.xp.matmul(root, x) + bias
-            p = relaxed.unit_means(self.xp, tables.sites, u)
+            p = family.unit_means(self.xp, tables.sites, u)
             return u, p, x, x - self.xp.matmul(root.T, p)
         u = x + bias
-        p = relaxed.unit_means(self.xp, tables.sites, u)
+        p = family.unit_means(self.xp, tables.sites, u)
         Kx = self.xp.matmul(tables.precision, x)
         return u, p, Kx, Kx - p
 
@@ -204,7 +204,7 @@ class _Rotation:
     def product(self, tables: DHMCTables, v: Array) -> Array:
         """Qv."""
         if tables.edges is not None:
-            return relaxed.edge_product(self.xp, tables.edges, v)
+            return family.edge_product(self.xp, tables.edges, v)
         return self.xp.matmul(tables.gram, v)
 
     def draw(self, key: Key, tables: DHMCTables, s: Array) -> Array:
@@ -214,7 +214,7 @@ class _Rotation:
     def evaluate(self, tables: DHMCTables, tilt: Tilt | None, field: Array) -> Point:
         assert tilt is not None
         u, p, _f, push = self._kick(tables, tilt, field)
-        potential = self.xp.sum(tilt.m * u, axis=0) - relaxed.log_normaliser(self.xp, tables.sites, u)
+        potential = self.xp.sum(tilt.m * u, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
         return Point(field, u, p, push, potential)
 
     def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
@@ -247,7 +247,7 @@ class _Rotation:
     def _kick(self, tables: DHMCTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
         """u, p, f = p - m and Qf."""
         u = field + tables.bias[:, None]
-        p = relaxed.unit_means(self.xp, tables.sites, u)
+        p = family.unit_means(self.xp, tables.sites, u)
         f = p - tilt.m
         return u, p, f, self.product(tables, f)
 
@@ -255,5 +255,5 @@ class _Rotation:
         """A draw of N(0, Q)."""
         if tables.edges is not None:
             count = tables.edges.weights.shape[0] + shape[0]
-            return relaxed.edge_noise(self.xp, tables.edges, self.backend.normal(key, (count, shape[1])))
+            return family.edge_noise(self.xp, tables.edges, self.backend.normal(key, (count, shape[1])))
         return self.xp.matmul(tables.root, self.backend.normal(key, shape))

@@ -1,6 +1,6 @@
 """What block Gibbs and DHMC share: conditional draws on a backend's arrays, and the way from a trace to an estimate.
 
-All arrays of chains are (N, C). u = α + b are the log-odds of the units given x (`spinbench.relaxation`).
+All arrays of chains are (N, C). u = α + b are the log-odds of the units given x (`mathematics.relaxation.density`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import estimators, metrics
 from spinbench.api import Array, Backend, Estimate, Key, Reduction
+from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.mathematics import statistics
+from spinbench.mathematics.relaxation import estimators
+from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.models import PairwiseModel
-from spinbench.relaxation import EdgeFactor, Relaxation, Sites
-from spinbench.trace import MAX_BATCHES, Trace
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
@@ -138,7 +139,7 @@ def estimate(
     """
     series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
     marginals = trace.mean(units).mean(axis=-1)
-    errors = metrics.standard_error(series)
+    errors = statistics.standard_error(series)
     found: dict[str, tuple[float, float]] = {}
     notes = dict(diagnostics or {})
     if log_z == "zero_state":
@@ -155,8 +156,8 @@ def estimate(
         marginals_se=errors,
         log_z=answer[0] if answer else None,
         log_z_se=answer[1] if answer else None,
-        ess=metrics.effective_sample_size(marginals, errors),
-        r_hat=metrics.split_r_hat(series),
+        ess=statistics.effective_sample_size(marginals, errors),
+        r_hat=statistics.split_r_hat(series),
         log_z_estimates=found,
         diagnostics=notes,
     )

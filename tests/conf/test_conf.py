@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from spinbench import composition, registry, searchpath
-from spinbench.budget import Budget
+from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError, UnknownNameError
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget
 from spinbench.models import specs
+from spinbench.sweeping import composition
 
 CONF = files("spinbench.conf")
 BUILT_IN = [name for name, points in registry.entry_points("methods").items() if points[0].dist.name == "spinbench"]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from markdown_blocks import PAGES, ROOT, blocks, check_printed, commands
 
-from spinbench import cli, composition
+from spinbench import cli
+from spinbench.sweeping import composition
 
 ELSEWHERE = {
     "README.md": "tests/test_readme.py",

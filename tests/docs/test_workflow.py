@@ -28,7 +28,9 @@ def clone(tmp_path: Path) -> Path:
     git(tmp_path, "clone", "-q", str(origin), str(clone))
     shutil.copy(ROOT / "asv.conf.json", clone)
     shutil.copy(ROOT / ".gitignore", clone)
-    shutil.copytree(ROOT / "harness" / "suite", clone / "harness" / "suite")  # asv reads the benchmarks there
+    shutil.copytree(
+        ROOT / "harness" / "history" / "suite", clone / "harness" / "history" / "suite"
+    )  # asv reads the benchmarks there
     for number in (1, 2):
         (clone / "change").write_text(str(number))
         git(clone, "add", ".")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spinbench import __version__, cli, registry
+from spinbench import __version__, cli
+from spinbench.inference import registry
 
 # scipy itself is a few lines that load its parts on demand
 HEAVY = ("jax", "numba", "asv", "hydra", "omegaconf", "scipy.sparse", "scipy.special", "scipy.linalg", "matplotlib")
@@ -79,12 +80,13 @@ def test_debug_shows_where_an_error_comes_from(
 
 def test_no_history_outside_a_checkout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An installed wheel."""
-    from spinbench import environment, report
+    from spinbench.measuring import environment
+    from spinbench.reporting import summary
 
     monkeypatch.setattr(environment, "root", lambda: None)
     assert cli.main(["record", "anywhere"]) == 2
     assert "which is no git checkout" in capsys.readouterr().err
-    (line,) = report.history([Path("anywhere")])
+    (line,) = summary.history([Path("anywhere")])
     assert line.startswith("not in asv's history: spinbench runs from")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spinbench.models.forney import ForneyModel
+from spinbench.models.forney.model import ForneyModel
 
 
 def enumerated_log_z(model: ForneyModel) -> float:

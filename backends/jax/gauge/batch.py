@@ -15,22 +15,22 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from spinbench.api import Backend, Estimate, Kernel
+from spinbench.api.trace import Trace
+from spinbench.backends.jax.gauge.batched import ascent
 from spinbench.errors import UnsupportedError
-from spinbench.methods.gauge import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.batched import ascent
+from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
+from spinbench.methods.gauge.ascent.newton import ENDS
+from spinbench.methods.gauge.ascent.point_mass import EARLY
 from spinbench.methods.gauge.corrections import term_bounds
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
 from spinbench.methods.gauge.members import Entry, Members, Place, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
-from spinbench.methods.gauge.newton import ENDS
-from spinbench.methods.gauge.point_mass import EARLY
+from spinbench.methods.gauge.progress import trivial
 from spinbench.methods.gauge.remainder import remainder
-from spinbench.methods.gauge.report import trivial
 from spinbench.methods.gauge.search import field_end
 from spinbench.models import Model
-from spinbench.models.forney import ForneyModel
-from spinbench.trace import Trace
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
-from spinbench.methods.gauge import newton as rules
-from spinbench.methods.gauge.lanes import Lanes
+from spinbench.backends.jax.gauge.lanes import Lanes
+from spinbench.methods.gauge.ascent import newton as rules
 from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 
 FloatArray = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ class Ascent:
         return lax.while_loop(lambda c: going(c, schedule.count), some, (0, place))
 
     def _pass(self, members: Members, schedule: Schedule, place: Place) -> Place:
-        """The rules of `spinbench.methods.gauge.newton`, a point of the line search at a time."""
+        """The rules of `spinbench.methods.gauge.ascent.newton`, a point of the line search at a time."""
         xp = self._xp
         k = xp.minimum(place.stage, schedule.count - 1)
         entries = xp.take_along_axis(schedule.entries, k[None, None], axis=0)[0]

@@ -1,4 +1,4 @@
-"""The barrier objectives of `spinbench.methods.gauge.objectives` for many members of one graph at a time, in JAX.
+"""The barrier objectives of `methods.gauge.ascent.objectives` for many members of one graph at a time, in JAX.
 
 Members stand on the last axis, so that whatever is done to all of them is done to numbers side by side: coordinates are
 (size, M) and tables (2**d, n, M), one array a degree group.
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.methods.gauge.derivatives import (
+from spinbench.methods.gauge.ascent.derivatives import (
     angle_derivatives,
     angle_entries,
     joint_derivatives,
     joint_entries,
     slot_products,
 )
+from spinbench.methods.gauge.ascent.newton import SHORTER
+from spinbench.methods.gauge.ascent.objectives import ANGLE_STEP, FAR_LOGIT, LEAST_COSINE, LOGIT_STEP
 from spinbench.methods.gauge.members import Members, Structure
-from spinbench.methods.gauge.newton import SHORTER
-from spinbench.methods.gauge.objectives import ANGLE_STEP, FAR_LOGIT, LEAST_COSINE, LOGIT_STEP
 
 Array = Any
 

@@ -1,6 +1,6 @@
-"""A bucket at work (`exact_tree`): its block of the clique's table, multiplied from the bucket's pieces.
+"""A bucket at work (`tree_kernels`): its block of the clique's table, multiplied from the bucket's pieces.
 
-Arrays that the functions share, besides those of `exact_buckets` (states, start, scope, bucket, held):
+Arrays that the functions share, besides those of `buckets` (states, start, scope, bucket, held):
 
     store     numbers of all pieces, from offset (T + n + 1,) on; reach (T + n,) the largest |log| of each
     axis      (n,) the axis of a position in the bucket at work; card (A,) the states of its axes
@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.exact_buckets import BLOCK
+from spinbench.backends.numba.exact.buckets import BLOCK
 
 REACH = 600.0
 SCALAR, ALONG, GATHERED = range(3)

@@ -16,4 +16,4 @@ def kernels(name: str) -> ModuleType:
     from spinbench.backends.numba import use_cache_of_sources
 
     use_cache_of_sources()
-    return importlib.import_module(f"spinbench.backends.numba.exact_{name}")
+    return importlib.import_module(f"spinbench.backends.numba.exact.{name}")

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from spinbench.reference.compiled import kernels
+from spinbench.backends.numba.exact.compiled import kernels
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, draw
@@ -161,7 +161,7 @@ class _Sweep:
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
         self.work = np.empty(kernels("grid_columns").copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
         model = pairwise.biases, pairwise.edges, pairwise.couplings
-        self.log_z: float = pairwise.constant + kernels("grid").forward(
+        self.log_z: float = pairwise.constant + kernels("grid_kernels").forward(
             site, *model, self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR
         )
         if math.isnan(self.log_z):
@@ -170,7 +170,7 @@ class _Sweep:
     def backward(self) -> FloatArray:
         """(2N,) 1 - p and p of each p(s = 1)."""
         both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
-        whole = kernels("grid").backward(
+        whole = kernels("grid_kernels").backward(
             self.site, self.coefficients, self.fronts, back, *self.work, both, self.log_space, _FLOOR
         )
         if not whole:
@@ -179,7 +179,7 @@ class _Sweep:
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
-        column, draw_above = kernels("grid_columns").column, kernels("grid").draw_above
+        column, draw_above = kernels("grid_columns").column, kernels("grid_kernels").draw_above
         last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
         states = np.empty((count, self.site.size), dtype=np.int64)

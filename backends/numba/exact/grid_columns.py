@@ -1,4 +1,4 @@
-"""How the frontier of a grid (`exact_grid`) goes from one row to the next, column by column.
+"""How the frontier of a grid (`grid_kernels`) goes from one row to the next, column by column.
 
 The frontier (2^C,) has a bit for each column. Column c joins all pairs of entries that differ in its bit, by four
 products and two sums a pair, with coefficients that depend on the spin to its left. The limit is the arithmetic, three
@@ -22,13 +22,13 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.functions import OPTIONS, at_least, exp, log1p, magnitude
-from spinbench.backends.numba.memory import address, load_field, store_field
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.functions import OPTIONS, at_least, exp, log1p, magnitude
+from spinbench.backends.numba.simd.memory import address, load_field, store_field
+from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
     store_field_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     every_second,
     spread,
 )

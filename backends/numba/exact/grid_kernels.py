@@ -1,6 +1,6 @@
-"""Compiled frontier elimination on grids (`spinbench.reference.grid` drives it): sweeps over the rows, down and up.
+"""Compiled frontier elimination on grids (`grid` drives it): sweeps over the rows, down and up.
 
-What limits them is how a frontier gets over a row, see `exact_grid_columns`. The factor that makes the largest entry 1
+What limits them is how a frontier gets over a row, see `grid_columns`. The factor that makes the largest entry 1
 again is taken into the first column of the next row.
 """
 
@@ -11,10 +11,10 @@ import math
 import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.exact_grid_columns import COLUMN, LANES, LOW, cross
-from spinbench.backends.numba.functions import at_least, at_most
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.exact.grid_columns import COLUMN, LANES, LOW, cross
+from spinbench.backends.numba.simd.functions import at_least, at_most
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
     store_field_vector,
 )

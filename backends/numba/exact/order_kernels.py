@@ -1,6 +1,6 @@
-"""Compiled search for elimination orders (`spinbench.reference.order_search` drives it).
+"""Compiled search for elimination orders (`spinbench.backends.numba.exact.order_search` drives it).
 
-`exact_strip` takes off what can go first; `greedy` orders the rest by a rule, ties and near ties at random. Its limit
+`strip_kernels` takes off what can go first; `greedy` orders the rest by a rule, ties and near ties at random. Its limit
 is the number of fill edges: adding one costs a pass over two rows of bits, which updates the counts of missing edges of
 all that it touches, so nothing is ever counted anew.
 """

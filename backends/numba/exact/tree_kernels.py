@@ -10,7 +10,7 @@ of the clique tables.
 Sums of positive numbers lose nothing but what underflows. Every piece is scaled so that the logarithms of its entries
 lie evenly around 0; where the sum of their largest passes REACH, `forward` gives up and the caller turns to logarithms.
 
-The functions share the arrays of `exact_buckets` and of `exact_bucket_work`.
+The functions share the arrays of `buckets` and of `bucket_kernels`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.exact_bucket_work import (
+from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
     LEAD,
     REACH,

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs_tables import Flat
-from spinbench.backends.numba.vector_memory import aligned_zeros
-from spinbench.rows import Rows
-from spinbench.windows import distances, parts
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.windows import distances, parts
 
 Array = npt.NDArray[Any]
 

@@ -25,11 +25,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs_tables import Flat
-from spinbench.backends.numba.gibbs_units import INLINE, JIT
-from spinbench.backends.numba.memory import address, keep, load_sum, load_table, moved, store_sum
-from spinbench.backends.numba.random import mix64
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.gibbs.units import INLINE, JIT
+from spinbench.backends.numba.simd.memory import address, keep, load_sum, load_table, moved, store_sum
+from spinbench.backends.numba.simd.random import mix64
+from spinbench.backends.numba.simd.vector_memory import (
     line_address,
     load_field_words,
     load_state_words,
@@ -40,7 +40,7 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     any_bit,
     bit_mask,
     choose,

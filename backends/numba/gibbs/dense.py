@@ -6,7 +6,7 @@ way.
 
 `run_fixed` keeps fields and couplings as integers, 16 bits a coupling. What rounding can make of a field is bounded
 (`Fixed.margin`); a row whose field is closer than that to its threshold, one in some hundred, gets its field from the
-couplings themselves, so that it draws what exact fields would make it draw. Arguments as in `gibbs_sweeps`.
+couplings themselves, so that it draws what exact fields would make it draw. Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.functions import ONE, ZERO, softplus
-from spinbench.backends.numba.gibbs_rows import sum_rows, thresholds_of
-from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent
-from spinbench.backends.numba.gibbs_tables import Flat
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers, whole_vectors
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.rows import sum_rows, thresholds_of
+from spinbench.backends.numba.gibbs.sweeps import FLUSH, add_recent
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, field, log_add, pointers, whole_vectors
+from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -35,8 +35,8 @@ from spinbench.backends.numba.memory import (
     store_sum,
     store_uniform,
 )
-from spinbench.backends.numba.random import fill_rows
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.random import fill_rows
+from spinbench.backends.numba.simd.vector_memory import (
     aligned_zeros,
     line_address,
     load_field_vector,
@@ -45,7 +45,7 @@ from spinbench.backends.numba.vector_memory import (
     prefetch,
     store_field_vector,
 )
-from spinbench.rows import Rows, dense_rows
+from spinbench.mathematics.graphs.rows import Rows, dense_rows
 
 Array = npt.NDArray[Any]
 

@@ -26,20 +26,20 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba import (
-    gibbs_bits,
-    gibbs_dense,
-    gibbs_pattern_lanes,
-    gibbs_pattern_rows,
-    gibbs_pattern_sites,
-    gibbs_patterns,
-    gibbs_rows,
-    gibbs_sites,
-    gibbs_sweeps,
-    gibbs_units,
+from spinbench.backends.numba.gibbs import (
+    bits,
+    dense,
+    pattern_lanes,
+    pattern_rows,
+    pattern_sites,
+    patterns,
+    rows,
+    sites,
+    sweeps,
+    units,
 )
-from spinbench.backends.numba.gibbs_bands import make_bands
-from spinbench.backends.numba.gibbs_state import (
+from spinbench.backends.numba.gibbs.bands import make_bands
+from spinbench.backends.numba.gibbs.state import (
     Form,
     GibbsState,
     LadderState,
@@ -49,7 +49,7 @@ from spinbench.backends.numba.gibbs_state import (
     of_chains,
     whole_vectors,
 )
-from spinbench.backends.numba.gibbs_tables import (
+from spinbench.backends.numba.gibbs.tables import (
     Flat,
     block_bounds,
     empty_flat,
@@ -57,11 +57,11 @@ from spinbench.backends.numba.gibbs_tables import (
     make_flat,
     make_rows,
 )
-from spinbench.backends.numba.vector_memory import aligned_zeros
-from spinbench.methods.gibbs import Gibbs
-from spinbench.methods.heat_bath import Tables
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.mathematics.graphs.rows import Rows, dense_rows, is_dense
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.models import PairwiseModel
-from spinbench.rows import Rows, dense_rows, is_dense
 
 Array = npt.NDArray[Any]
 
@@ -146,30 +146,30 @@ class GibbsKernel(Kernel):
 
     def _pattern_tables(self, form: Form) -> Any:
         """Probabilities by patterns of neighbours, made in float64 whatever the kernel's precision."""
-        bits = self._method.precision_bits
+        precision = self._method.precision_bits
         if form == "bits":
-            return gibbs_bits.make_digits(self._exact(), bits)
+            return bits.make_digits(self._exact(), precision)
         if form == "pattern_sites":
             return self._sites
-        patterns = gibbs_patterns.make_patterns(self._exact(), self._tail, bits)
-        return gibbs_patterns.make_words(patterns, self._real) if form == "pattern_lanes" else patterns
+        found = patterns.make_patterns(self._exact(), self._tail, precision)
+        return patterns.make_words(found, self._real) if form == "pattern_lanes" else found
 
     @cached_property
-    def _sites(self) -> gibbs_patterns.Sites | None:
+    def _sites(self) -> patterns.Sites | None:
         """The tables of "pattern_sites", if they are small enough."""
         summed = self._method.marginals == "rao_blackwell" or self._method.log_z != "none"
         rough = summed and self._real == np.float32
-        most = gibbs_patterns.MOST_ROUGH_ENTRIES if rough else gibbs_patterns.MOST_ROW_ENTRIES
+        most = patterns.MOST_ROUGH_ENTRIES if rough else patterns.MOST_ROW_ENTRIES
         if self._model.num_variables > most:
             return None
-        return gibbs_patterns.make_sites(self._exact(), block_bounds(self._tables), self._head, self._tail, most)
+        return patterns.make_sites(self._exact(), block_bounds(self._tables), self._head, self._tail, most)
 
     @cached_property
-    def _fixed_rows(self) -> gibbs_dense.Fixed | None:
+    def _fixed_rows(self) -> dense.Fixed | None:
         """The tables of "fixed", if states alone are summed and rounding leaves little in doubt."""
         if self._method.marginals != "empirical" or self._method.log_z != "none":
             return None
-        return gibbs_dense.make_fixed(self._flat, self._rows)
+        return dense.make_fixed(self._flat, self._rows)
 
     def _exact(self) -> Flat:
         """The tables in float64."""
@@ -213,14 +213,14 @@ class GibbsKernel(Kernel):
             return "units"
         if self._dense:
             return "dense" if self._fixed_rows is None else "fixed"
-        if chains >= MANY_PATTERN_CHAINS and gibbs_patterns.fit_lanes(n, self._widest):
+        if chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, self._widest):
             return "pattern_lanes"
         if chains >= MANY_CHAINS:
             return "lanes"
         blocks = len(block_bounds(self._tables)) - 1
         if n >= WIDE_BLOCK * blocks:
             return "sites" if self._sites is None else "pattern_sites"
-        return "pattern_rows" if gibbs_patterns.fit_rows(n, self._widest) else "raster"
+        return "pattern_rows" if patterns.fit_rows(n, self._widest) else "raster"
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""
@@ -230,36 +230,36 @@ class GibbsKernel(Kernel):
         flat, tables, single = self._flat_for(form), self._form_tables, self._method.sample == "update"
         sums, log_t = empty_sums(form, tables, state, n)
         forced = (averaged, chib, self._head, self._tail, self._fixed)
-        wave = gibbs_sites.wave_of(tables, whole=chib and self._head < self._tail) if form == "sites" else ()
+        wave = sites.wave_of(tables, whole=chib and self._head < self._tail) if form == "sites" else ()
 
         def run(part: slice) -> None:
             span, s = (state.keys[part], state.step, steps), state.s[part]
             out = (sums[part], log_t[part])
             match form:
                 case "pattern_lanes":
-                    gibbs_pattern_lanes.run_pattern_lanes(tables, *span, *forced, s, *out)
+                    pattern_lanes.run_pattern_lanes(tables, *span, *forced, s, *out)
                 case "pattern_sites":
-                    gibbs_pattern_sites.run_pattern_sites(tables, *span, averaged, chib, s, *out)
+                    pattern_sites.run_pattern_sites(tables, *span, averaged, chib, s, *out)
                 case "pattern_rows":
-                    gibbs_pattern_rows.run_pattern_rows(tables, *span, *forced, s, *out)
+                    pattern_rows.run_pattern_rows(tables, *span, *forced, s, *out)
                 case "lanes":
-                    gibbs_sweeps.run_lanes(flat, *span, *forced, s, *out)
+                    sweeps.run_lanes(flat, *span, *forced, s, *out)
                 case "bits":
-                    gibbs_bits.run_bits(tables, *span, s, sums[part], (0,) * s.shape[2])
+                    bits.run_bits(tables, *span, s, sums[part], (0,) * s.shape[2])
                 case "sites":
-                    gibbs_sites.run_sites(flat, tables, *wave, *span, *forced, s, *out)
+                    sites.run_sites(flat, tables, *wave, *span, *forced, s, *out)
                 case "raster":
-                    gibbs_rows.run_raster(flat, *span, *forced, s, *out)
+                    rows.run_raster(flat, *span, *forced, s, *out)
                 case "fixed":
-                    gibbs_dense.run_fixed(flat, tables, *span, s, state.x[part], sums[part])
+                    dense.run_fixed(flat, tables, *span, s, state.x[part], sums[part])
                 case "dense":
-                    gibbs_dense.run_dense(flat, tables, *span, averaged, chib, s, state.x[part], *out)
+                    dense.run_dense(flat, tables, *span, averaged, chib, s, state.x[part], *out)
                 case "units":
                     rest = (self._method.scan == "random", averaged, chib, s, state.x[part], *out)
                     if single:
-                        gibbs_units.run_updates(flat, *span, *rest, state.held[part])
+                        units.run_updates(flat, *span, *rest, state.held[part])
                     else:
-                        gibbs_units.run_sweeps(flat, *span, *rest)
+                        units.run_sweeps(flat, *span, *rest)
 
         self._share(run, len(state.s))
         state.step += steps
@@ -281,7 +281,7 @@ class GibbsKernel(Kernel):
         length = self._method.ladder
         total = np.full(len(state.held), -np.inf)
         mode = self._tables.mode.astype(self._real)
-        gibbs_units.run_ladders(
+        units.run_ladders(
             self._flat,
             ladder.keys,
             ladder.places,

@@ -1,4 +1,4 @@
-"""Chromatic and raster sweeps in vectors of 32 chains by looking probabilities up (`gibbs_patterns`).
+"""Chromatic and raster sweeps in vectors of 32 chains by looking probabilities up (`patterns`).
 
 A state is a word of 16 bits, all 0 or all 1, so that the neighbours' states make the index of an entry in one
 instruction a neighbour. 16 random bits are compared with the highest 16 of the entry; where they are equal, one time in
@@ -10,7 +10,7 @@ index, 1 for the look-up, 5 for comparison, state and sum, 24 in all: 12 cycles 
 instructions. What reaches it: one vector of chains does all its sweeps before the next, with the generator in registers
 and states, sums and tables in the first-level cache; rows of a colour do not wait for each other.
 
-Chain c takes its numbers from quarter c mod 4 of the words of stream c // 4. Arguments as in `gibbs_sweeps`.
+Chain c takes its numbers from quarter c mod 4 of the words of stream c // 4. Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import at_least, exp, log1p, magnitude
-from spinbench.backends.numba.gibbs_patterns import PIECE
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, KERNEL
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.patterns import PIECE
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, KERNEL
+from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -34,8 +34,8 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import GOLDEN_GAMMA, mix64
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
+from spinbench.backends.numba.simd.vector_memory import (
     line_address,
     load_field_vector,
     load_state_vector,
@@ -47,7 +47,7 @@ from spinbench.backends.numba.vector_memory import (
     store_sum_vector,
     store_uniform_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     any_lane,
     choose,
     quarters,

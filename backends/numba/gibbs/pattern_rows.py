@@ -1,11 +1,11 @@
-"""Chromatic and raster sweeps of one chain after the other by looking probabilities up (`gibbs_patterns`).
+"""Chromatic and raster sweeps of one chain after the other by looking probabilities up (`patterns`).
 
 Everything of an update is an integer: the neighbours' states make an index, the entry there is compared with 64 random
 bits. The limit, with four neighbours: 8 loads for the index, 5 instructions that combine them, 6 for comparison, state
 and sum, 2 for random bits and 2 of the loop, which at 6 a cycle is 4 cycles an update. What reaches it: rows of a
 colour do not wait for each other, so that many are on their way at once, and there is no branch but the loop's.
 
-Arguments as in `gibbs_sweeps`.
+Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs_patterns import Patterns
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, log_add
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.patterns import Patterns
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, log_add
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -27,11 +27,11 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import mix64
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.random import mix64
+from spinbench.backends.numba.simd.vector_memory import (
     store_uniform_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     count_up,
 )
 

@@ -1,14 +1,14 @@
-"""Chromatic sweeps in vectors over 16 rows of a block by looking probabilities up (`gibbs_patterns`), chain by chain.
+"""Chromatic sweeps in vectors over 16 rows of a block by looking probabilities up (`patterns`), chain by chain.
 
-States are words of 32 bits, all 0 or all 1; neighbours are loaded at a shift as in `gibbs_sites`. 32 random bits are
+States are words of 32 bits, all 0 or all 1; neighbours are loaded at a shift as in `sites`. 32 random bits are
 compared with the highest 32 of the entry; where they are equal, one time in 2^32, 32 further bits decide, so that draws
 are exact.
 
 The limit, for 16 rows: a gather of 16 entries, whose loads take 8 cycles, while the two vector units do 13 instructions
 for random words and a dozen others. Between two blocks there are about 60 cycles from a load of states to the next.
-What reaches it is that tables stay in the second-level cache, at 128 bytes a row; larger models take `gibbs_sites`.
+What reaches it is that tables stay in the second-level cache, at 128 bytes a row; larger models take `sites`.
 
-Arguments as in `gibbs_sweeps`.
+Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs_bands import GATHERED
-from spinbench.backends.numba.gibbs_patterns import Sites
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, KERNEL, log_add
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.bands import GATHERED
+from spinbench.backends.numba.gibbs.patterns import Sites
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, KERNEL, log_add
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -32,8 +32,8 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import GOLDEN_GAMMA, HIGH, mix64
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, HIGH, mix64
+from spinbench.backends.numba.simd.vector_memory import (
     gather_states,
     gather_table,
     line_address,
@@ -45,7 +45,7 @@ from spinbench.backends.numba.vector_memory import (
     store_sum_vector,
     store_uniform_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     any_lane,
     choose,
     count_up,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs_bands import GATHERED, LANES, make_bands
-from spinbench.backends.numba.gibbs_tables import Flat
+from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, make_bands
+from spinbench.backends.numba.gibbs.tables import Flat
 
 Array = npt.NDArray[Any]
 
@@ -191,7 +191,7 @@ def make_sites(flat: Flat, bounds: Array, head: int, tail: int, most: int = MOST
     Args:
         flat: in float64.
         bounds: of the blocks.
-        head, tail: as in `gibbs_sweeps`.
+        head, tail: as in `sweeps`.
         most: entries of a table.
     """
     if not _fit(len(flat.biases), int(np.diff(flat.start).max(initial=0)), most):

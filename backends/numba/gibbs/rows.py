@@ -2,7 +2,7 @@
 
 What does not depend on the row before is done in vectors, ahead of the rows (random numbers, as thresholds of the
 field) or after them (sigmoids). In raster order each row still waits for the one before, about 14 cycles. Arguments as
-in `gibbs_sweeps`.
+in `sweeps`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import ONE, ZERO, constant, log, sigmoid, softplus
-from spinbench.backends.numba.gibbs_sites import log_forced_middle
-from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, field, log_add, pointers, whole_vectors
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.sites import log_forced_middle
+from spinbench.backends.numba.gibbs.sweeps import FLUSH, add_recent
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, field, log_add, pointers, whole_vectors
+from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, log, sigmoid, softplus
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -26,7 +26,7 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import fill_rows
+from spinbench.backends.numba.simd.random import fill_rows
 
 PIECE = 4096
 """float32 terms that are summed before float64 takes over."""

@@ -1,12 +1,12 @@
 """Chromatic sweeps of binary variables in vectors over the rows of a block, one chain after the other.
 
-The limit is that of `gibbs_sweeps`: 22 cycles for 16 updates in float32. What reaches it on lattices: neighbours are
+The limit is that of `sweeps`: 22 cycles for 16 updates in float32. What reaches it on lattices: neighbours are
 loaded at a shift (`gibbs_bands.Bands`), a gathered one costs as much as everything else together. Small models wait
 for the latency of an update (about 130 cycles a colour). Large ones would wait for memory, 40 bytes an update; so where
 there are two colours several sweeps run at once as a wave: each colour of a sweep follows the one before at a distance
 of one chunk of rows, which is enough for all neighbours, and the rows in flight stay in the second-level cache.
 
-Arguments as in `gibbs_sweeps`.
+Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import ONE, ZERO, softplus
-from spinbench.backends.numba.gibbs_bands import GATHERED, LANES, Bands
-from spinbench.backends.numba.gibbs_sweeps import FLUSH, add_recent, draw, summed_factor
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, forced_field, log_add, pointers
-from spinbench.backends.numba.memory import address, keep, load_table
-from spinbench.backends.numba.random import row_numbers
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands
+from spinbench.backends.numba.gibbs.sweeps import FLUSH, add_recent, draw, summed_factor
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, forced_field, log_add, pointers
+from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
+from spinbench.backends.numba.simd.memory import address, keep, load_table
+from spinbench.backends.numba.simd.random import row_numbers
+from spinbench.backends.numba.simd.vector_memory import (
     gather_states,
     line_address,
     load_state_vector,
@@ -29,7 +29,7 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     choose,
     count_up,
     total,

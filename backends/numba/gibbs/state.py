@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba import gibbs_bits, gibbs_dense, gibbs_pattern_lanes, gibbs_units
-from spinbench.backends.numba.gibbs_bands import LANES
-from spinbench.backends.numba.gibbs_tables import Flat
-from spinbench.backends.numba.random import chain_keys
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.gibbs import bits, dense, pattern_lanes, units
+from spinbench.backends.numba.gibbs.bands import LANES
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.vector_memory import (
     aligned_zeros,
 )
 
@@ -61,7 +61,7 @@ class GibbsState:
 
 @dataclass
 class LadderState:
-    """Ladders of all chains, see `spinbench.methods.gibbs_program.Ladder`.
+    """Ladders of all chains, see `spinbench.methods.gibbs.program.Ladder`.
 
     Attributes:
         keys: (C, 2) uint64.
@@ -110,16 +110,16 @@ def begin(form: Form, flat: Flat, tables: Any, seed: int, states: Array) -> Gibb
             for k in range(chains):
                 s[k // size, :, k % size] = states[:, k]
         case "bits":
-            blocks, size = gibbs_bits.word_blocks(chains)
+            blocks, size = bits.word_blocks(chains)
             keys, s = _block_keys(seed, blocks, size), aligned_zeros((blocks, n, size), WORD)
-            s[:] = gibbs_bits.pack_states(states, blocks, size)
+            s[:] = bits.pack_states(states, blocks, size)
         case "pattern_lanes":
-            size = gibbs_pattern_lanes.CHAINS
+            size = pattern_lanes.CHAINS
             blocks = -(-chains // size)
-            keys = _block_keys(seed, blocks, size // gibbs_pattern_lanes.PARTS)
+            keys = _block_keys(seed, blocks, size // pattern_lanes.PARTS)
             s = aligned_zeros((blocks, n + 1, size), np.dtype(np.uint16))
             for k in range(chains):
-                s[k // size, :n, k % size] = np.where(states[:, k] > 0, gibbs_pattern_lanes.EVERY, 0)
+                s[k // size, :n, k % size] = np.where(states[:, k] > 0, pattern_lanes.EVERY, 0)
         case "pattern_sites":
             s = aligned_zeros((chains, tables.before + int(tables.bounds[-1]) + tables.after), np.dtype(np.uint32))
             s[:, tables.before + tables.rows] = np.where(states.T > 0, np.iinfo(np.uint32).max, 0)
@@ -133,9 +133,9 @@ def begin(form: Form, flat: Flat, tables: Any, seed: int, states: Array) -> Gibb
             s = np.ascontiguousarray(states.T)
     if form in ("units", "dense"):
         x = aligned_zeros((chains, whole_vectors(n) if form == "dense" else n), real)
-        gibbs_units.initial_fields(flat, s, x)
+        units.initial_fields(flat, s, x)
     elif form == "fixed":
-        x = gibbs_dense.fixed_fields(tables, states)
+        x = dense.fixed_fields(tables, states)
     return GibbsState(step=0, rungs=0, keys=keys, s=s, x=x, held=np.zeros(chains), ladder=None)
 
 
@@ -158,7 +158,7 @@ def empty_sums(form: Form, tables: Any, state: GibbsState, n: int) -> tuple[Arra
     """(sums of p or s, log of the sum of T), shaped as the form's kernel adds to them."""
     blocks, shape = len(state.s), (len(state.held), n)
     if form == "bits":
-        return np.zeros((blocks, n, state.s.shape[2] * gibbs_bits.WORD)), np.zeros(blocks)
+        return np.zeros((blocks, n, state.s.shape[2] * bits.WORD)), np.zeros(blocks)
     if form in ("lanes", "pattern_lanes"):
         size = state.s.shape[2]
         return aligned_zeros((blocks, n, size), np.dtype(np.float64)), np.full((blocks, size), -np.inf)

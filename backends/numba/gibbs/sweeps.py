@@ -6,7 +6,7 @@ draw and sum 3. For four neighbours that is 22 cycles for 16 updates, 1.4 an upd
 update stays in registers (no buffer of numbers or fields); a block of chains does all its sweeps before the next, so
 that its states and sums stay in the caches; SplitMix64's counter moves on by an addition.
 
-Arguments that these and the forms in `gibbs_sites` and `gibbs_rows` share:
+Arguments that these and the forms in `sites` and `rows` share:
 
     f           tables, `gibbs_tables.Flat`
     first, steps  the steps are number first … first + steps - 1 of the run; they determine the random numbers
@@ -23,18 +23,18 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import ONE, ZERO, exp, softplus
-from spinbench.backends.numba.gibbs_units import INLINE, JIT, log_add, pointers
-from spinbench.backends.numba.memory import address, keep, load_sum, load_table, store_sum, store_uniform
-from spinbench.backends.numba.random import INVERSE_SCALE, SCALE, lane_numbers
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.gibbs.units import INLINE, JIT, log_add, pointers
+from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, softplus
+from spinbench.backends.numba.simd.memory import address, keep, load_sum, load_table, store_sum, store_uniform
+from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, lane_numbers
+from spinbench.backends.numba.simd.vector_memory import (
     line_address,
     load_state_vector,
     load_sum_vector,
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     choose,
     spread,
 )

@@ -1,4 +1,4 @@
-"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.heat_bath.Tables`."""
+"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.gibbs.heat_bath.Tables`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.layouts import Scan, units_of
-from spinbench.methods.heat_bath import Tables
+from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
+from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.models import PairwiseModel
-from spinbench.rows import Rows, compressed_rows
 
 Array = npt.NDArray[Any]
 

@@ -1,6 +1,6 @@
 """Gibbs updates one unit at a time, of any kind and in any order; the forced sweep of Chib's estimator; ladders.
 
-This is the plain code for everything that the kernels of `gibbs_sweeps` leave out: 1-of-K groups, random scans, single
+This is the plain code for everything that the kernels of `sweeps` leave out: 1-of-K groups, random scans, single
 updates, sweeps in reverse order. s and x of one chain point to the states and fields of its rows; x holds each row's
 field as of its unit's last update, from which the conditional probabilities follow. f is a `Flat` of pointers.
 """
@@ -12,9 +12,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.functions import ONE, ZERO, exp, log, log1p, sigmoid, softplus
-from spinbench.backends.numba.gibbs_tables import Flat
-from spinbench.backends.numba.memory import (
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log, log1p, sigmoid, softplus
+from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
@@ -26,7 +26,7 @@ from spinbench.backends.numba.memory import (
     store_state,
     store_sum,
 )
-from spinbench.backends.numba.random import below, fill_rows, uniform
+from spinbench.backends.numba.simd.random import below, fill_rows, uniform
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
@@ -252,7 +252,7 @@ def run_updates(f, keys, first, steps, random, averaged, chib, s, x, sums, log_t
 
 @nb.njit(**JIT)
 def run_ladders(f, keys, places, first, steps, length, mode, s, middle, log_sum, total):
-    """`steps` further states of each chain's ladder; see `spinbench.methods.gibbs_program.Ladder`.
+    """`steps` further states of each chain's ladder; see `spinbench.methods.gibbs.program.Ladder`.
 
     keys (C, 2); places (2,): key of the places of the first states, shared by all chains; first: states so far;
     mode (N,) s*; s, middle (C, N); log_sum (C,) of the present ladder; total (C,) float64: log of the sum of S / Σ T

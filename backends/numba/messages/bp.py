@@ -3,7 +3,7 @@
 Two forms of the same iteration:
 
     odds      sequential sweeps over binary pairs without damping, messages as odds
-    factors   everything else, see `spinbench.backends.numba.messages`
+    factors   everything else, see `spinbench.backends.numba.messages.schedules`
 
 With odds R = exp(m) the update softplus(c + w) - softplus(c) of a message, c = h - m, H = exp(h), becomes
 
@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.message_tables import Factors, make_factors, work_space
-from spinbench.backends.numba.messages import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
-from spinbench.colouring import raster_levels
-from spinbench.message_layouts import FloatArray, Graph
-from spinbench.methods.bp import ROUNDING, START, BeliefPropagation, Tables, start_messages
+from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
+from spinbench.backends.numba.messages.tables import Factors, make_factors, work_space
+from spinbench.mathematics.graphs.colouring import raster_levels
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph
+from spinbench.methods.messages.bp import ROUNDING, START, BeliefPropagation, Tables, start_messages
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]

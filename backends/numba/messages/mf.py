@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.message_tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
-from spinbench.message_layouts import FloatArray, Pairs
-from spinbench.methods.mf import ROUNDING, MeanField, Tables, start_probabilities
+from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Pairs
+from spinbench.methods.messages.mf import ROUNDING, MeanField, Tables, start_probabilities
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]

@@ -1,6 +1,6 @@
 """Sum-product on any factor graph in compiled code, with three schedules.
 
-Messages are stored as in `spinbench.message_layouts`, one row of the arrays a chain. Sums over a factor's states run
+Messages are stored as in `graphs.message_layouts`, one row of the arrays a chain. Sums over a factor's states run
 in the linear domain with cavities scaled to a maximum of 1, wherever the smallest product that can occur is far from
 underflow; otherwise in the log domain.
 
@@ -16,7 +16,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.message_tables import (
+from spinbench.backends.numba.messages.tables import (
     CARD,
     EARLIER,
     FACTOR,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.message_layouts import Graph
+from spinbench.mathematics.graphs.message_layouts import Graph
 
 Array = npt.NDArray[Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
-from spinbench.backends.numba.message_tables import make_factors, reweighted, work_space
-from spinbench.backends.numba.messages import sequential_sweep, sum_up_all
-from spinbench.message_layouts import FloatArray
-from spinbench.methods.spanning_trees import Forest
-from spinbench.methods.trw import Tables, TreeReweighted
-from spinbench.methods.trw_kernels import TRWKernel
+from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
+from spinbench.backends.numba.messages.tables import make_factors, reweighted, work_space
+from spinbench.mathematics.graphs.message_layouts import FloatArray
+from spinbench.methods.messages.spanning_trees import Forest
+from spinbench.methods.messages.trw import Tables, TreeReweighted
+from spinbench.methods.messages.trw_kernels import TRWKernel
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]

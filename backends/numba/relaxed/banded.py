@@ -12,10 +12,10 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.tiles import Layout, coefficient, stride, unit, zeros
-from spinbench.backends.numba.units import KERNEL
-from spinbench.backends.numba.vector_memory import aligned_zeros, load_state_vector, store_sum_vector
+from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit, zeros
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros, load_state_vector, store_sum_vector
 
 Array = npt.NDArray[Any]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gram import (
+from spinbench.backends.numba.relaxed.gram import (
     WIDEST_BAND,
     Gram,
     draw_field,
@@ -25,10 +25,8 @@ from spinbench.backends.numba.gram import (
     make_sparse,
     noise_rows,
 )
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.random_fills import fill_uniform
-from spinbench.backends.numba.tiles import NEVER, Layout, coefficient, lanes, stride, unit
-from spinbench.backends.numba.units import (
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, coefficient, lanes, stride, unit
+from spinbench.backends.numba.relaxed.units import (
     KERNEL,
     Groups,
     add_log,
@@ -40,9 +38,11 @@ from spinbench.backends.numba.units import (
     make_groups,
     unit_means,
 )
-from spinbench.backends.numba.vector_memory import load_state_vector, store_state_vector
-from spinbench.methods import relaxed
-from spinbench.methods.block_gibbs import BlockGibbs, BlockGibbsTables
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.random_fills import fill_uniform
+from spinbench.backends.numba.simd.vector_memory import load_state_vector, store_state_vector
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs, BlockGibbsTables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]
@@ -77,7 +77,7 @@ class Scratch(NamedTuple):
 
 
 class BlockGibbsKernel(Kernel):
-    """`spinbench.methods.block_gibbs.BlockGibbs` with the same law and the same statistics as its program."""
+    """`spinbench.methods.relaxed.block_gibbs.BlockGibbs` with the same law and the same statistics as its program."""
 
     def __init__(self, method: BlockGibbs, backend: Backend, model: PairwiseModel, tables: BlockGibbsTables) -> None:
         self._real = np.dtype(backend.precision)
@@ -92,7 +92,7 @@ class BlockGibbsKernel(Kernel):
         layout = Layout(chains, self._real, np.arange(n), min(n, WIDEST_BAND) if sparse else n)
         noise = first_noise(seed, n + (0 if tables.edges is None else tables.edges.weights.size), chains)
         if tables.edges is not None:
-            field = relaxed.edge_product(np, tables.edges, s, noise)
+            field = family.edge_product(np, tables.edges, s, noise)
         else:
             assert tables.root is not None
             gram = tables.gram
@@ -106,7 +106,7 @@ class BlockGibbsKernel(Kernel):
             bias=layout.column(tables.bias, NEVER),
             groups=make_groups(tables.sites, layout),
             u=layout.scatter(u),
-            p=layout.scatter(relaxed.unit_means(np, tables.sites, u)),
+            p=layout.scatter(family.unit_means(np, tables.sites, u)),
         )
 
     def _make_factor(self, layout: Layout) -> Gram:

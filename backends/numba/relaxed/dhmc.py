@@ -19,22 +19,20 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba import dhmc_leapfrog, dhmc_rotation
-from spinbench.backends.numba.dhmc_leapfrog import ELIMINATED, PRECISION, ROOTS, Leapfrog, make_leapfrog
-from spinbench.backends.numba.dhmc_point import Frame, Point, Scratch, add_energies, load_energies, move
-from spinbench.backends.numba.dhmc_step_size import COUNT, LOG_AVERAGE, STEP, adapt, restart
-from spinbench.backends.numba.elimination import make_eliminated, two_colours
-from spinbench.backends.numba.functions import at_most, exp
-from spinbench.backends.numba.gram import (
+from spinbench.backends.numba.relaxed import leapfrog, rotation
+from spinbench.backends.numba.relaxed.elimination import make_eliminated, two_colours
+from spinbench.backends.numba.relaxed.gram import (
     WIDEST_BAND,
     Gram,
     make_dense,
     make_sparse,
     noise_rows,
 )
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.tiles import NEVER, Layout, lanes
-from spinbench.backends.numba.units import (
+from spinbench.backends.numba.relaxed.leapfrog import ELIMINATED, PRECISION, ROOTS, Leapfrog, make_leapfrog
+from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch, add_energies, load_energies, move
+from spinbench.backends.numba.relaxed.step_size import COUNT, LOG_AVERAGE, STEP, adapt, restart
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, lanes
+from spinbench.backends.numba.relaxed.units import (
     KERNEL,
     Groups,
     add_log,
@@ -44,13 +42,15 @@ from spinbench.backends.numba.units import (
     first_noise,
     make_groups,
 )
-from spinbench.backends.numba.vector_memory import store_sum_vector
-from spinbench.backends.numba.vector_sums import in_lanes
-from spinbench.backends.numba.vectors import choose
-from spinbench.methods import relaxed
-from spinbench.methods.dhmc import DHMC, MAX_ANGLE, DHMCTables
+from spinbench.backends.numba.simd.functions import at_most, exp
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import store_sum_vector
+from spinbench.backends.numba.simd.vector_sums import in_lanes
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.mathematics.relaxation.density import Relaxation
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.dhmc import DHMC, MAX_ANGLE, DHMCTables
 from spinbench.models import PairwiseModel
-from spinbench.relaxation import Relaxation
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ class DHMCState:
 
 
 class DHMCKernel(Kernel):
-    """`spinbench.methods.dhmc.DHMC` with the same law, adaptation and statistics as its program."""
+    """`spinbench.methods.relaxed.dhmc.DHMC` with the same law, adaptation and statistics as its program."""
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: DHMCTables) -> None:
         self._real = np.dtype(backend.precision)
@@ -107,7 +107,7 @@ class DHMCKernel(Kernel):
         layout = Layout(chains, self._real, order, min(n, WIDEST_BAND) if tables.edges is not None else n)
         noise = first_noise(seed, n + (0 if tables.edges is None else tables.edges.weights.size), chains)
         if tables.edges is not None:
-            position = relaxed.edge_product(np, tables.edges, s, noise)
+            position = family.edge_product(np, tables.edges, s, noise)
         elif tables.gram is not None:
             position = tables.gram @ s + tables.root @ noise
         else:
@@ -162,7 +162,7 @@ class DHMCKernel(Kernel):
     def _product(self, v: Array) -> Array:
         """Qv, (N, C), for the rotating forms."""
         if self._tables.edges is not None:
-            return np.asarray(relaxed.edge_product(np, self._tables.edges, v))
+            return np.asarray(family.edge_product(np, self._tables.edges, v))
         return np.asarray(self._tables.gram @ v)
 
     def _make_frame(self, layout: Layout, m: Array) -> Frame:
@@ -175,8 +175,8 @@ class DHMCKernel(Kernel):
         """Everything at a position (N, C), in float64; see the two `travel`."""
         tables, x = self._tables, position.astype(self._real).astype(np.float64)
         u = self._field(x) + tables.bias[:, None]
-        p = relaxed.unit_means(np, tables.sites, u)
-        normaliser = np.ascontiguousarray(relaxed.log_normaliser(np, tables.sites, u))
+        p = family.unit_means(np, tables.sites, u)
+        normaliser = np.ascontiguousarray(family.log_normaliser(np, tables.sites, u))
         if self._method.rotates:
             push, gaussian = self._product(p - m[:, None]), m @ u
         else:
@@ -210,7 +210,7 @@ def _travel(*arguments: Any) -> Any:
 @overload(_travel, jit_options=KERNEL)
 def _choose_travel(factor, frame, groups, n, scratch, leaps, size, here, there):
     """The factor's type decides which dynamics is compiled."""
-    return dhmc_leapfrog.travel if factor.instance_class is Leapfrog else dhmc_rotation.travel
+    return leapfrog.travel if factor.instance_class is Leapfrog else rotation.travel
 
 
 @nb.njit(cache=True, **KERNEL)

@@ -1,4 +1,4 @@
-"""Q = W + D as a sum over edges (`spinbench.relaxation.EdgeFactor`), on tiles of chains.
+"""Q = W + D as a sum over edges (`spinbench.mathematics.relaxation.density.EdgeFactor`), on tiles of chains.
 
 O(E) work, whatever the graph; a draw takes a normal number an edge and one a variable. For a single chain there are
 loops over edges alone, which LLVM vectorises; for a tile the inner loops run over its chains.
@@ -12,10 +12,10 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.memory import address, load_state, load_sum, load_table, store_state, store_sum
-from spinbench.backends.numba.tiles import Layout, unit
-from spinbench.backends.numba.units import KERNEL
-from spinbench.relaxation import EdgeFactor
+from spinbench.backends.numba.relaxed.tiles import Layout, unit
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.memory import address, load_state, load_sum, load_table, store_state, store_sum
+from spinbench.mathematics.relaxation.density import EdgeFactor
 
 Array = npt.NDArray[Any]
 

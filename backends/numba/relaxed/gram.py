@@ -11,20 +11,20 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.banded import (
+from spinbench.backends.numba.relaxed.banded import (
     Diagonals,
     banded_product,
     collect_diagonals,
     count_diagonals,
     make_diagonals,
 )
-from spinbench.backends.numba.edges import Edges, make_edges, make_terms, no_edges, scale_terms, spread_terms
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.products import Matrix, make_matrix, product
-from spinbench.backends.numba.tiles import Layout, coefficient, stride, unit
-from spinbench.backends.numba.units import KERNEL
-from spinbench.backends.numba.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
-from spinbench.relaxation import EdgeFactor
+from spinbench.backends.numba.relaxed.edges import Edges, make_edges, make_terms, no_edges, scale_terms, spread_terms
+from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
+from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
+from spinbench.mathematics.relaxation.density import EdgeFactor
 
 Array = npt.NDArray[Any]
 

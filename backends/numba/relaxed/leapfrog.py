@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy.typing as npt
 
-from spinbench.backends.numba.dhmc_point import add_column
-from spinbench.backends.numba.elimination import Eliminated, eliminated_product, no_elimination
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.products import Matrix, make_matrix, product
-from spinbench.backends.numba.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
-from spinbench.backends.numba.units import KERNEL, log_normaliser, unit_means
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.relaxed.elimination import Eliminated, eliminated_product, no_elimination
+from spinbench.backends.numba.relaxed.point import add_column
+from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
+from spinbench.backends.numba.relaxed.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
+from spinbench.backends.numba.relaxed.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
     load_state_vector,
     load_sum_words,
@@ -26,7 +26,7 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vector_sums import converted
+from spinbench.backends.numba.simd.vector_sums import converted
 
 Array = npt.NDArray[Any]
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy.typing as npt
 
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.tiles import coefficient, lanes, stride, unit
-from spinbench.backends.numba.units import KERNEL
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, stride, unit
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import (
     load_state_vector,
     load_sum_vector,
     load_sum_words,
@@ -21,13 +21,13 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vectors import choose
+from spinbench.backends.numba.simd.vectors import choose
 
 Array = npt.NDArray[Any]
 
 
 class Point(NamedTuple):
-    """As `spinbench.methods.dhmc_program.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
+    """As `spinbench.methods.relaxed.dhmc_program.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
 
     Of one tile, or of all (T, …); energies (L,) or (T, L).
     """

@@ -17,11 +17,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.tiles import Layout, stride, unit
-from spinbench.backends.numba.units import KERNEL
-from spinbench.backends.numba.vector_memory import aligned_zeros, load_state_vector
-from spinbench.backends.numba.vector_sums import add_panel, add_rows, store_sums, zero_sums
+from spinbench.backends.numba.relaxed.tiles import Layout, stride, unit
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros, load_state_vector
+from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, store_sums, zero_sums
 
 Array = npt.NDArray[Any]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numba as nb
 
-from spinbench.backends.numba.dhmc_point import subtract_column
-from spinbench.backends.numba.functions import sincos_turns
-from spinbench.backends.numba.gram import draw_velocity, gram_product
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.tiles import coefficient, lanes, over_variables, stride, unit, zero_energies
-from spinbench.backends.numba.units import KERNEL, log_normaliser, unit_means
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.relaxed.gram import draw_velocity, gram_product
+from spinbench.backends.numba.relaxed.point import subtract_column
+from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, over_variables, stride, unit, zero_energies
+from spinbench.backends.numba.relaxed.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.simd.functions import sincos_turns
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
     load_state_vector,
     load_sum_words,
@@ -24,7 +24,7 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vector_sums import converted
+from spinbench.backends.numba.simd.vector_sums import converted
 
 TURN = 0.15915494309189535
 """1 / 2π."""

@@ -8,11 +8,11 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.units import KERNEL
-from spinbench.methods.dhmc import GAMMA, KAPPA, T0
+from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.methods.relaxed.dhmc import GAMMA, KAPPA, T0
 
 STEP, CENTRE, ERROR, LOG_AVERAGE, COUNT = range(5)
-"""Entries of the state of dual averaging, see `spinbench.methods.dhmc_program.StepSize`."""
+"""Entries of the state of dual averaging, see `spinbench.methods.relaxed.dhmc_program.StepSize`."""
 
 
 def restart(step: float) -> npt.NDArray[Any]:

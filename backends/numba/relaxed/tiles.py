@@ -20,10 +20,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.memory import mark, place
-from spinbench.backends.numba.random import chain_keys
-from spinbench.backends.numba.vector_memory import LINE, aligned_zeros
-from spinbench.backends.numba.vectors import Vector, spread_over, sum_of_lanes, wide
+from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
+from spinbench.backends.numba.simd.vectors import Vector, spread_over, sum_of_lanes, wide
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]

@@ -8,19 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.functions import at_least, exp, log1p, magnitude, sigmoid, softplus
-from spinbench.backends.numba.memory import (
-    address,
-    load_field,
-    load_state,
-    load_table,
-    load_uniform,
-    store_state,
-    store_sum,
-)
-from spinbench.backends.numba.random import uniform
-from spinbench.backends.numba.random_fills import fill_normal
-from spinbench.backends.numba.tiles import (
+from spinbench.backends.numba.relaxed.tiles import (
     Layout,
     coefficient,
     lanes,
@@ -30,7 +18,19 @@ from spinbench.backends.numba.tiles import (
     zero_energies,
     zeros,
 )
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude, sigmoid, softplus
+from spinbench.backends.numba.simd.memory import (
+    address,
+    load_field,
+    load_state,
+    load_table,
+    load_uniform,
+    store_state,
+    store_sum,
+)
+from spinbench.backends.numba.simd.random import uniform
+from spinbench.backends.numba.simd.random_fills import fill_normal
+from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
     load_state_vector,
     load_sum_words,
@@ -39,9 +39,9 @@ from spinbench.backends.numba.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.vector_sums import converted, in_lanes
-from spinbench.backends.numba.vectors import choose
-from spinbench.relaxation import Sites
+from spinbench.backends.numba.simd.vector_sums import converted, in_lanes
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.mathematics.relaxation.density import Sites
 
 Array = npt.NDArray[Any]
 

@@ -26,7 +26,7 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.vectors import Vector, constant_of, element
+from spinbench.backends.numba.simd.vectors import Vector, constant_of, element
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """How small functions that must be inlined into vector loops are compiled."""

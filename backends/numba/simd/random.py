@@ -21,14 +21,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from spinbench.backends.numba.functions import OPTIONS, constant
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.vector_memory import (
+from spinbench.backends.numba.simd.functions import OPTIONS, constant
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import (
     load_table_vector,
     load_uniform_vector,
     store_uniform_vector,
 )
-from spinbench.backends.numba.vectors import (
+from spinbench.backends.numba.simd.vectors import (
     Vector,
     as_float32,
     as_float64,

@@ -21,9 +21,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from spinbench.backends.numba.functions import HALF, OPTIONS, constant, log, sincos_turns, square_root
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.random import (
+from spinbench.backends.numba.simd.functions import HALF, OPTIONS, constant, log, sincos_turns, square_root
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.random import (
     INVERSE_SCALE,
     high24,
     high31,
@@ -34,8 +34,8 @@ from spinbench.backends.numba.random import (
     low32_signed,
     mix64,
 )
-from spinbench.backends.numba.vector_memory import load_table_words, store_uniform_vector
-from spinbench.backends.numba.vector_sums import counted
+from spinbench.backends.numba.simd.vector_memory import load_table_words, store_uniform_vector
+from spinbench.backends.numba.simd.vector_sums import counted
 
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)

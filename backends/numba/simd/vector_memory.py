@@ -14,8 +14,8 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from spinbench.backends.numba.memory import mark, place
-from spinbench.backends.numba.vectors import Vector, wide
+from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba.simd.vectors import Vector, wide
 
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""

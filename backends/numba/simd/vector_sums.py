@@ -13,8 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.memory import mark, place
-from spinbench.backends.numba.vectors import Vector, element, spread_over, wide
+from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba.simd.vectors import Vector, element, spread_over, wide
 
 
 @intrinsic

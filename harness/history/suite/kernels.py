@@ -56,7 +56,7 @@ def _sampler(
     """Burnt-in chains that advance by so many samples."""
     import numpy as np
 
-    from spinbench import registry
+    from spinbench.inference import registry
 
     chosen = registry.make_method(method, {"log_z": "none", **settings})
     bound = registry.bind(chosen, backend, model, chosen.plan(model), precision=precision)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def track_bp_message(model: str) -> Any:
     """From uniform messages to convergence, over iterations times messages."""
     import numpy as np
 
-    from spinbench import registry
+    from spinbench.inference import registry
 
     given = _model(model)
     chosen = registry.make_method("bp", {})

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.forney import DegreeGroup, ForneyModel
+from spinbench.models.forney.model import DegreeGroup, ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ between the two ends; `ForneyModel.relabel` reaches the others.
 
 Angles are stored as (E, 2), one column a side, and indexed flat, 2·edge + side, by `DegreeGroup.own` and `.other`.
 Tables are flat, (..., 2**d) with the first edge slowest, and d is the last length of the angles (..., d) given with
-them. Derivatives: `spinbench.methods.gauge.derivatives`.
+them. Derivatives: `spinbench.methods.gauge.ascent.derivatives`.
 
 All functions take the array namespace as `xp` and broadcast over leading axes; they neither branch on values nor
 write in place, so that they can be compiled.
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models.forney import ForneyModel
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Array = Any

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.colouring import colouring
-from spinbench.message_layouts import FloatArray, Graph, IntArray, scopes
+from spinbench.mathematics.graphs.colouring import colouring
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
 
 MAX_GATHER = 2**20
 """Entries that a chunk may gather at most, unless a single variable has more."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.message_layouts import FloatArray, Graph, IntArray, scopes
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -1,4 +1,4 @@
-"""From a model to the tables that `spinbench.message_layouts` describes."""
+"""From a model to the tables that `spinbench.mathematics.graphs.message_layouts` describes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spinbench.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
 from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.models.possible import possible_states
 

@@ -1,6 +1,6 @@
 """Host tables for methods that pass messages or ascend coordinate by coordinate on factor graphs.
 
-A model is *lowered* first (`spinbench.lowering`): states that hard zeros rule out (generalised arc consistency)
+A model is *lowered* first (`graphs.lowering`): states that hard zeros rule out (generalised arc consistency)
 disappear, and with them variables of one state; a 1-of-K group becomes one variable of K states; factors of order 1
 go into the variables. What is left has finite messages, whatever zeros its tables hold.
 

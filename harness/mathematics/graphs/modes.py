@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.layouts import Scan, Sweep
+from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
+from spinbench.mathematics.graphs.windows import Windows
 from spinbench.models import PairwiseModel
-from spinbench.windows import Windows
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.colouring import colouring, raster_levels
+from spinbench.mathematics.graphs.colouring import colouring, raster_levels
+from spinbench.mathematics.graphs.rows import Rows, dense_rows, is_dense, padded_rows
+from spinbench.mathematics.graphs.windows import Windows, windowed_rows
 from spinbench.models import PairwiseModel
-from spinbench.rows import Rows, dense_rows, is_dense, padded_rows
-from spinbench.windows import Windows, windowed_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.rows import FloatArray, IntArray, Rows
+from spinbench.mathematics.graphs.rows import FloatArray, IntArray, Rows
 
 MAX_WINDOWS = 12
 """Most windows of a block; reading one costs about half of gathering one neighbour of each row."""

@@ -21,8 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.diagonal import checked_diagonal, choose, dominance, smallest_eigenvalue
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.mathematics.relaxation.diagonal import checked_diagonal, choose, dominance, smallest_eigenvalue
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -275,7 +275,7 @@ class Relaxation:
 
 
 def relax(model: PairwiseModel, diagonal: str | Sequence[float], slack: float = 0.1) -> Relaxation:
-    """The relaxation with a diagonal by rule ("minshift", "dd", "sdp", see `spinbench.diagonal`) or as given.
+    """The relaxation with a diagonal by rule ("minshift", "dd", "sdp", see `relaxation.diagonal`) or as given.
 
     Raises:
         SpinbenchError: as `checked_diagonal`.

@@ -1,4 +1,4 @@
-"""Log Z from draws of the relaxed density (`spinbench.relaxation`), with standard errors.
+"""Log Z from draws of the relaxed density (`spinbench.mathematics.relaxation.density`), with standard errors.
 
 With z = L⁻¹α, LLᵀ = Q, draws of p(x) for any A become draws of p(z) = p*(z) / Z,
 log p*(z) = log_constant - ½ z·z + log Σ_s exp(s·u) - (N/2) log 2π, where u = Lz + b.
@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import metrics
-from spinbench.relaxation import Relaxation
+from spinbench.mathematics import statistics
+from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]
 Rows = tuple[slice, slice, slice]
@@ -69,7 +69,7 @@ def zero_state(series: FloatArray) -> tuple[float, float]:
     Args:
         series: (B, C) logs of batch means of Π_i 1 / (1 + exp(u_i)).
     """
-    value, error = metrics.log_mean(series)
+    value, error = statistics.log_mean(series)
     return -value, error
 
 
@@ -229,7 +229,7 @@ def _bridge(from_target: FloatArray, from_proposal: FloatArray) -> tuple[float, 
         log_r += change
         if abs(change) < 1e-9:
             break
-    target_log_mean, target_error = metrics.log_mean(_log_share(log_r - from_target))
+    target_log_mean, target_error = statistics.log_mean(_log_share(log_r - from_target))
     shares = np.exp(_log_share(from_proposal - log_r))
     proposal_error = float(shares.std() / shares.mean() / np.sqrt(shares.size))
     # At the fixed point log_r moves by exactly as much as either log mean, so the two variances add.
@@ -252,7 +252,7 @@ def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
     close to p, they err together. Their standard errors are added as those of fully correlated numbers: right there,
     and up to a quarter too large where q fits p badly.
     """
-    values, errors = (np.array(column) for column in zip(*map(metrics.log_mean, parts), strict=True))
+    values, errors = (np.array(column) for column in zip(*map(statistics.log_mean, parts), strict=True))
     sizes = np.array([part.size for part in parts])
     logs = values + np.log(sizes / sizes.sum())
     value = np.logaddexp.reduce(logs)

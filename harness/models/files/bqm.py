@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_number, float_array
-from spinbench.models.npz import as_labels
+from spinbench.models.files.npz import as_labels
+from spinbench.models.files.text import read_text
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.text import read_text
 
 
 def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel:

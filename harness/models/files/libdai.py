@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.text import Tokens, check_weights, read_text
+from spinbench.models.files.text import Tokens, check_weights, read_text
 
 # Entries that a file leaves out are zero, so a short file can stand for a long table: 512 MiB in all.
 MAX_ENTRIES = 2**26

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.checks import float_array
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files.text import read_bytes
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.text import read_bytes
 
 MAX_BYTES = 2 * 2**30
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.files.text import Tokens, check_weights, read_text
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.models.text import Tokens, check_weights, read_text
 
 
 def read_uai(path: Path, name: str | None = None) -> FactorGraph:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_index, float_array
-from spinbench.models.forney import FloatArray, ForneyModel, Readout, check_degree
+from spinbench.models.forney.model import FloatArray, ForneyModel, Readout, check_degree
 
 
 class Network:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.forney import FloatArray, ForneyModel, check_degree
-from spinbench.models.forney_build import Network
+from spinbench.models.forney.build import Network
+from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
 from spinbench.models.pairwise import PairwiseModel
 
 

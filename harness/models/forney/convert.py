@@ -9,8 +9,8 @@ import numpy as np
 from spinbench.errors import UnsupportedError
 from spinbench.models.convert import to_factor_graph, to_pairwise
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.forney import FloatArray, ForneyModel, check_degree
-from spinbench.models.forney_build import Network, indicator
+from spinbench.models.forney.build import Network, indicator
+from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
 from spinbench.models.pairwise import PairwiseModel
 
 
@@ -29,8 +29,8 @@ def from_model(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel
         UnsupportedError: a variable of more than two states, or a degree above `forney.MAX_DEGREE`.
         ModelError: Z = 0.
     """
-    from spinbench.models.forney_compact import from_pairwise
-    from spinbench.models.forney_modes import find_state
+    from spinbench.models.forney.compact import from_pairwise
+    from spinbench.models.forney.modes import find_state
 
     if isinstance(model, FactorGraph):
         orders = [len(factor.scope) for factor in model.factors]

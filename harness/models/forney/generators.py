@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
+from spinbench.foundation.parameters import family
 from spinbench.models import lattices
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.forney import check_degree
-from spinbench.parameters import family
+from spinbench.models.forney.model import check_degree
 
 GaugeKind = Literal["generic", "supermodular", "lognormal"]
 KINDS = ("generic", "supermodular", "lognormal")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_number, float_array
 from spinbench.models.factor_graph import Factor, FactorGraph
-from spinbench.models.forney_parts import DegreeGroup, FloatArray, IntArray, Readout, ReadoutGroup
+from spinbench.models.forney.parts import DegreeGroup, FloatArray, IntArray, Readout, ReadoutGroup
 from spinbench.models.pairwise import PairwiseModel
 
 __all__ = [
@@ -87,7 +87,7 @@ class ForneyModel:
             ModelError: edges that leave the model, a table of the wrong size, NaN or +inf entries, or Z = 0.
             UnsupportedError: a node of more than `MAX_DEGREE` edges.
         """
-        from spinbench.models.forney_build import build
+        from spinbench.models.forney.build import build
 
         return build(edges, log_tables, incident, check_number(name, "log_constant", log_constant), name)
 
@@ -118,21 +118,21 @@ class ForneyModel:
     @classmethod
     def from_factor_graph(cls, graph: FactorGraph) -> ForneyModel:
         """See `forney_convert.from_factor_graph`."""
-        from spinbench.models.forney_convert import from_factor_graph
+        from spinbench.models.forney.convert import from_factor_graph
 
         return from_factor_graph(graph)
 
     @classmethod
     def from_pairwise(cls, model: PairwiseModel, mode: npt.ArrayLike | None = None, spread: float = 1.0) -> ForneyModel:
         """See `forney_compact.from_pairwise`."""
-        from spinbench.models.forney_compact import from_pairwise
+        from spinbench.models.forney.compact import from_pairwise
 
         return from_pairwise(model, mode, spread)
 
     @classmethod
     def from_model(cls, model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
         """See `forney_convert.from_model`."""
-        from spinbench.models.forney_convert import from_model
+        from spinbench.models.forney.convert import from_model
 
         return from_model(model, seed)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.forney import FloatArray, ForneyModel, IntArray
+from spinbench.models.forney.model import FloatArray, ForneyModel, IntArray
 
 UPDATES = 2e6
 """Flips tried at most, shared out among sweeps and parallel searches: under a second."""

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of the gauging paper: tables and pictures of `spinbench.gauge_points`."""
+"""Figures 1 to 4 of the gauging paper: tables and pictures of `spinbench.papers.gauging.points`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench import figures
-from spinbench.display import shown
-from spinbench.gauge_points import BASELINE, EXACT, GRAPHS, NAMES, Point, Quantity, points, write_csv
-from spinbench.leaderboard import short
-from spinbench.records import Record
+from spinbench.measuring.records import Record
+from spinbench.papers.gauging.points import BASELINE, EXACT, GRAPHS, NAMES, Point, Quantity, points, write_csv
+from spinbench.reporting import figures
+from spinbench.reporting.display import shown
+from spinbench.reporting.leaderboard import short
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -17,9 +17,9 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from spinbench import tables
 from spinbench.errors import SpinbenchError
-from spinbench.records import Record
+from spinbench.measuring.records import Record
+from spinbench.reporting import variants
 
 Quantity = Literal["error", "gain"]
 BASELINE, EXACT = "forney_mf", "exact"
@@ -71,7 +71,7 @@ def points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
     varied = quantity == "error" or len({r["config"]["model"]["beta"] for r in used}) > 1
     log_z, field = _known(used)
     groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
-    for label, group in tables.variants(used).items():
+    for label, group in variants.variants(used).items():
         for record in group:
             model = record["config"]["model"]
             x = float(model["beta"]) if varied else float(_factors(model))

@@ -12,12 +12,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench import grid_figure
-from spinbench.display import shown
 from spinbench.errors import SpinbenchError
-from spinbench.grid_sets import MEASURES, Column, GraphSet, described, graph_sets
-from spinbench.leaderboard import short
-from spinbench.records import Record
+from spinbench.measuring.records import Record
+from spinbench.papers.relaxation import grid_figure
+from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, described, graph_sets
+from spinbench.reporting.display import shown
+from spinbench.reporting.leaderboard import short
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"

@@ -1,4 +1,4 @@
-"""The heat maps of `spinbench.grid_sets`: rows of panels are measures, columns methods; one colour bar a row."""
+"""The heat maps of `grid_sets`: rows of panels are measures, columns methods; one colour bar a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
 
-    from spinbench.grid_sets import GraphSet
+    from spinbench.papers.relaxation.grid_sets import GraphSet
 
 COLOURS = "cividis"
 """Made for colour-blind readers: Nuñez, Anderton and Renslow, PLOS ONE 2018. Lightness rises with the error."""

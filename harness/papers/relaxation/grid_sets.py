@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinbench.records import Record
+from spinbench.measuring.records import Record
 
 MEASURES = {"marginal": "marginal_rmse", "log_z": "log_z_error"}
 """Rows of the figure, and the metric whose square they show."""

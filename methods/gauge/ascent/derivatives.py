@@ -1,6 +1,6 @@
 """Gradients and Hessians of sums of log f_{a,G}, node by node, in closed form.
 
-With angles u, v as in `spinbench.gauges`, ∂G = L G with 2 × 2 matrices L that depend on u - v alone, so that every
+With angles u, v as in `forney.gauges`, ∂G = L G with 2 × 2 matrices L that depend on u - v alone, so that every
 derivative acts on the transformed table itself. The diagonal part of L multiplies entries and so drops out of second
 derivatives of logarithms between two slots. What is left flips labels: with v = w / f² and, for the entries f_ab
 of the labels (a, b) of slots k and m, Δ = f_00 f_11 - f_01 f_10,

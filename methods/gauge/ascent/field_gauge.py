@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.newton import End, Newton
-from spinbench.methods.gauge.objectives import MeanFieldObjective, joint_pattern
-from spinbench.models.forney import ForneyModel
+from spinbench.methods.gauge.ascent.newton import End, Newton
+from spinbench.methods.gauge.ascent.objectives import MeanFieldObjective, joint_pattern
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import UnavailableError
-from spinbench.methods.gauge.objectives import FloatArray
-from spinbench.methods.gauge.point_mass import Stage
-from spinbench.models.forney import ForneyModel
+from spinbench.methods.gauge.ascent.objectives import FloatArray
+from spinbench.methods.gauge.ascent.point_mass import Stage
+from spinbench.models.forney.model import ForneyModel
 
 FLOOR = 1e-10
 """Least value of a gauged entry, tables having 1 as their largest: constraints hold to rounding only."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Precision
-from spinbench.colouring import colouring
-from spinbench.methods.gauge.objectives import product_weights
-from spinbench.models.forney import ForneyModel
+from spinbench.mathematics.graphs.colouring import colouring
+from spinbench.methods.gauge.ascent.objectives import product_weights
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Newton's method with a line search for the barrier objectives of `spinbench.methods.gauge.objectives`."""
+"""Newton's method with a line search for the barrier objectives of `spinbench.methods.gauge.ascent.objectives`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.objectives import Objective, Point, Tables
+from spinbench.methods.gauge.ascent.objectives import Objective, Point, Tables
 
 FloatArray = npt.NDArray[np.float64]
 End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]

@@ -3,7 +3,7 @@
 Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017: equation (6) is G-MF, (8) is G-BP. Positivity of
 the gauged tables is kept by the objectives themselves: the weight of every log f_{a,G}(x) is positive.
 
-Angles are flat, theta (2E,), indexed 2·edge + side as in `spinbench.gauges`; tables are (n, 2**d), one array a degree
+Angles are flat, theta (2E,), indexed 2·edge + side as in `forney.gauges`; tables are (n, 2**d), one array a degree
 group.
 """
 
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import gauges
-from spinbench.methods.gauge.derivatives import (
+from spinbench.mathematics.forney import gauges
+from spinbench.methods.gauge.ascent.derivatives import (
     Local,
     angle_derivatives,
     angle_entries,
     joint_derivatives,
     joint_entries,
 )
-from spinbench.methods.gauge.linear import Pattern
-from spinbench.models.forney import DegreeGroup, ForneyModel
+from spinbench.methods.gauge.ascent.linear import Pattern
+from spinbench.models.forney.model import DegreeGroup, ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[FloatArray]

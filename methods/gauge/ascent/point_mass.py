@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench import gauges
-from spinbench.methods.gauge.newton import End, Newton
-from spinbench.methods.gauge.objectives import PointMassObjective, angle_pattern
-from spinbench.models.forney import ForneyModel
+from spinbench.mathematics.forney import gauges
+from spinbench.methods.gauge.ascent.newton import End, Newton
+from spinbench.methods.gauge.ascent.objectives import PointMassObjective, angle_pattern
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinbench import trace as trace_module
-from spinbench.trace import Trace
+from spinbench.api import trace as trace_module
+from spinbench.api.trace import Trace
 
 REDUCTIONS = {"s": "sum", "weight": "logsumexp", "x": "last"}
 

@@ -10,9 +10,9 @@ import pytest
 
 import spinbench
 from spinbench.errors import ModelError, SpinbenchError
+from spinbench.foundation.parameters import convert
+from spinbench.inference.registry import make_method
 from spinbench.models import generators
-from spinbench.parameters import convert
-from spinbench.registry import make_method
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from spinbench import axes
-from spinbench.axes import Cell
-from spinbench.history import record
+from spinbench.history import axes
+from spinbench.history.axes import Cell
+from spinbench.history.recorder import record
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 MACHINE = "testbox"
@@ -128,8 +128,8 @@ def discovered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_project(root: Path) -> Project:
-    suite = CHECKOUT / "harness" / "suite"
-    shutil.copytree(suite, root / "harness" / "suite", ignore=shutil.ignore_patterns("__pycache__"))
+    suite = CHECKOUT / "harness" / "history" / "suite"
+    shutil.copytree(suite, root / "harness" / "history" / "suite", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(CHECKOUT / "asv.conf.json", root)
     (root / ".gitignore").write_text(".asv/\nmultirun/\n__pycache__/\n")
     project = Project(root)

@@ -8,9 +8,10 @@ import pytest
 from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 
-from spinbench import axes, records
-from spinbench.axes import Axis, Family
 from spinbench.errors import HistoryError, UnknownNameError
+from spinbench.history import axes
+from spinbench.history.axes import Axis, Family
+from spinbench.measuring import records
 
 FAMILY = axes.family("inference")
 

@@ -10,7 +10,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
-from spinbench.history import record
+from spinbench.history.recorder import record
 from spinbench.reporting import comparison, paired
 
 SEEDS = 4

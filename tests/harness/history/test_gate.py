@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench import axes
 from spinbench.errors import HistoryError
-from spinbench.gate import ALPHA, gate
-from spinbench.history import record
-from spinbench.journal import Replicates
-from spinbench.significance import Noise, compare, fit, holm, moderate
+from spinbench.history import axes
+from spinbench.history.gate import ALPHA, gate
+from spinbench.history.journal import Replicates
+from spinbench.history.recorder import record
+from spinbench.history.significance import Noise, compare, fit, holm, moderate
 
 FAMILY = axes.family("inference")
 METRICS = {metric.name: metric for metric in FAMILY.metrics}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from spinbench import axes, journal
-from spinbench.atomic import write_json
-from spinbench.journal import Journal
+from spinbench.foundation.atomic import write_json
+from spinbench.history import axes, journal
+from spinbench.history.journal import Journal
 
 FAMILY = axes.family("inference")
 CELL = ("grid", "gibbs", "numpy")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from asv.results import Results
 
-from spinbench import axes
 from spinbench.errors import HistoryError
-from spinbench.history import History, record
+from spinbench.history import axes
+from spinbench.history.recorder import History, record
 
 METRICS = [metric.name for metric in axes.family("inference").metrics]
 
@@ -182,7 +182,7 @@ def test_errors_are_sentences(bare_project: Any, tmp_path: Path, monkeypatch: py
     with pytest.raises(HistoryError, match=r"machine name '\.\./up' cannot name a folder"):
         record(project.root, [folder])
     monkeypatch.setenv("SPINBENCH_MACHINE", "testbox")
-    suite = project.root / "harness" / "suite" / "inference.py"
+    suite = project.root / "harness" / "history" / "suite" / "inference.py"
     suite.write_text("import nothing_of_this_name\n")
     with pytest.raises(HistoryError, match=r"asv cannot import the benchmarks .* 'nothing_of_this_name'"):
         record(project.root, [folder])
@@ -203,14 +203,14 @@ def test_a_folder_inside_the_checkout_finds_its_root(project: Any) -> None:
 RECORDER = """
 import sys
 from pathlib import Path
-from spinbench.history import record
+from spinbench.history.recorder import record
 report = record(Path(sys.argv[1]), [Path(folder) for folder in sys.argv[2:]])
 print(report.new)
 """
 
 
 def test_a_new_format_of_asv_is_refused_at_import() -> None:
-    program = "from asv.results import Results; Results.api_version = 3; import spinbench.history"
+    program = "from asv.results import Results; Results.api_version = 3; import spinbench.history.recorder"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "ImportError: asv's formats are results 3, benchmarks 2 and machine 1" in done.stderr
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from spinbench import records
-from spinbench.history import History
-from spinbench.journal import read
+from spinbench.history.journal import read
+from spinbench.history.recorder import History
+from spinbench.measuring import records
 
 SEEDS = 32
 KILLS = 20
@@ -24,8 +24,9 @@ CELLS = ("-m", "method=exact", "backend=numpy", "model=boltzmann/neural15")
 FORKS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-import spinbench.history, spinbench.report, spinbench.sweep
-from spinbench import cli, display
+import spinbench.history.recorder, spinbench.reporting.summary, spinbench.sweeping.sweep
+from spinbench import cli
+from spinbench.reporting import display
 
 def start(*words):
     child = os.fork()

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench import axes, cli, publish
+from spinbench import cli
 from spinbench.errors import HistoryError
-from spinbench.history import record
+from spinbench.history import axes, publish
+from spinbench.history.recorder import record
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from spinbench import axes, benchmarks, measure
-from spinbench.benchmarks import CellFailedError, tracked
-from spinbench.gate import gate
-from spinbench.history import record
+from spinbench.history import asv_benchmarks, axes
+from spinbench.history.asv_benchmarks import CellFailedError, tracked
+from spinbench.history.gate import gate
+from spinbench.history.recorder import record
+from spinbench.measuring import measure
 
 FAMILY = axes.family("inference")
 CELL = ("boltzmann/neural15", "exact", "numpy")
@@ -46,7 +47,7 @@ def test_metrics_of_a_cell_share_one_measurement(tmp_path: Path, monkeypatch: py
         return answer()
 
     monkeypatch.setattr(measure, "measure_cell", measure_cell)
-    monkeypatch.setenv(benchmarks.SHARED_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(asv_benchmarks.SHARED_VARIABLE, str(tmp_path))
     functions = tracked("inference")
     assert functions["track_run_seconds"](*CELL) == 0.123457
     with pytest.raises(SkipNotImplemented, match="exact gives none"):
@@ -56,21 +57,21 @@ def test_metrics_of_a_cell_share_one_measurement(tmp_path: Path, monkeypatch: py
     assert measured == [(*CELL, 1)]
     functions["track_run_seconds"]("grid", "exact", "numpy")
     assert len(measured) == 2
-    monkeypatch.delenv(benchmarks.SHARED_VARIABLE)
+    monkeypatch.delenv(asv_benchmarks.SHARED_VARIABLE)
     functions["track_run_seconds"](*CELL)
     assert len(measured) == 3
 
 
 def test_what_benchmarks_return() -> None:
     sampled = answer(metrics={"run_seconds": {"samples": [1.0, 2.0]}})
-    assert benchmarks.value_for_asv(sampled, "run_seconds") == {"samples": [1.0, 2.0], "number": 1}
+    assert asv_benchmarks.value_for_asv(sampled, "run_seconds") == {"samples": [1.0, 2.0], "number": 1}
     single = answer(metrics={"run_seconds": {"samples": [1.5]}})
-    assert benchmarks.value_for_asv(single, "run_seconds") == 1.5
+    assert asv_benchmarks.value_for_asv(single, "run_seconds") == 1.5
     refused = answer(status="skipped", error="jax is not installed", metrics={})
     with pytest.raises(SkipNotImplemented, match="jax is not installed"):
-        benchmarks.value_for_asv(refused, "run_seconds")
+        asv_benchmarks.value_for_asv(refused, "run_seconds")
     with pytest.raises(CellFailedError, match="killed"):
-        benchmarks.value_for_asv(answer(status="failed", error="killed"), "run_seconds")
+        asv_benchmarks.value_for_asv(answer(status="failed", error="killed"), "run_seconds")
 
 
 def test_sweeps_and_asv_run_feed_one_series(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

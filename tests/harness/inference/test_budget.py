@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spinbench.budget import Budget
 from spinbench.errors import BudgetError
+from spinbench.inference.budget import Budget
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from spinbench.api import Estimate
-from spinbench.budget import Budget
-from spinbench.drive import Run, drive
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
-from spinbench.trace import Trace
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import Run, drive
 
 
 class Counter:
@@ -100,7 +100,7 @@ def test_seconds_too_few_for_burn_in() -> None:
 
 @pytest.mark.parametrize("samples", [100, 1000, 1001])
 def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
-    monkeypatch.setattr("spinbench.trace.MAX_BATCHES", 16)
+    monkeypatch.setattr("spinbench.api.trace.MAX_BATCHES", 16)
     outcome = run(Budget(samples=samples), Counter())
     assert outcome.trace.samples == samples
     counts = outcome.trace.counts

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench import registry
 from spinbench.api import Backend, Program
-from spinbench.engine import ProgramEngine
+from spinbench.inference import registry
+from spinbench.inference.engine import ProgramEngine
 
 REDUCTIONS = {"total": "sum", "weight": "logsumexp", "draw": "last"}
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spinbench import registry
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
+from spinbench.inference import registry
 from spinbench.models import PairwiseModel
 
 TOY = """
@@ -163,7 +163,7 @@ def test_errors_are_one_family() -> None:
 
 def test_coverage_imports_no_framework() -> None:
     code = (
-        "import sys; from spinbench import registry;"
+        "import sys; from spinbench.inference import registry;"
         "[registry.support(m, b) for m in registry.names('methods') for b in registry.names('backends')];"
         "print([n for n in ('jax', 'numba', 'asv', 'hydra', 'matplotlib', 'networkx') if n in sys.modules])"
     )

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.budget import Budget
 from spinbench.errors import SpinbenchError, UnknownNameError, UnsupportedError
+from spinbench.inference.budget import Budget
+from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.result import Result
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench import metrics
+from spinbench.mathematics import statistics
 
 REPEATS = 400
 
@@ -26,7 +26,7 @@ def test_standard_error_is_calibrated(phi: float, chains: int, length: int) -> N
     rng = np.random.default_rng(7)
     raw = autoregressive(rng, phi, 256 * length, REPEATS, chains)
     series = raw.reshape(256, length, REPEATS, chains).mean(axis=1)
-    z = raw.mean(axis=(0, 2)) / metrics.standard_error(series)
+    z = raw.mean(axis=(0, 2)) / statistics.standard_error(series)
     # The mean of z² over independent repeats is 1 with standard error sqrt(2 / REPEATS) = 0.07. The estimated
     # error itself is noisy, most so where there are few effective samples, which adds up to 0.15.
     assert np.mean(z**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.15)
@@ -35,7 +35,7 @@ def test_standard_error_is_calibrated(phi: float, chains: int, length: int) -> N
 def test_standard_error_of_many_antithetic_chains_is_calibrated() -> None:
     """Where rho falls below 0 within noise, the chain's own estimate is too small; the spread of 64 chains is not."""
     raw = autoregressive(np.random.default_rng(7), -0.3, 32, REPEATS, 64)
-    z = raw.mean(axis=(0, 2)) / metrics.standard_error(raw)
+    z = raw.mean(axis=(0, 2)) / statistics.standard_error(raw)
     # z² has mean 1 and standard error sqrt(2 / REPEATS); the spread of 64 means is itself known to 1 / sqrt(2 * 63).
     assert np.mean(z**2) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 2 / 63)
 
@@ -43,37 +43,37 @@ def test_standard_error_of_many_antithetic_chains_is_calibrated() -> None:
 def test_standard_error_sees_chains_that_disagree() -> None:
     rng = np.random.default_rng(0)
     series = rng.normal(size=(100, 1, 4)) * 0.01 + np.array([0.0, 0.0, 1.0, 1.0])
-    assert metrics.standard_error(series)[0] > 0.15  # 0.01 / sqrt(400) if the chains were ignored
+    assert statistics.standard_error(series)[0] > 0.15  # 0.01 / sqrt(400) if the chains were ignored
 
 
 def test_standard_error_of_too_few_batches_is_unknown() -> None:
-    assert np.isnan(metrics.standard_error(np.zeros((3, 2, 4)))).all()
+    assert np.isnan(statistics.standard_error(np.zeros((3, 2, 4)))).all()
 
 
 def test_constant_series_has_no_error() -> None:
-    np.testing.assert_array_equal(metrics.standard_error(np.ones((32, 5, 2))), np.zeros(5))
+    np.testing.assert_array_equal(statistics.standard_error(np.ones((32, 5, 2))), np.zeros(5))
 
 
 def test_effective_sample_size_of_independent_draws_is_their_number() -> None:
     rng = np.random.default_rng(1)
     draws = (rng.random((512, 200, 8)) < 0.3).astype(float)
-    ess = metrics.effective_sample_size(draws.mean(axis=(0, 2)), metrics.standard_error(draws))
+    ess = statistics.effective_sample_size(draws.mean(axis=(0, 2)), statistics.standard_error(draws))
     assert np.median(ess) == pytest.approx(512 * 8, rel=0.05)
-    assert np.isnan(metrics.effective_sample_size(np.array([1.0]), np.array([0.0])))[0]
+    assert np.isnan(statistics.effective_sample_size(np.array([1.0]), np.array([0.0])))[0]
 
 
 def test_split_r_hat() -> None:
     rng = np.random.default_rng(2)
     mixed = (rng.random((200, 3, 4)) < 0.4).astype(float)
-    assert metrics.split_r_hat(mixed).max() < 1.01
+    assert statistics.split_r_hat(mixed).max() < 1.01
     stuck = mixed.copy()
     stuck[:, 0, :2] = rng.random((200, 2)) < 0.9
-    r_hat = metrics.split_r_hat(stuck)
+    r_hat = statistics.split_r_hat(stuck)
     assert r_hat[0] > 1.1
     assert r_hat[1] < 1.01
     drifting = np.repeat([[[0.2]], [[0.8]]], 50, axis=0)  # one chain whose halves disagree
-    assert metrics.split_r_hat(drifting)[0] > 1.1
-    np.testing.assert_array_equal(metrics.split_r_hat(np.ones((10, 2, 2))), [1.0, 1.0])
+    assert statistics.split_r_hat(drifting)[0] > 1.1
+    np.testing.assert_array_equal(statistics.split_r_hat(np.ones((10, 2, 2))), [1.0, 1.0])
 
 
 def test_log_mean_is_exact_and_calibrated() -> None:
@@ -81,15 +81,15 @@ def test_log_mean_is_exact_and_calibrated() -> None:
     z = []
     for _ in range(REPEATS):
         logs = 0.5 * rng.normal(size=(128, 4)) + 1000.0
-        value, error = metrics.log_mean(logs)
+        value, error = statistics.log_mean(logs)
         z.append((value - (1000.0 + 0.125)) / error)
     assert np.mean(np.square(z)) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.1)
 
 
 def test_marginal_rmse() -> None:
-    assert metrics.marginal_rmse(np.array([0.1, 0.5]), np.array([0.1, 0.1])) == pytest.approx(0.4 / np.sqrt(2))
+    assert statistics.marginal_rmse(np.array([0.1, 0.5]), np.array([0.1, 0.1])) == pytest.approx(0.4 / np.sqrt(2))
     lists = [np.array([0.2, 0.8]), np.array([0.1, 0.2, 0.7])]
-    assert metrics.marginal_rmse(lists, lists) == 0.0
+    assert statistics.marginal_rmse(lists, lists) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_marginal_rmse() -> None:
     ],
 )
 def test_time_to_error_is_the_last_crossing(points: list[tuple[float, float]], seconds: float | None) -> None:
-    assert metrics.time_to_error(points, 0.01) == pytest.approx(seconds)
+    assert statistics.time_to_error(points, 0.01) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("target", [0.3, 0.03, 0.003])
 def test_time_to_error_of_a_power_law(target: float) -> None:
     points = [(t, t**-0.5) for t in np.geomspace(1.0, 1e6, 7)]
-    assert metrics.time_to_error(points, target) == pytest.approx(target**-2)
+    assert statistics.time_to_error(points, target) == pytest.approx(target**-2)

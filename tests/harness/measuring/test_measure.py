@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench import isolation, metrics, records
-from spinbench.isolation import Pool
-from spinbench.measure import CACHE_VARIABLES, measure_cell, measure_here
+from spinbench.mathematics import statistics
+from spinbench.measuring import isolation, records
+from spinbench.measuring.isolation import Pool
+from spinbench.measuring.measure import CACHE_VARIABLES, measure_cell, measure_here
 
 GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
 
@@ -66,7 +67,7 @@ class TestFigures:
     def test_time_to_error_is_that_of_the_trajectory(self) -> None:
         answer = measure_here(cell(budget={"samples": 40_000, "seconds": None, "burn_in": None}))
         points = [(point["seconds"], point["marginal_rmse"]) for point in answer["result"]["trajectory"]]
-        assert answer["metrics"]["time_to_error"] == {"value": pytest.approx(metrics.time_to_error(points))}
+        assert answer["metrics"]["time_to_error"] == {"value": pytest.approx(statistics.time_to_error(points))}
 
     def test_rmse_standard_error_is_the_spread_over_seeds(self) -> None:
         values, errors = [], []
@@ -166,7 +167,7 @@ class TestWorkers:
     def test_worker_ends_with_the_process_that_started_it(self, faulty: Path) -> None:
         program = (
             "import json, sys, os, signal\n"
-            "from spinbench.isolation import Worker\n"
+            "from spinbench.measuring.isolation import Worker\n"
             "worker = Worker(min(os.sched_getaffinity(0)), 'cpu')\n"
             "print(worker._process.pid, flush=True)\n"
             "worker.measure(json.loads(sys.argv[1]), 600)\n"

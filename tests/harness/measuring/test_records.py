@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench import records
-from spinbench.records import RecordError
+from spinbench.measuring import records
+from spinbench.measuring.records import RecordError
 
 CELL: dict[str, Any] = {
     "model": {"name": "grid"},

@@ -7,7 +7,8 @@ import inspect
 import pytest
 
 from spinbench.errors import ModelError, UnknownNameError
-from spinbench.models import build, catalogue, forney_generators, generators, save
+from spinbench.models import build, catalogue, generators, save
+from spinbench.models.forney import generators as forney_generators
 from spinbench.models.specs import FAMILIES
 
 

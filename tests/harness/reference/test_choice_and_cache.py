@@ -135,9 +135,9 @@ def test_reference_loads_without_compilers():
 def test_machine_code_is_kept_with_its_sources(tmp_path):
     """Else an update of a module would leave the code of those that call it as it was."""
     script = """
-from spinbench.folders import numba_folder
-from spinbench.reference.compiled import kernels
-print(kernels("grid").forward.stats.cache_path.startswith(str(numba_folder())))
+from spinbench.backends.numba.machine_code import numba_folder
+from spinbench.backends.numba.exact.compiled import kernels
+print(kernels("grid_kernels").forward.stats.cache_path.startswith(str(numba_folder())))
 """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment["SPINBENCH_CACHE_DIR"] = str(tmp_path)
@@ -148,7 +148,7 @@ print(kernels("grid").forward.stats.cache_path.startswith(str(numba_folder())))
 def test_second_call_reads_the_cache(monkeypatch):
     model = ladder()
     first = reference.solve(model)
-    monkeypatch.setattr("spinbench.reference.exact.Problem", None)  # nothing may be computed now
+    monkeypatch.setattr("spinbench.reference.choice.Problem", None)  # nothing may be computed now
     second = reference.solve(model)
     assert (first.cached, second.cached) == (False, True)
     assert (second.log_z, second.method, second.width, second.seconds) == (

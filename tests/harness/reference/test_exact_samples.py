@@ -69,7 +69,7 @@ def test_draws_of_the_special_solvers(method):
 def test_draws_from_a_grid_in_log_space(monkeypatch):
     model = _model("grid")
     plain = reference.sample(model, 40_000, seed=5, method="grid")
-    monkeypatch.setattr("spinbench.reference.grid._FLOOR", np.inf)
+    monkeypatch.setattr("spinbench.backends.numba.exact.grid._FLOOR", np.inf)
     logs = reference.sample(model, 40_000, seed=5, method="grid")
     assert_drawn_from(model, logs)
     assert (plain != logs).any(axis=1).mean() < 1e-3  # the same uniforms, compared with all but the same numbers

@@ -7,11 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from spinbench.backends.numba.exact.grid import Grid
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.enumeration import Enumeration
-from spinbench.reference.grid import Grid
 from spinbench.reference.problem import Problem
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spinbench import board_tables, brackets, leaderboard
+from spinbench.reporting import board_tables, brackets, leaderboard
 
 
 def record(method: str, log_z: float | None, kind: str = "estimate", se: float | None = None, **more: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spinbench import board_tables, figures, leaderboard, report
 from spinbench.errors import SpinbenchError
-from spinbench.leaderboard import short, with_error
+from spinbench.reporting import board_tables, figures, leaderboard, summary
+from spinbench.reporting.leaderboard import short, with_error
 
 
 def record(
@@ -203,7 +203,7 @@ def test_no_picture_without_errors_and_a_sentence_where_it_cannot_be_written(
     (tmp_path / "file").touch()
     with pytest.raises(SpinbenchError, match="cannot be written"):
         figures.accuracy_over_time([record()], tmp_path / "file" / "p.png")
-    report.show([record(), record("dhmc", status="failed")], tmp_path / "file")
+    summary.show([record(), record("dhmc", status="failed")], tmp_path / "file")
     shown = capsys.readouterr().out
     assert "failed: dhmc on numpy, m: it broke" in shown
     assert "cannot be written" in shown

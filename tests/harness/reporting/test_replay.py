@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from spinbench import cli, records, replay
-from spinbench.measure import measure_cell
+from spinbench import cli
+from spinbench.measuring import records
+from spinbench.measuring.measure import measure_cell
+from spinbench.reporting import replay
 
 CONFIG = {
     "model": {"name": "grid", "rows": 2, "cols": 3},

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench import cli, records
+from spinbench import cli
 from spinbench.errors import SpinbenchError
+from spinbench.measuring import records
 from spinbench.reporting import paired
 
 MODELS, METHODS, SEEDS = ("m", "n", "o"), ("gibbs", "dhmc"), 3

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from spinbench import figures, leaderboard
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import content, curves, heatmaps, page, tabular
+from spinbench.reporting import content, curves, export, figures, heatmaps, leaderboard, page
 
 HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
 
@@ -157,9 +156,9 @@ def test_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tabular, "find_spec", lambda name: None)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
     written = page.write(RECORDS, tmp_path)
-    assert written.notes == (tabular.NO_PARQUET,)
+    assert written.notes == (export.NO_PARQUET,)
     assert not list(tmp_path.glob("*.parquet"))
 
 
@@ -168,7 +167,7 @@ def test_parquet_holds_columns_of_mixed_kinds(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     table = [{"a": 1, "b": "x"}, {"a": 2.5, "b": 3}, {"a": None, "c": True}]
-    tabular.write({"t": table}, tmp_path)
+    export.write({"t": table}, tmp_path)
     read = pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pylist()
     assert [line["a"] for line in read] == [1.0, 2.5, None]
     assert [line["b"] for line in read] == ["x", "3", None]

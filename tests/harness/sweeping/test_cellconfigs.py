@@ -14,7 +14,8 @@ from hydra.errors import ConfigCompositionException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from spinbench import cellconfigs, composition, searchpath
+from spinbench.conf import searchpath
+from spinbench.sweeping import cellconfigs, composition
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from small_sweeps import QUICK, stored, sweep
 
-from spinbench import cli, environment, isolation
+from spinbench import cli
 from spinbench.errors import SpinbenchError
-
-from .sweeping import QUICK, stored, sweep
+from spinbench.measuring import environment, isolation
 
 MANY = ("-m", *QUICK)
 SLOW = ("method.how=slow", "seed=0,1,2,3")
@@ -188,7 +188,7 @@ def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: py
 @pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (99, 99), (2000, 100), (2160, 108), (30_000, 1000)])
 def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
     """A hundred at a time, more of twenty cells each, unless an array would be too long for the cluster."""
-    from spinbench import composition, shares
+    from spinbench.sweeping import composition, shares
 
     assert shares.count(composition.plan(["launcher=slurm"], multirun=True).config, cells) == jobs
 
@@ -196,7 +196,7 @@ def test_jobs_of_a_cluster(cells: int, jobs: int) -> None:
 @submitit
 def test_outcomes_of_shares_are_told_apart() -> None:
     """The two jobs here get the cells 0, 2, 4 and 1, 3; Hydra's launcher asks for them in the order of the cells."""
-    from spinbench import composition, shares
+    from spinbench.sweeping import composition, shares
 
     config = composition.plan(["launcher=submitit", "launcher.jobs=2"], multirun=True).config
     given: list[list[int]] = []
@@ -213,10 +213,10 @@ def test_outcomes_of_shares_are_told_apart() -> None:
 @submitit
 def test_configuration_that_a_cluster_s_user_edits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As docs/how-to/slurm.md has it; this machine is no cluster."""
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "slurm.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "slurm.md").read_text(encoding="utf-8")
     Path("launcher").mkdir()
     Path("launcher/cluster.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    from spinbench import composition
+    from spinbench.sweeping import composition
 
     chosen = [f"hydra.searchpath=[file://{tmp_path}]", "launcher=cluster", "seed=0,1"]
     launcher = composition.plan(chosen, multirun=True).config.hydra.launcher
@@ -233,7 +233,7 @@ def test_a_launcher_needs_several_cells(capsys: pytest.CaptureFixture[str]) -> N
 def test_hydra_s_state_is_copied_once_a_sweep() -> None:
     from hydra.core.singleton import Singleton
 
-    from spinbench import launchers
+    from spinbench.sweeping import launchers
 
     with launchers.one_state():
         assert Singleton.get_state() is Singleton.get_state()
@@ -241,7 +241,7 @@ def test_hydra_s_state_is_copied_once_a_sweep() -> None:
 
 
 def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spinbench import launchers
+    from spinbench.sweeping import launchers
 
     assert "pip install 'spinbench[submitit]'" in str(launchers.not_installed("submitit_slurm"))
     assert launchers.not_installed("basic") is None
@@ -249,7 +249,7 @@ def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 
 class TestOversubscription:
     def test_threads_beyond_the_cores_of_the_process(self, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from spinbench.measure import measure_here
+        from spinbench.measuring.measure import measure_here
 
         monkeypatch.setenv("OMP_NUM_THREADS", "4096")
         found = measure_here(_cell(samples=50))
@@ -352,7 +352,7 @@ def _workers_below(process: int) -> list[int]:
     found = []
     for number in parents:
         with contextlib.suppress(OSError):
-            if b"spinbench.worker" in Path(f"/proc/{number}/cmdline").read_bytes():
+            if b"spinbench.measuring.worker" in Path(f"/proc/{number}/cmdline").read_bytes():
                 ancestor = number
                 while ancestor in parents and ancestor != process:
                     ancestor = parents[ancestor]
@@ -372,7 +372,7 @@ def test_errors_reach_the_sweep_whole() -> None:
     """They cross processes as pickles."""
     import pickle
 
-    from spinbench.job import AbortError
+    from spinbench.sweeping.job import AbortError
 
     error = pickle.loads(pickle.dumps(AbortError("no space left")))
     assert isinstance(error.error, SpinbenchError)

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from small_sweeps import CELL, QUICK, stored, sweep
 
-from spinbench import environment, records
-from spinbench.stages import STAGES
-
-from .sweeping import CELL, QUICK, stored, sweep
+from spinbench.measuring import environment, records
+from spinbench.measuring.stages import STAGES
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench import registry
 from spinbench.errors import SpinbenchError, UnknownNameError
+from spinbench.inference import registry
 from spinbench.testing import Check, backend_checks, checks, main, method_checks
 from spinbench.testing.report import outcome
 

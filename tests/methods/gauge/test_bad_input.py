@@ -8,10 +8,10 @@ import pytest
 
 import spinbench
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.methods.gauge.linear import Pattern
+from spinbench.methods.gauge.ascent.linear import Pattern
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.models.forney import ForneyModel
-from spinbench.models.forney_generators import gauge_complete
+from spinbench.models.forney.generators import gauge_complete
+from spinbench.models.forney.model import ForneyModel
 
 METHODS = ["forney_mf", "g_mf", "g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential"]
 
@@ -104,7 +104,7 @@ def test_an_optimiser_that_stalls_leaves_a_bound_and_says_so(name, monkeypatch):
 
 
 def test_steps_that_are_used_up_say_so(monkeypatch):
-    from spinbench.methods.gauge import point_mass
+    from spinbench.methods.gauge.ascent import point_mass
 
     monkeypatch.setattr(point_mass.continuation, "__defaults__", (None, 2))
     result = bound(gauge_complete(4, 0.5, seed=4), "g_bp")

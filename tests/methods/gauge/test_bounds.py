@@ -6,9 +6,10 @@ import gauge_models as zoo
 import numpy as np
 import pytest
 
-from spinbench import gauges
-from spinbench.contraction import contract
-from spinbench.methods.gauge import bounds, field_gauge, mean_field, point_mass
+from spinbench.mathematics.forney import gauges
+from spinbench.mathematics.forney.contraction import contract
+from spinbench.methods.gauge import bounds
+from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.corrections import corrections, term_bounds
 from spinbench.methods.gauge.members import pinned_members
 from spinbench.methods.gauge.remainder import remainder

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spinbench import gauges
-from spinbench.methods.gauge.derivatives import (
+from spinbench.mathematics.forney import gauges
+from spinbench.methods.gauge.ascent.derivatives import (
     angle_derivatives,
     angle_entries,
     joint_derivatives,

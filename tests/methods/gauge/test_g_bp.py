@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench import gauge_messages
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.methods.g_bp import (
+from spinbench.mathematics.forney import gauge_messages
+from spinbench.methods.gauge import bounds
+from spinbench.methods.gauge.ascent import point_mass
+from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
     GaugedBeliefPropagationMultiple,
     GaugedBeliefPropagationSequential,
 )
-from spinbench.methods.gauge import bounds, point_mass
 from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.models.forney import ForneyModel
-from spinbench.models.forney_generators import gauge_complete, gauge_regular
+from spinbench.models.forney.generators import gauge_complete, gauge_regular
+from spinbench.models.forney.model import ForneyModel
 
 FINE = tuple(10.0**-k for k in range(10))
 
@@ -183,7 +184,7 @@ def test_runs_may_be_cut_and_end_early():
 
 def test_numba_says_where_the_methods_run():
     for name in ("g_bp", "g_bp_sequential", "g_mf"):
-        how = spinbench.registry.support(name, "numba")
+        how = spinbench.inference.registry.support(name, "numba")
         assert (how.tier, how.reason) == (
             "unsupported",
             f"{name} has no kernel for numba; {name} runs on jax, numpy",

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench import gauge_messages
 from spinbench.errors import SpinbenchError
-from spinbench.methods.forney_mf import ForneyMeanField
-from spinbench.methods.g_bp import GaugedBeliefPropagation, GaugedBeliefPropagationMultiple
-from spinbench.methods.g_mf import GaugedMeanField
-from spinbench.methods.gauge import bounds, mean_field
+from spinbench.mathematics.forney import gauge_messages
+from spinbench.methods.gauge import bounds
+from spinbench.methods.gauge.ascent import mean_field
+from spinbench.methods.gauge.g_bp import GaugedBeliefPropagation, GaugedBeliefPropagationMultiple
+from spinbench.methods.gauge.g_mf import GaugedMeanField
 from spinbench.methods.gauge.kernel import GaugeKernel
+from spinbench.methods.messages.forney_mf import ForneyMeanField
 from spinbench.models import build
-from spinbench.models.forney import ForneyModel
-from spinbench.models.forney_generators import gauge_complete, gauge_grid, gauge_regular
+from spinbench.models.forney.generators import gauge_complete, gauge_grid, gauge_regular
+from spinbench.models.forney.model import ForneyModel
 
 
 def run(method, model):

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench import registry, rows, windows
-from spinbench.budget import Budget
-from spinbench.drive import drive
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.layouts import Scan
-from spinbench.methods import gibbs
-from spinbench.methods.gibbs import Gibbs
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import drive
+from spinbench.mathematics.graphs import rows, windows
+from spinbench.mathematics.graphs.sweep_layouts import Scan
+from spinbench.methods.gibbs import gibbs
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
-from spinbench.trace import Trace
 
 BACKENDS = ["numpy", "numba", "jax"]
 PRECISIONS = ["float32", "float64"]

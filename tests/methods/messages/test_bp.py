@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from random_models import enumerate_all, error, graph, grouped, many, pairwise, tree
 
-from spinbench import runner
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.inference import runner
+from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, Model, PairwiseModel, catalogue, lattices, to_factor_graph
-from spinbench.result import Result
 
 RUNS = [
     ("numpy", "parallel"),

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from random_models import enumerate_all, error, graph, grouped, many, pairwise
 
-from spinbench import runner
 from spinbench.errors import ModelError, SpinbenchError
-from spinbench.lowering import lower
-from spinbench.methods.mf import evaluate
+from spinbench.inference import runner
+from spinbench.inference.result import Result
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.methods.messages.mf import evaluate
 from spinbench.models import FactorGraph, Model, PairwiseModel, catalogue, lattices
-from spinbench.result import Result
 
 BACKENDS = ("numpy", "numba")
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from random_models import enumerate_all, error, many, pairwise, tree
 
-from spinbench import registry, runner
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.methods.spanning_trees import covering_forests, forest_log_z, maximum_forest
-from spinbench.methods.trw import TreeReweighted
-from spinbench.methods.trw_kernels import ArrayTRWKernel
+from spinbench.inference import registry, runner
+from spinbench.inference.result import Result
+from spinbench.methods.messages.spanning_trees import covering_forests, forest_log_z, maximum_forest
+from spinbench.methods.messages.trw import TreeReweighted
+from spinbench.methods.messages.trw_kernels import ArrayTRWKernel
 from spinbench.models import FactorGraph, Model, PairwiseModel, catalogue, lattices
-from spinbench.result import Result
 
 BACKENDS = ("numpy", "numba")
 
@@ -171,7 +171,7 @@ def test_log_z_of_forests_is_exact_in_both_implementations() -> None:
             factors.append(((i, j), tables[e, : cards[i], : cards[j]]))
         expected.append(enumerate_all(FactorGraph.from_log_tables(cards.tolist(), factors))[0])
     np.testing.assert_allclose(forest_log_z(edges, forests, nodes, tables), expected, atol=1e-10)
-    from spinbench.backends.numba.trw import _log_z
+    from spinbench.backends.numba.messages.trw import _log_z
 
     found = [_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests]
     np.testing.assert_allclose(found, expected, atol=1e-10)

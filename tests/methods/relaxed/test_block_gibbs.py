@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import spinbench.runner
+import spinbench
 from spinbench import reference
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.methods.block_gibbs import BlockGibbs
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.models import PairwiseModel
 
 MODEL = PairwiseModel.from_edges([0.4, -0.8, 0.1], [(0, 1), (0, 2), (1, 2)], [1.5, -2.0, 0.7])
@@ -68,7 +68,7 @@ def test_a_smaller_trace_mixes_faster() -> None:
     exact = reference.solve(MODEL, method="enumeration", cache=False).probabilities
     means = {}
     for slack in (0.02, 3.0):
-        result = spinbench.runner.run(
+        result = spinbench.run(
             MODEL, "block_gibbs", "numpy", 400, chains=64, seed=3, diagonal="sdp", slack=slack, log_z="none"
         )
         assert (np.abs(result.marginals - exact) < 4 * result.marginals_se).all()
@@ -80,7 +80,7 @@ def test_rao_blackwell_and_empirical_marginals_agree() -> None:
     exact = reference.solve(MODEL, method="enumeration", cache=False).probabilities
     errors = {}
     for marginals in ("rao_blackwell", "empirical"):
-        result = spinbench.runner.run(
+        result = spinbench.run(
             MODEL, "block_gibbs", "numpy", 500, chains=32, seed=4, marginals=marginals, diagonal="minshift", slack=0.5
         )
         assert (np.abs(result.marginals - exact) < 4 * result.marginals_se).all()

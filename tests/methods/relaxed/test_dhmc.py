@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import spinbench.runner
+import spinbench
+from spinbench.api.trace import Trace
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.budget import Budget
-from spinbench.drive import drive
-from spinbench.engine import ProgramEngine
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.methods.dhmc import DHMC
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import drive
+from spinbench.inference.engine import ProgramEngine
+from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel
-from spinbench.trace import Trace
 
 FORMS = ("identity", "harmonium", "preconditioned", "sparse")
 
@@ -149,12 +149,12 @@ def test_diverging_trajectories_are_refused_quietly() -> None:
 
 
 def test_the_runner_reports_acceptance_and_step_size() -> None:
-    result = spinbench.runner.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, diagonal="sdp", slack=0.3)
+    result = spinbench.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, diagonal="sdp", slack=0.3)
     assert 0.7 < result.diagnostics["acceptance"] < 1
     assert 0 < result.diagnostics["step_size"] < 10
     assert set(result.log_z_estimates) == {"bridge", "mirrored", "mirrored_in_sample"}
     assert result.log_z == result.log_z_estimates["mirrored_in_sample"][0]
-    quick = spinbench.runner.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, log_z="bridge")
+    quick = spinbench.run(grid_model(7, side=3), "dhmc", "numpy", 200, seed=1, log_z="bridge")
     assert set(quick.log_z_estimates) == {"bridge", "mirrored"}
     assert quick.log_z == quick.log_z_estimates["bridge"][0]
 

@@ -11,16 +11,16 @@ from scipy import stats
 
 from spinbench import reference
 from spinbench.api import Backend, Method, Precision
+from spinbench.api.trace import Trace
 from spinbench.backends.jax import JaxBackend
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.budget import Budget
-from spinbench.drive import Run, drive
-from spinbench.engine import ProgramEngine
-from spinbench.methods.block_gibbs import BlockGibbs
-from spinbench.methods.dhmc import DHMC
-from spinbench.methods.relaxed import draw_units
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import Run, drive
+from spinbench.inference.engine import ProgramEngine
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs
+from spinbench.methods.relaxed.dhmc import DHMC
+from spinbench.methods.relaxed.family import draw_units
 from spinbench.models import PairwiseModel
-from spinbench.trace import Trace
 
 METHODS: dict[str, Method] = {
     "block_gibbs harmonium": BlockGibbs(),

@@ -32,7 +32,7 @@ class Corpus:
 
     @property
     def synthetic(self) -> bool:
-        """Whether the texts were written by `spinbench.crf.synthetic`."""
+        """Whether the texts were written by `spinbench.papers.relaxation.crf.synthetic`."""
         return self.source == SYNTHETIC
 
 

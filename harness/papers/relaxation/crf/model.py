@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.errors import ModelError
+from spinbench.foundation.parameters import family
 from spinbench.models.pairwise import PairwiseModel
-from spinbench.parameters import family
 
 if TYPE_CHECKING:
-    from spinbench.crf.corpus import Corpus, Message
-    from spinbench.crf.train import Weights
+    from spinbench.papers.relaxation.crf.corpus import Corpus, Message
+    from spinbench.papers.relaxation.crf.train import Weights
 
 LENGTHS = (50, 628)
 """Tokens of a test message, as in the paper."""
@@ -67,7 +67,7 @@ def skip_chain(
     Raises:
         ModelError: a parameter is out of range, or the folder is not one of tagged announcements.
     """
-    from spinbench.crf.corpus import parse, read_folder
+    from spinbench.papers.relaxation.crf.corpus import parse, read_folder
 
     _require(message >= 0 and tests >= 1, f"message = {message} and tests = {tests}; 0 <= message < tests is needed")
     _require(message < tests, f"message = {message}; there are {tests} test messages (tests), numbered from 0")
@@ -86,8 +86,8 @@ def to_model(message: Message, weights: Weights, name: str = "skip_chain") -> Pa
 
     Labels are "3 Smith": the token's number and the token.
     """
-    from spinbench.crf.skipchain import edges_of
-    from spinbench.crf.tokens import features_of
+    from spinbench.papers.relaxation.crf.skipchain import edges_of
+    from spinbench.papers.relaxation.crf.tokens import features_of
 
     features = features_of([message])
     values = np.array([weights.features.get(feature, 0.0) for feature in features.names])
@@ -104,8 +104,8 @@ def trained(corpus: Corpus, split: int, tests: int, l2: float) -> Trained:
     Raises:
         ModelError: too few messages fit the limits of a test message, or none of the others has a label.
     """
-    from spinbench.crf.corpus import parse
-    from spinbench.crf.train import train
+    from spinbench.papers.relaxation.crf.corpus import parse
+    from spinbench.papers.relaxation.crf.train import train
 
     key = hashlib.sha256(f"{VERSION}/{corpus.digest}/{split}/{tests}/{l2!r}".encode()).hexdigest()
     path = _folder() / f"{key}.npz"
@@ -131,7 +131,7 @@ def choose_tests(messages: list[Message], split: int, tests: int) -> tuple[int, 
     Raises:
         ModelError: there are too few.
     """
-    from spinbench.crf.skipchain import edges_of, min_degree_width
+    from spinbench.papers.relaxation.crf.skipchain import edges_of, min_degree_width
 
     chosen: list[int] = []
     for k in np.random.Generator(np.random.PCG64(split)).permutation(len(messages)).tolist():
@@ -151,13 +151,13 @@ def choose_tests(messages: list[Message], split: int, tests: int) -> tuple[int, 
 
 @lru_cache(maxsize=4)
 def _synthetic(messages: int) -> Corpus:
-    from spinbench.crf import synthetic
+    from spinbench.papers.relaxation.crf import synthetic
 
     return synthetic.corpus(messages)
 
 
 def _folder() -> Path:
-    from spinbench.folders import cache_folder
+    from spinbench.foundation.folders import cache_folder
 
     return cache_folder() / "crf"
 
@@ -193,7 +193,7 @@ def _save(path: Path, content: Trained) -> None:
 
 def _load(path: Path, texts: int, tests: int) -> Trained | None:
     """What `_save` stored; None where there is nothing, or nothing whole."""
-    from spinbench.crf.train import Weights
+    from spinbench.papers.relaxation.crf.train import Weights
 
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.crf.corpus import Message
+from spinbench.papers.relaxation.crf.corpus import Message
 
 IntArray = npt.NDArray[np.int64]
 

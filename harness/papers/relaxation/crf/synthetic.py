@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.crf.corpus import SYNTHETIC, Corpus, make_corpus
+from spinbench.papers.relaxation.crf.corpus import SYNTHETIC, Corpus, make_corpus
 
 
 def _words(text: str) -> tuple[str, ...]:

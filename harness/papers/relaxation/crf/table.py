@@ -9,9 +9,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench import tables
-from spinbench.leaderboard import short, with_error
-from spinbench.records import Record
+from spinbench.measuring.records import Record
+from spinbench.reporting import variants
+from spinbench.reporting.leaderboard import short, with_error
 
 NAME = "skip_chain"
 NOTE = (
@@ -27,7 +27,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     that long messages count as much as short ones).
 
     Returns:
-        The table and a note, for `spinbench.report`.
+        The table and a note, for `spinbench.reporting.summary`.
     """
     good = [record for record in records if record["status"] == "ok" and record["config"]["model"]["name"] == NAME]
     if not good:
@@ -44,10 +44,10 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         "seconds\na message",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, group in tables.variants(good).items():
-        marginal = tables.average(group, tables.metric("marginal_rmse"))
-        log_z = tables.average(group, tables.metric("log_z_error"))
-        others = [tables.average(group, tables.log_z_error(name)) for name in ("mirrored", "bridge")]
+    for label, group in variants.variants(good).items():
+        marginal = variants.average(group, variants.metric("marginal_rmse"))
+        log_z = variants.average(group, variants.metric("log_z_error"))
+        others = [variants.average(group, variants.log_z_error(name)) for name in ("mirrored", "bridge")]
         table.add_row(
             label,
             str(marginal.models if marginal else 0),
@@ -55,7 +55,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
             cell(log_z),
             short(log_z.median if log_z else None),
             *map(cell, others),
-            short(tables.median(group, tables.metric("run_seconds"))),
+            short(variants.median(group, variants.metric("run_seconds"))),
         )
     return [table, NOTE]
 
@@ -70,6 +70,6 @@ def title(records: Sequence[Record]) -> str:
     return f"Table 1: skip-chain CRF on {texts}"
 
 
-def cell(found: tables.Average | None) -> str:
+def cell(found: variants.Average | None) -> str:
     """A value with its standard error."""
     return short(None) if found is None else with_error(found.value, found.error)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.crf.corpus import Message
+from spinbench.papers.relaxation.crf.corpus import Message
 
 if TYPE_CHECKING:
     from scipy import sparse

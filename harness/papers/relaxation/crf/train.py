@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.crf.corpus import Message
-from spinbench.crf.skipchain import KINDS, edges_of
-from spinbench.crf.tokens import features_of
+from spinbench.papers.relaxation.crf.corpus import Message
+from spinbench.papers.relaxation.crf.skipchain import KINDS, edges_of
+from spinbench.papers.relaxation.crf.tokens import features_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -108,7 +108,7 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The graphs of messages side by side; attributes as in `spinbench.backends.numba.sum_product.run`.
+    """The graphs of messages side by side; attributes as in `spinbench.backends.numba.messages.sum_product.run`.
 
     Attributes:
         edges: (E, 2) int64. kinds: (E,) int64.
@@ -161,7 +161,7 @@ class Graph:
         Returns:
             log Z by Bethe, p(s_i = 1) (N,), p(s_i = s_j = 1) of each edge (E,), and how many models did not converge.
         """
-        from spinbench.backends.numba import sum_product
+        from spinbench.backends.numba.messages import sum_product
 
         layout = (self.starts, self.neighbours, self.reverse, weights[self.kinds][self.slots], biases)
         nodes, pairs = np.empty(len(biases)), np.empty(len(self.slots))

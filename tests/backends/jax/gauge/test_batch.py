@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.backends.jax.gauge import batch
 from spinbench.errors import UnsupportedError
-from spinbench.methods.g_bp import (
+from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagationMultiple,
     GaugedBeliefPropagationSequential,
 )
-from spinbench.methods.g_mf import GaugedMeanField
-from spinbench.methods.gauge import batch
-from spinbench.models.forney import ForneyModel
-from spinbench.models.forney_generators import gauge_complete
+from spinbench.methods.gauge.g_mf import GaugedMeanField
+from spinbench.models.forney.generators import gauge_complete
+from spinbench.models.forney.model import ForneyModel
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_runs_may_be_cut(models):
     tables = method.plan(models[1])
     runs = []
     for lengths in ([40], [1, 3, 36], [20, 20]):
-        engine = batch.JaxGaugeKernel(method, spinbench.registry.backend_class("jax")(), models[1], tables)
+        engine = batch.JaxGaugeKernel(method, spinbench.inference.registry.backend_class("jax")(), models[1], tables)
         state = engine.init(0, None)
         for steps in lengths:
             state, statistics = engine.advance(state, steps)

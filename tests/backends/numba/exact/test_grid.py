@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from spinbench import reference
+from spinbench.backends.numba.exact.grid import Grid, grid_sites
 from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.grid import Grid, grid_sites
 from spinbench.reference.problem import Problem
 
 
@@ -68,7 +68,7 @@ def test_both_arithmetics_agree(monkeypatch):
     """The switch to log space changes no answer."""
     model = grid(7, 9, 2.0)
     plain = reference.solve(model, method="grid", cache=False)
-    monkeypatch.setattr("spinbench.reference.grid._FLOOR", np.inf)
+    monkeypatch.setattr("spinbench.backends.numba.exact.grid._FLOOR", np.inf)
     logs = reference.solve(model, method="grid", cache=False)
     assert logs.log_z == pytest.approx(plain.log_z, rel=1e-14)
     np.testing.assert_allclose(logs.probabilities, plain.probabilities, rtol=0, atol=1e-13)
@@ -76,7 +76,7 @@ def test_both_arithmetics_agree(monkeypatch):
 
 def test_underflow_is_noticed():
     """12 columns of couplings of 100: the plain frontier must be refused, not trusted."""
-    from spinbench.reference.grid import _Sweep, _UnderflowError
+    from spinbench.backends.numba.exact.grid import _Sweep, _UnderflowError
 
     pairwise = Problem(grid(12, 12, 100.0)).pairwise
     with pytest.raises(_UnderflowError):

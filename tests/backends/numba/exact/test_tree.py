@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from spinbench import reference
+from spinbench.backends.numba.exact.order_search import search_order
+from spinbench.backends.numba.exact.tree import CompiledTree
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph, PairwiseModel, catalogue
-from spinbench.reference.compiled_tree import CompiledTree
-from spinbench.reference.order_search import search_order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench import registry
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.gibbs import GibbsKernel
+from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.methods.gibbs import Gibbs
-from spinbench.metrics import standard_error
+from spinbench.inference import registry
+from spinbench.mathematics.statistics import standard_error
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 
 
@@ -169,7 +169,7 @@ def test_what_bits_do_not_take_is_refused():
 
 
 def test_probabilities_are_rounded_as_documented():
-    from spinbench.backends.numba.gibbs_bits import make_digits
+    from spinbench.backends.numba.gibbs.bits import make_digits
 
     model = PairwiseModel.from_edges([-50.0, 0.0, 50.0, 0.7], [(2, 3)], [-0.2])
     method = settings(12)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench.backends.numba import NumbaBackend, gibbs_sites
-from spinbench.backends.numba.gibbs import GibbsKernel
-from spinbench.methods.gibbs import Gibbs
+from spinbench.backends.numba import NumbaBackend
+from spinbench.backends.numba.gibbs import sites
+from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 
 CHAINS = 20
@@ -95,13 +96,13 @@ def test_forms_agree_in_single_precision():
 
 def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     """Sweeps that follow each other through chunks of rows, against whole sweeps one after the other."""
-    monkeypatch.setattr(gibbs_sites, "CHUNK", 64)
-    monkeypatch.setattr(gibbs_sites, "WAVE_SWEEPS", 3)
+    monkeypatch.setattr(sites, "CHUNK", 64)
+    monkeypatch.setattr(sites, "WAVE_SWEEPS", 3)
     model, method = grid(41, 43, 0), Gibbs()
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
     kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
-    assert gibbs_sites.wave_of(kernel._form_tables, whole=False) == (3, 64)
+    assert sites.wave_of(kernel._form_tables, whole=False) == (3, 64)
     plain = run(model, method, "raster", "float64", 2)
     waves = run(model, method, "sites", "float64", 2)
     for one, other in zip(plain, waves, strict=True):

@@ -6,12 +6,13 @@ import numba as nb
 import numpy as np
 import pytest
 
-from spinbench import registry
-from spinbench.backends.numba import NumbaBackend, gibbs_pattern_lanes, gibbs_pattern_sites
-from spinbench.backends.numba.gibbs import GibbsKernel
-from spinbench.backends.numba.memory import address
-from spinbench.backends.numba.random import GOLDEN_GAMMA, chain_keys
-from spinbench.methods.gibbs import Gibbs
+from spinbench.backends.numba import NumbaBackend
+from spinbench.backends.numba.gibbs import pattern_lanes, pattern_sites
+from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, chain_keys
+from spinbench.inference import registry
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 
 SEED, CHAINS, BURN_IN, BATCHES = 9, 34, 1, (9, 5)
@@ -209,9 +210,9 @@ def test_rare_states_have_their_probabilities():
 def _decide(sites, thresholds, places, hashes, state):
     pointers = address(thresholds, 0), address(places, 0), address(hashes, 0), address(state, 0)
     if sites:
-        gibbs_pattern_sites._decide(*pointers)
+        pattern_sites._decide(*pointers)
     else:
-        gibbs_pattern_lanes._decide(pointers[0], 0, *pointers[1:])
+        pattern_lanes._decide(pointers[0], 0, *pointers[1:])
 
 
 @pytest.mark.parametrize("sites", [True, False])

@@ -12,17 +12,17 @@ from relaxed_kernels import RING, check, check_batches, exact_start, random_mode
 from scipy import stats
 
 from spinbench.api import Precision
+from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.block_gibbs import BlockGibbsKernel
-from spinbench.backends.numba.gram import EDGES
-from spinbench.backends.numba.units import add_to_sums
+from spinbench.backends.numba.relaxed.block_gibbs import BlockGibbsKernel
+from spinbench.backends.numba.relaxed.gram import EDGES
+from spinbench.backends.numba.relaxed.units import add_to_sums
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.budget import Budget
-from spinbench.drive import drive
-from spinbench.engine import ProgramEngine
-from spinbench.methods.block_gibbs import BlockGibbs
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import drive
+from spinbench.inference.engine import ProgramEngine
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.models import PairwiseModel
-from spinbench.trace import Trace
 
 FORMS = {
     "harmonium": BlockGibbs(),

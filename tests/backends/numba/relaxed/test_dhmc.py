@@ -12,17 +12,17 @@ from relaxed_kernels import RING, check_batches, exact_start, random_model
 from scipy import stats
 
 from spinbench.api import Precision
+from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.dhmc import STEP, DHMCKernel
-from spinbench.backends.numba.gram import EDGES
+from spinbench.backends.numba.relaxed.dhmc import STEP, DHMCKernel
+from spinbench.backends.numba.relaxed.gram import EDGES
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.budget import Budget
-from spinbench.drive import drive
-from spinbench.engine import ProgramEngine
-from spinbench.methods.dhmc import DHMC
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import drive
+from spinbench.inference.engine import ProgramEngine
+from spinbench.mathematics.relaxation.density import Relaxation
+from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel, generators
-from spinbench.relaxation import Relaxation
-from spinbench.trace import Trace
 
 FORMS = {
     "identity": DHMC(),

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench.backends.numba import gram
-from spinbench.backends.numba.banded import banded_product, make_diagonals
-from spinbench.backends.numba.elimination import eliminated_product, make_eliminated, two_colours
-from spinbench.backends.numba.products import make_matrix, product
-from spinbench.backends.numba.tiles import NEVER, Layout
-from spinbench.methods import relaxed
+from spinbench.backends.numba.relaxed import gram
+from spinbench.backends.numba.relaxed.banded import banded_product, make_diagonals
+from spinbench.backends.numba.relaxed.elimination import eliminated_product, make_eliminated, two_colours
+from spinbench.backends.numba.relaxed.products import make_matrix, product
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
+from spinbench.mathematics.relaxation.density import Relaxation, relax
+from spinbench.methods.relaxed import family
 from spinbench.models import PairwiseModel, generators
-from spinbench.relaxation import Relaxation, relax
 
 KINDS = ["float32", "float64"]
 RTOL = {"float32": 2e-5, "float64": 1e-12}
@@ -100,7 +100,7 @@ def test_draws_from_given_noise(name: str, n: int, single: bool, kind: str, monk
     s = rng.integers(0, 2, size=(n, chains)).astype(kind)
     noise = rng.normal(size=(gram.noise_rows(relaxation.edge_factor, n) if name == "edges" else n, chains)).astype(kind)
     if name == "edges":
-        velocity = relaxed.edge_noise(np, relaxation.edge_factor, noise.astype(np.float64))
+        velocity = family.edge_noise(np, relaxation.edge_factor, noise.astype(np.float64))
     else:
         velocity = (relaxation.harmonium if name == "harmonium" else relaxation.cholesky) @ noise
     out, work = layout.tile(), layout.tile()

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from spinbench.backends.numba import functions
+from spinbench.backends.numba.simd import functions
 
 KINDS = ["float32", "float64"]
 BOUND = {"float32": 2.5e-7, "float64": 4e-16}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbench.backends.numba import random as rng
-from spinbench.backends.numba.random_fills import fill_bits, fill_normal, fill_uniform
+from spinbench.backends.numba.simd import random as rng
+from spinbench.backends.numba.simd.random_fills import fill_bits, fill_normal, fill_uniform
 
 ZERO = np.uint64(0)
 KINDS = ["float32", "float64"]

@@ -6,10 +6,10 @@ import numba as nb
 import numpy as np
 import pytest
 
-from spinbench.backends.numba import vector_memory as mem
-from spinbench.backends.numba import vectors as vec
-from spinbench.backends.numba.functions import sigmoid, softplus
-from spinbench.backends.numba.memory import address
+from spinbench.backends.numba.simd import vector_memory as mem
+from spinbench.backends.numba.simd import vectors as vec
+from spinbench.backends.numba.simd.functions import sigmoid, softplus
+from spinbench.backends.numba.simd.memory import address
 
 
 @nb.njit(error_model="numpy")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.contraction import contract
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import FactorGraph, ForneyModel, forney_generators, generators
+from spinbench.mathematics.forney.contraction import contract
+from spinbench.models import FactorGraph, ForneyModel, generators
+from spinbench.models.forney import generators as forney_generators
 
 
 def random_forney(rng):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench import gauges
-from spinbench.gauge_messages import bethe, message_angles, node_beliefs, sum_product
+from spinbench.mathematics.forney import gauges
+from spinbench.mathematics.forney.gauge_messages import bethe, message_angles, node_beliefs, sum_product
+from spinbench.methods.gauge.ascent.derivatives import angle_derivatives
+from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.methods.gauge.corrections import Sums, partial_sums
-from spinbench.methods.gauge.derivatives import angle_derivatives
-from spinbench.methods.gauge.objectives import product_weights
 from spinbench.models import ForneyModel
-from spinbench.models.forney_generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
 
 def multigraph(seed=0):

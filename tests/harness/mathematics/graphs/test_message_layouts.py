@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "methods"))
-
 from random_models import enumerate_all, graph, grouped, many
 
-from spinbench import feasible
-from spinbench import message_layouts as layouts
-from spinbench.ascent_layouts import ascent
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.feasible import feasible_states
-from spinbench.lowering import lower
+from spinbench.mathematics.graphs import feasible
+from spinbench.mathematics.graphs import message_layouts as layouts
+from spinbench.mathematics.graphs.ascent_layouts import ascent
+from spinbench.mathematics.graphs.feasible import feasible_states
+from spinbench.mathematics.graphs.lowering import lower
 from spinbench.models import FactorGraph, Model, PairwiseModel, lattices
 
 

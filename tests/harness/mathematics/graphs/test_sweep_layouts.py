@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from spinbench.colouring import colouring, raster_levels
-from spinbench.layouts import (
+from spinbench.mathematics.graphs.colouring import colouring, raster_levels
+from spinbench.mathematics.graphs.modes import find_mode
+from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense, padded_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     layout,
     scan_tables,
@@ -16,8 +18,6 @@ from spinbench.layouts import (
     units_of,
 )
 from spinbench.models import PairwiseModel
-from spinbench.modes import find_mode
-from spinbench.rows import compressed_rows, dense_rows, is_dense, padded_rows
 
 
 def grid_edges(rows, columns, torus=False):

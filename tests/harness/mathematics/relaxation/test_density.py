@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from spinbench import diagonal
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.methods import relaxed
+from spinbench.mathematics.relaxation import diagonal
+from spinbench.mathematics.relaxation.density import Relaxation, relax
+from spinbench.methods.relaxed import family
 from spinbench.models import PairwiseModel
-from spinbench.relaxation import Relaxation, relax
 
 FORMS = ("identity", "harmonium", "inverse")
 
@@ -137,11 +137,11 @@ def test_the_edge_factor_multiplies_by_q_and_factors_it(model: PairwiseModel) ->
     r = relax(model, "dd", 0.1)
     n = model.num_variables
     v = np.random.default_rng(0).normal(size=(n, 3))
-    np.testing.assert_allclose(relaxed.edge_product(np, r.edge_factor, v), r.gram @ v, atol=1e-12)
-    root = relaxed.edge_noise(np, r.edge_factor, np.eye(model.num_edges + n))
+    np.testing.assert_allclose(family.edge_product(np, r.edge_factor, v), r.gram @ v, atol=1e-12)
+    root = family.edge_noise(np, r.edge_factor, np.eye(model.num_edges + n))
     np.testing.assert_allclose(root @ root.T, r.gram, atol=1e-12)
     noise = np.random.default_rng(1).normal(size=(model.num_edges + n, 3))
-    np.testing.assert_allclose(relaxed.edge_product(np, r.edge_factor, v, noise), r.gram @ v + root @ noise, atol=1e-12)
+    np.testing.assert_allclose(family.edge_product(np, r.edge_factor, v, noise), r.gram @ v + root @ noise, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)

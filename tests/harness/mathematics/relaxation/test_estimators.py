@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench import estimators, reference
-from spinbench.estimators import gaussian, zero_state
+from spinbench import reference
+from spinbench.mathematics.relaxation import estimators
+from spinbench.mathematics.relaxation.density import Relaxation, relax
+from spinbench.mathematics.relaxation.estimators import gaussian, zero_state
 from spinbench.models import PairwiseModel
-from spinbench.relaxation import Relaxation, relax
 
 
 def small_model(seed: int, groups: tuple[tuple[int, ...], ...] = ()) -> PairwiseModel:

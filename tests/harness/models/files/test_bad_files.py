@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
-from spinbench.models import load, save, text
+from spinbench.models import load, save
+from spinbench.models.files import text
+from spinbench.models.files.uai import read_evidence
 from spinbench.models.generators import grid
-from spinbench.models.uai import read_evidence
 
 GOOD = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
 

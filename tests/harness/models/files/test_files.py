@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from spinbench.errors import ModelError, UnknownNameError
-from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, to_factor_graph, uai
+from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, to_factor_graph
+from spinbench.models.loading import uai
 
 # The example of the competitions' page: three variables, two factors.
 EXAMPLE = """MARKOV

@@ -8,7 +8,7 @@ import pytest
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import FactorGraph, ForneyModel, PairwiseModel, generators, to_factor_graph
-from spinbench.models.forney_compact import _factors
+from spinbench.models.forney.compact import _factors
 
 
 def random_graph(rng):

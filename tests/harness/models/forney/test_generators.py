@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import FactorGraph, ForneyModel, build, forney_generators, generators, lattices, to_factor_graph
-from spinbench.models.forney_generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
-from spinbench.models.forney_modes import find_mode, find_state
+from spinbench.models import FactorGraph, ForneyModel, build, generators, lattices, to_factor_graph
+from spinbench.models.forney import generators as forney_generators
+from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+from spinbench.models.forney.modes import find_mode, find_state
 
 FAMILIES = [gauge_complete, gauge_cycle, gauge_grid, gauge_regular]
 

@@ -7,7 +7,7 @@ import pytest
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import ForneyModel
-from spinbench.models.forney import MAX_DEGREE
+from spinbench.models.forney.model import MAX_DEGREE
 
 
 def tables(rng, *degrees):

@@ -17,10 +17,14 @@ from rich.console import Console
 from rich.table import Table
 
 import spinbench
-from spinbench import cli, composition, grid_errors, grid_figure, grid_sets, leaderboard, records
-from spinbench.budget import Budget
+from spinbench import cli
 from spinbench.errors import SpinbenchError
+from spinbench.inference.budget import Budget
+from spinbench.measuring import records
 from spinbench.models import specs
+from spinbench.papers.relaxation import grid_errors, grid_figure, grid_sets
+from spinbench.reporting import leaderboard
+from spinbench.sweeping import composition
 
 C = [0.5, 1, 1.5, 2, 2.5, 3]
 

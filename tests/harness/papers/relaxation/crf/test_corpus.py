@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from spinbench import cli
-from spinbench.crf import synthetic
-from spinbench.crf.corpus import decode, make_corpus, parse, read_folder
 from spinbench.errors import ModelError
+from spinbench.papers.relaxation.crf import synthetic
+from spinbench.papers.relaxation.crf.corpus import decode, make_corpus, parse, read_folder
 
 
 def labelled(text: str) -> list[str]:

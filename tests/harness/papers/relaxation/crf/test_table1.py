@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spinbench import cli, composition, records, tables
-from spinbench.crf import table
+from spinbench import cli
+from spinbench.measuring import records
+from spinbench.papers.relaxation.crf import table
+from spinbench.reporting import variants
+from spinbench.sweeping import composition
 
 
 def record(message: int, rmse: float, log_z: float, *, seed: int = 0, corpus: str | None = None, **method: Any) -> Any:
@@ -46,25 +49,25 @@ def printed(found: list[Any]) -> str:
 def test_averages_are_over_messages() -> None:
     """Squares: message 0 has 1 and 9 by two seeds, mean 5; message 1 has 4; message 2 has 9."""
     found = [record(0, 0.1, 1), record(0, 0.1, -3, seed=1), record(1, 0.2, 2), record(2, 0.3, 3)]
-    average = tables.average(found, tables.log_z_error("bridge"))
+    average = variants.average(found, variants.log_z_error("bridge"))
     assert average is not None
     assert average.value == pytest.approx(math.sqrt(6))
     spread = math.sqrt(((5 - 6) ** 2 + (4 - 6) ** 2 + (9 - 6) ** 2) / 2)
     assert average.error == pytest.approx(spread / math.sqrt(3) / (2 * math.sqrt(6)))
     assert (average.median, average.models) == (pytest.approx(2.5), 3)
-    assert tables.average(found, tables.log_z_error("chib")) is None
-    single = tables.average(found[:2], tables.metric("marginal_rmse"))
+    assert variants.average(found, variants.log_z_error("chib")) is None
+    single = variants.average(found[:2], variants.metric("marginal_rmse"))
     assert single is not None
     assert (single.value, single.error) == (pytest.approx(0.1), None)
 
 
 def test_variants_are_named_by_what_differs() -> None:
     found = [record(k, 0.1, 1, sample=sample) for sample in ("update", "sweep") for k in (0, 1)]
-    assert {label: len(group) for label, group in tables.variants(found).items()} == {
+    assert {label: len(group) for label, group in variants.variants(found).items()} == {
         "gibbs sample=update": 2,
         "gibbs sample=sweep": 2,
     }
-    assert list(tables.variants(found[:2])) == ["gibbs"]
+    assert list(variants.variants(found[:2])) == ["gibbs"]
 
 
 def test_table_says_where_the_announcements_are_from() -> None:
@@ -108,7 +111,8 @@ def test_smoke_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert all(entry["axes"]["model"].endswith("corpus=synthetic)") for entry in found)
     assert all(entry["reference"]["method"] != "auto" for entry in found)
     errors = {
-        label: tables.average(group, tables.metric("marginal_rmse")) for label, group in tables.variants(found).items()
+        label: variants.average(group, variants.metric("marginal_rmse"))
+        for label, group in variants.variants(found).items()
     }
     assert set(errors) == {
         "gibbs sample=update",

@@ -8,10 +8,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from spinbench.crf import synthetic
-from spinbench.crf.corpus import parse
-from spinbench.crf.skipchain import edges_of, min_degree_width
-from spinbench.crf.tokens import features_of, headers, shapes
+from spinbench.papers.relaxation.crf import synthetic
+from spinbench.papers.relaxation.crf.corpus import parse
+from spinbench.papers.relaxation.crf.skipchain import edges_of, min_degree_width
+from spinbench.papers.relaxation.crf.tokens import features_of, headers, shapes
 
 TEXT = "Who: Dr. Ann Lee\nAnn will speak. Lee IBM 42 a"
 

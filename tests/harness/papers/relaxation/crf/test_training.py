@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.crf import synthetic
-from spinbench.crf.corpus import Message, parse
-from spinbench.crf.model import choose_tests, skip_chain, to_model, trained
-from spinbench.crf.skipchain import edges_of
-from spinbench.crf.tokens import features_of
-from spinbench.crf.train import Graph, Objective, Weights, train
 from spinbench.errors import ModelError
 from spinbench.models import PairwiseModel
+from spinbench.papers.relaxation.crf import synthetic
+from spinbench.papers.relaxation.crf.corpus import Message, parse
+from spinbench.papers.relaxation.crf.model import choose_tests, skip_chain, to_model, trained
+from spinbench.papers.relaxation.crf.skipchain import edges_of
+from spinbench.papers.relaxation.crf.tokens import features_of
+from spinbench.papers.relaxation.crf.train import Graph, Objective, Weights, train
 
 TINY = "Who: Ann Lee\nAnn will, Lee says\nwith Ann ."
 WORDS = ("alpha", "beta", "gamma", "Delta", "Rho", "Tau", ".")
@@ -68,7 +68,7 @@ def test_sum_product_is_close_on_weak_loops_and_tells_when_it_does_not_converge(
     assert left == 0
     assert log_z == pytest.approx(answer.log_z, abs=2e-3)
     np.testing.assert_allclose(nodes, [vector[1] for vector in answer.marginals], atol=2e-3)
-    monkeypatch.setattr("spinbench.crf.train.SWEEPS", 1)
+    monkeypatch.setattr("spinbench.papers.relaxation.crf.train.SWEEPS", 1)
     assert run([message, parse("a b")], np.append(biases, [0, 0]), weights)[3] >= 1
 
 

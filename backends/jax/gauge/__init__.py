@@ -1,0 +1,1 @@
+"""Gauged lower bounds of many models at once."""

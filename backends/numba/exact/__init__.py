@@ -1,0 +1,1 @@
+"""Exact answers in compiled code: elimination trees, frontiers of grids, two-layer models."""

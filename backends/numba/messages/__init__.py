@@ -1,0 +1,1 @@
+"""Belief propagation, mean field and tree-reweighted sum-product in compiled code."""

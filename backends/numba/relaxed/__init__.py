@@ -1,0 +1,1 @@
+"""Block Gibbs and DHMC in compiled code, on tiles of chains."""

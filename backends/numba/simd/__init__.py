@@ -1,0 +1,1 @@
+"""A small vector language for Numba kernels."""

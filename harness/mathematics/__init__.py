@@ -1,0 +1,1 @@
+"""Mathematics on the host that methods and kernels of several backends share."""

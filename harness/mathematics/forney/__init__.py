@@ -1,0 +1,1 @@
+"""Gauges and exact contraction of Forney models."""

@@ -1,0 +1,1 @@
+"""One cell measured in a process of its own: from a configuration to a record."""

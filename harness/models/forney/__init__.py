@@ -1,0 +1,1 @@
+"""Forney-style models: binary variables on the edges of a graph, factors on its nodes."""

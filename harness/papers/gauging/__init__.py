@@ -1,0 +1,1 @@
+"""Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017."""

@@ -1,0 +1,1 @@
+"""Many cells: from a command line through Hydra to jobs, here or under a launcher."""

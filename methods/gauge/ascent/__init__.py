@@ -1,0 +1,1 @@
+"""The maximisations behind gauged bounds: objectives, derivatives, Newton steps and continuations."""

@@ -1,0 +1,1 @@
+"""Message passing and mean field: BP, TRW, naive mean field."""

@@ -1,0 +1,1 @@
+"""Samplers on the Gaussian relaxation: DHMC and block Gibbs."""
