@@ -19,7 +19,8 @@ from typing import Any
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.folders import cache_folder
 from spinbench.measuring import environment
-from spinbench.measuring.measure import CACHE_VARIABLES, Answer, failure
+from spinbench.measuring.answer import Answer, failure
+from spinbench.measuring.compilation import CACHE_VARIABLES
 
 IDLE_WORKERS = 4
 """Warm workers kept at most: a JAX process holds about 300 MB."""

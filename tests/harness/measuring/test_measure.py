@@ -18,8 +18,10 @@ import pytest
 import spinbench
 from spinbench.mathematics import statistics
 from spinbench.measuring import isolation, records
+from spinbench.measuring.compilation import CACHE_VARIABLES
+from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import Pool
-from spinbench.measuring.measure import CACHE_VARIABLES, measure_cell, measure_here
+from spinbench.measuring.measure import measure_cell
 
 GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
 

@@ -249,7 +249,7 @@ def test_launcher_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 
 class TestOversubscription:
     def test_threads_beyond_the_cores_of_the_process(self, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from spinbench.measuring.measure import measure_here
+        from spinbench.measuring.in_process import measure_here
 
         monkeypatch.setenv("OMP_NUM_THREADS", "4096")
         found = measure_here(_cell(samples=50))

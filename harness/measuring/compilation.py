@@ -1,0 +1,34 @@
+"""Whether a backend compiled what it ran, or found it compiled: in its process or on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from spinbench.inference import registry
+
+CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
+"""Environment variables with the folders in which compiled code is kept from one process to the next."""
+
+
+@contextlib.contextmanager
+def watched(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
+    """Finds out whether the compile seconds of the cell inside are those of a compilation.
+
+    "kind" becomes "fresh" (something was compiled), "cached" (read from the disk), "warm" (the process had it
+    already) or "none" (a backend that does not compile loops).
+    """
+    found = {"kind": "none"}
+    before = _cached_files()
+    yield found
+    if _cached_files() > before:
+        found["kind"] = "fresh"
+    elif "loop" in registry.backend_class(backend).provides:
+        found["kind"] = "warm" if warm else "cached" if before else "fresh"
+
+
+def _cached_files() -> int:
+    folders = (Path(os.environ[name]) for name in CACHE_VARIABLES if name in os.environ)
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))

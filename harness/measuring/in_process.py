@@ -1,0 +1,148 @@
+"""One cell measured in this process and compared with the exact answer: what a worker does."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import os
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from spinbench.api import Method
+from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget
+from spinbench.inference.result import Result
+from spinbench.inference.runner import exact, run
+from spinbench.measuring import compilation, environment, tracked
+from spinbench.measuring.answer import Answer, failure
+from spinbench.measuring.records import plain
+from spinbench.measuring.stages import Stages, waited
+from spinbench.models import Model, specs
+
+WAITING_SHARE = 0.05
+"""Of the seconds of a run: a process that waits longer than that for its core does not have it to itself."""
+
+
+def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
+    """Measure a cell in this process.
+
+    A refusal (unsupported pair or model, missing dependency, too wide for the exact method) gives the status
+    "skipped", any other exception "failed".
+
+    Args:
+        cell: the parts `CELL` of a configuration.
+        warm: whether this process has measured cells of the same method and backend before.
+    """
+    stages = Stages()
+    try:
+        answer = _measure(cell, stages, warm=warm)
+    except (UnsupportedError, UnavailableError, IntractableError) as refusal:
+        answer = {**failure(str(refusal)), "status": "skipped", "metrics": {}}
+    except SpinbenchError as error:
+        answer = failure(str(error))
+    except MemoryError as error:
+        answer = failure(f"out of memory: {error}", traceback.format_exc())
+    except Exception as error:  # a defect of a method, a backend or a kernel costs its own cell
+        text = " ".join(str(error).split())
+        answer = failure(f"{type(error).__name__}: {text}", traceback.format_exc())
+    with stages("metrics"):
+        answer["environment"] = environment.describe()
+        cleaned: Answer = plain(answer)
+    return {**cleaned, "stages": stages.seconds}
+
+
+def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
+    with stages("imports"):
+        _import_plugins(cell)
+    with stages("model"):
+        model = specs.build(cell["model"])
+    with compilation.watched(cell["backend"]["name"], warm=warm) as compiled:
+        result, busy = _run(model, cell, stages)
+    with stages("reference"):
+        reference, described = _reference(model)
+    with stages("metrics"):
+        found, spread = tracked.numbers(result, reference, described)
+        summary = tracked.summary(result, reference)
+    if compiled["kind"] in ("warm", "cached"):
+        del found["compile_seconds"]  # what was compiled earlier was not measured now
+    return {
+        "status": "ok",
+        "error": None,
+        "traceback": None,
+        "metrics": found,
+        "result": {**summary, "marginal_rmse_se": spread, "compilation": compiled["kind"]},
+        "reference": described,
+        "oversubscribed": busy,
+    }
+
+
+def _import_plugins(cell: Mapping[str, Any]) -> None:
+    """Import what the pair needs before any clock starts; what is wrong with it is said when it is used."""
+    method, backend = cell["method"]["name"], cell["backend"]["name"]
+    with contextlib.suppress(SpinbenchError):
+        how = registry.support(method, backend)
+        if how.runs:
+            for module in registry.backend_class(backend).requires:
+                importlib.import_module(module)
+        if how.tier == "native":
+            registry.load("kernels", f"{method}.{backend}")
+
+
+def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
+    """The result, and a sentence if the process did not have its core to itself."""
+    settings = dict(cell["method"])
+    method = registry.make_method(settings.pop("name"), settings)
+    result, busy = _once(model, method, cell, stages)
+    if method.anytime or "loop" not in registry.backend_class(cell["backend"]["name"]).provides:
+        return result, busy
+    # Such a method compiles while it runs: what the second run saves is the compilation.
+    again, busy = _once(model, method, cell, stages)
+    compiling = max(result.seconds.total - again.seconds.total, 0.0)
+    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling)), busy
+
+
+def _once(model: Model, method: Method, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
+    place = dict(cell["backend"])
+    backend, budget = place.pop("name"), Budget(**cell["budget"])
+    before, since = waited(), time.perf_counter()
+    try:
+        result = run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
+    except BaseException:
+        stages.add("run", time.perf_counter() - since)
+        raise
+    took = time.perf_counter() - since
+    busy = _oversubscribed(before, waited(), took)
+    for name, seconds in dataclasses.asdict(result.seconds).items():
+        if name != "transfer":  # within the others
+            stages.add(name, seconds)
+    stages.add("estimate", max(took - result.seconds.total, 0.0))
+    return result, busy
+
+
+def _oversubscribed(before: float | None, after: float | None, seconds: float) -> str | None:
+    """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
+    cores = len(environment.affinity())
+    for name in environment.THREAD_VARIABLES:
+        value = os.environ.get(name, "1")
+        if value.isdigit() and int(value) > cores:
+            return f"{name}={value} asked for more threads than the {cores} core{'s' * (cores > 1)} of its process"
+    if before is None or after is None or after - before <= WAITING_SHARE * seconds:
+        return None
+    share = (after - before) / seconds
+    return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
+
+
+def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
+    """The exact answer, or None with the reason; neither may cost the measurement."""
+    try:
+        found = exact(model)
+    except SpinbenchError as error:
+        return None, {"reason": str(error)}
+    except Exception as error:
+        text = " ".join(str(error).split())
+        return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
+    return found, {"log_z": found.log_z, "method": found.settings.get("solver")}
