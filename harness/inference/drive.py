@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,7 +35,7 @@ class Checkpoint:
 
 @dataclass
 class Run:
-    """What `drive` returns."""
+    """What `drive` and `answer_at_once` return."""
 
     trace: Trace
     estimate: Estimate
@@ -67,7 +67,6 @@ def drive(
     *,
     start: np.ndarray,
     seed: int,
-    anytime: bool = True,
     finished: Callable[[Trace], bool] = lambda trace: False,
     checkpoints: int = 12,
     batches: int = 0,
@@ -81,7 +80,6 @@ def drive(
         budget: samples or seconds.
         start: (N, C) int8 states to start from.
         seed: of all random numbers.
-        anytime: False for methods one `advance` of which is the whole answer.
         finished: asked after each batch whether to stop before the budget is spent.
         checkpoints: at most so many entries of the trajectory, spaced geometrically.
         batches: at least so many, where the budget allows; the trace should hold them.
@@ -89,8 +87,6 @@ def drive(
     Raises:
         BudgetError: the seconds end before the first sample.
     """
-    if not anytime:
-        return _run_direct(engine, engine.init(seed, start), trace, estimate)
     compiling, clock = _Clock(), _Clock()
     with compiling:
         scratch = _one_of_each(engine, seed, start)
@@ -98,20 +94,10 @@ def drive(
     with clock:
         state = engine.init(seed, start)
     state, burn_in = _burn_in(engine, state, budget, per_step, clock)
-    burn_in_seconds = clock.seconds
-    if budget.seconds is not None and clock.seconds >= budget.seconds:
-        raise BudgetError(
-            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
-            "give more seconds or less burn_in"
-        )
-    lengths = _batch_lengths(budget, per_step, batches)
-    run = Run(trace, Estimate(), burn_in, burn_in_seconds, 0.0, compiling.seconds)
-    due = _checkpoints(budget, burn_in_seconds, checkpoints)
-    while lengths and clock.seconds < (budget.seconds or math.inf):
-        if trace.full:
-            trace.merge()
-            lengths = _doubled(lengths, budget)
-        steps = lengths.pop(0) if budget.samples is not None else lengths[0]
+    _check_rest(budget, burn_in, clock.seconds)
+    run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
+    due = _checkpoints(budget, clock.seconds, checkpoints)
+    for steps in _batches(budget, per_step, batches, trace, clock):
         with clock:
             state, statistics = engine.advance(state, steps)
         trace.add(statistics, steps)
@@ -121,10 +107,27 @@ def drive(
             run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
         if finished(trace):
             break
-    run.run_seconds = clock.seconds - burn_in_seconds
+    run.run_seconds = clock.seconds - run.burn_in_seconds
     if not run.trajectory or run.trajectory[-1].samples < trace.samples:
         run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
     run.estimate = run.trajectory[-1].estimate
+    return run
+
+
+def answer_at_once(
+    engine: Engine, trace: Trace, estimate: Callable[[Trace], Estimate], *, start: np.ndarray, seed: int
+) -> Run:
+    """Of methods one `advance` of which is the whole answer: the first call compiles, the second is timed."""
+    state = engine.init(seed, start)
+    first, clock = _Clock(), _Clock()
+    with first:
+        state, _ = engine.advance(state, 1)
+    with clock:
+        state, statistics = engine.advance(state, 1)
+    trace.add(statistics, 1)
+    found = estimate(trace)
+    run = Run(trace, found, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0))
+    run.trajectory.append(Checkpoint(clock.seconds, 1, found))
     return run
 
 
@@ -150,20 +153,6 @@ def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
         steps *= 2
 
 
-def _run_direct(engine: Engine, state: State, trace: Trace, estimate: Callable[[Trace], Estimate]) -> Run:
-    """The first call compiles, the second is timed."""
-    first, clock = _Clock(), _Clock()
-    with first:
-        state, _ = engine.advance(state, 1)
-    with clock:
-        state, statistics = engine.advance(state, 1)
-    trace.add(statistics, 1)
-    answer = estimate(trace)
-    run = Run(trace, answer, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0))
-    run.trajectory.append(Checkpoint(clock.seconds, 1, answer))
-    return run
-
-
 def _burn_in(engine: Engine, state: State, budget: Budget, per_step: float, clock: _Clock) -> tuple[State, int]:
     if budget.burn_in is not None:
         total = budget.burn_in
@@ -179,6 +168,24 @@ def _burn_in(engine: Engine, state: State, budget: Budget, per_step: float, cloc
             state = engine.adapt(state, end == WINDOWS[-1])
         done += steps
     return state, total
+
+
+def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:
+    if budget.seconds is not None and seconds >= budget.seconds:
+        raise BudgetError(
+            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {seconds:.3g} s); "
+            "give more seconds or less burn_in"
+        )
+
+
+def _batches(budget: Budget, per_step: float, wanted: int, trace: Trace, clock: _Clock) -> Iterator[int]:
+    """Steps of each batch until the budget is spent."""
+    lengths = _batch_lengths(budget, per_step, wanted)
+    while lengths and clock.seconds < (budget.seconds or math.inf):
+        if trace.full:
+            trace.merge()
+            lengths = _doubled(lengths, budget)
+        yield lengths.pop(0) if budget.samples is not None else lengths[0]
 
 
 def _batch_lengths(budget: Budget, per_step: float, wanted: int) -> list[int]:

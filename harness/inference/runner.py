@@ -16,7 +16,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
-from spinbench.inference.drive import drive
+from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model, to_pairwise
 
@@ -55,14 +55,10 @@ def run(
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
     """
     _check_model(model)
-    for name, value, least in (("chains", chains, 1), ("seed", seed, 0), ("checkpoints", checkpoints, 1)):
-        if not is_whole(value, least):
-            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
-    if not isinstance(method, str | Method):
-        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
+    _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
-    chosen = registry.make_method(method, settings) if isinstance(method, str) else method
+    chosen = _chosen(method, settings)
     registry.check(chosen.name, backend, precision)
     parsed = Budget.parse(budget, burn_in)
     if not chosen.stochastic:
@@ -76,19 +72,26 @@ def run(
     engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
     bound = time.perf_counter()
     batches = chosen.batches(states.shape[1])
+    trace = Trace(chosen.reductions, capacity=batches)
+
+    def estimated(trace: Trace) -> Estimate:
+        return _in_terms_of_origin(given, chosen.estimate(given, tables, trace))
+
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
-        outcome = drive(
-            engine,
-            Trace(chosen.reductions, capacity=batches),
-            lambda trace: _in_terms_of_origin(given, chosen.estimate(given, tables, trace)),
-            parsed,
-            start=states,
-            seed=seed,
-            anytime=chosen.anytime,
-            finished=chosen.finished,
-            checkpoints=checkpoints,
-            batches=batches,
-        )
+        if chosen.anytime:
+            outcome = drive(
+                engine,
+                trace,
+                estimated,
+                parsed,
+                start=states,
+                seed=seed,
+                finished=chosen.finished,
+                checkpoints=checkpoints,
+                batches=batches,
+            )
+        else:
+            outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)
     estimate = outcome.estimate
     return Result(
         marginals=estimate.marginals,
@@ -203,6 +206,18 @@ def _check_model(model: object) -> None:
     if not isinstance(model, Model):
         hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
         raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
+
+
+def _check_numbers(**given: tuple[object, int]) -> None:
+    for name, (value, least) in given.items():
+        if not is_whole(value, least):
+            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+
+
+def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
+    if not isinstance(method, str | Method):
+        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
+    return registry.make_method(method, settings) if isinstance(method, str) else method
 
 
 def _in_terms_of_origin(model: Model, estimate: Estimate) -> Estimate:

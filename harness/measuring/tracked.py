@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from spinbench.inference.result import Result
+import numpy as np
+
+from spinbench.inference.result import Result
+from spinbench.mathematics import statistics
 
 
 def numbers(
     result: Result, reference: Result | None, described: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
     """The tracked numbers, and the standard error of the marginals' RMSE."""
-    import numpy as np
-
-    from spinbench.mathematics import statistics
-
     rmse, spread = _rmse_of(result, reference)
     log_z_error = None
     if reference is not None and result.log_z is not None and reference.log_z is not None:
@@ -60,8 +58,6 @@ def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, flo
     The errors of different variables are taken to be independent, which makes the standard error too small where
     they move together.
     """
-    import numpy as np
-
     if reference is None or estimate.marginals is None:
         return None, None
     difference = _flat(estimate.marginals) - _flat(reference.marginals)
@@ -73,16 +69,12 @@ def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, flo
 
 
 def _flat(marginals: Any) -> Any:
-    import numpy as np
-
     if isinstance(marginals, np.ndarray):  # of binary variables, a probability each
         return np.ravel(marginals)
     return np.concatenate([np.ravel(np.asarray(entry, dtype=np.float64)) for entry in marginals])
 
 
 def summary(result: Result, reference: Result | None) -> dict[str, Any]:
-    import numpy as np
-
     def statistic(function: Any, values: Any) -> float | None:
         return None if values is None or not np.isfinite(values).any() else float(function(values))
 

@@ -12,7 +12,7 @@ from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.inference.budget import Budget
-from spinbench.inference.drive import Run, drive
+from spinbench.inference.drive import Run, answer_at_once, drive
 
 
 class Counter:
@@ -41,10 +41,11 @@ class Counter:
         return state, {"s": np.full((2, 3), float(steps))}
 
 
-def run(budget: Budget, engine: Counter, **options: Any) -> Run:
-    def estimate(trace: Trace) -> Estimate:
-        return Estimate(marginals=trace.mean("s").mean(axis=-1))
+def estimate(trace: Trace) -> Estimate:
+    return Estimate(marginals=trace.mean("s").mean(axis=-1))
 
+
+def run(budget: Budget, engine: Counter, **options: Any) -> Run:
     return drive(
         engine, Trace({"s": "sum"}), estimate, budget, start=np.zeros((2, 3), dtype=np.int8), seed=0, **options
     )
@@ -111,7 +112,7 @@ def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, sa
 
 def test_direct_methods_advance_to_compile_and_to_be_timed() -> None:
     engine = Counter()
-    outcome = run(Budget(seconds=5), engine, anytime=False)
+    outcome = answer_at_once(engine, Trace({"s": "sum"}), estimate, start=np.zeros((2, 3), dtype=np.int8), seed=0)
     assert [state["steps"] for state in engine.runs] == [2]
     assert outcome.trace.samples == 1
     assert len(outcome.trajectory) == 1
