@@ -1,0 +1,173 @@
+"""What a run may claim of its numbers: standard errors widened by what batches and chains do not show.
+
+A standard error is right where chains have mixed. Short runs, chains that remember where they began, and states too
+rare to have been seen leave no trace in it, so each of them adds to the *claim*: an error that holds twice over in
+95 % of runs, as two standard errors would.
+
+Symbols: B batches of C chains over n steps each; R̂ is split R-hat, and 1 - 1/R̂² the share of spread that chains
+remember (the intraclass correlation of their halves).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from scipy.special import expit
+
+from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
+
+FEWEST_CHAINS = 8
+"""With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
+FEWEST_BATCHES = 4
+LARGEST_R_HAT = 1.2
+"""Claims grow with R-hat, so that they hold far beyond the usual 1.01; above this they say nothing."""
+LEAST_OVERLAP = 0.05
+"""Of the laws on both sides of a ratio estimate, 1 where they are the same."""
+LEAST_WEIGHT = 5.0
+"""Draws, in effect, that both sides of a ratio estimate share."""
+_UNSEEN = 1.5
+"""Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
+_TWO_SIGMA = 0.9772
+
+
+class MarginalClaims(NamedTuple):
+    """Attributes: errors (N,) to claim; r_hat (N,) split R-hat; enough: whether chains and batches suffice to judge."""
+
+    errors: FloatArray
+    r_hat: FloatArray
+    enough: bool
+
+    @property
+    def mixed(self) -> bool:
+        """Whether every variable's R-hat is small enough for its claim to hold."""
+        return not (self.r_hat > LARGEST_R_HAT).any()
+
+
+class Ratio(NamedTuple):
+    """A log ratio of normalising constants from draws of both laws.
+
+    Attributes:
+        value: the log ratio; error: what to claim of it.
+        overlap: of the two laws, 0 to 1; weight: the number of draws, in effect, that both share.
+        enough: whether chains and batches suffice to judge.
+    """
+
+    value: float
+    error: float
+    overlap: float
+    weight: float
+    enough: bool
+
+    @property
+    def supported(self) -> bool:
+        """Whether the claim may be believed."""
+        return self.enough and self.overlap >= LEAST_OVERLAP and self.weight >= LEAST_WEIGHT
+
+
+def t_factor(freedom: npt.ArrayLike) -> FloatArray:
+    """By how much two standard errors of `freedom` degrees fall short of 95 % of Student's law."""
+    return np.asarray(stats.t.ppf(_TWO_SIGMA, np.maximum(freedom, 1.0)) / 2)
+
+
+def remembered(r_hat: npt.ArrayLike) -> FloatArray:
+    """1 - 1/R̂², 0 to 1; 1 where R-hat is infinite or not defined."""
+    r = np.asarray(r_hat, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        share = np.clip(1 - 1 / np.maximum(r, 1.0) ** 2, 0.0, 1.0)
+    return np.where(np.isfinite(r), share, 1.0)
+
+
+def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: FloatArray) -> MarginalClaims:
+    """Claims for means of s_i or of p(s_i = 1 | rest).
+
+    Args:
+        series: (B, N, C) batch means.
+        samples: n, steps of each chain.
+        low, high: (N,) the range of what is averaged: of p(s_i = 1 | rest) over all states, or 0 and 1. States that
+            the run has not seen can move the mean to either.
+    """
+    batches, _, chains = series.shape
+    means = series.mean(axis=(0, 2))
+    errors = np.nan_to_num(standard_error(series))
+    spread, parts = _spread_of_chains(series)
+    base = np.maximum(errors, spread / np.sqrt(parts))
+    variance = series.var(axis=(0, 2), ddof=1) if series.shape[0] * chains > 1 else np.zeros(len(means))
+    time = np.clip(
+        samples / batches * errors**2 * batches * chains / np.maximum(variance, np.finfo(float).tiny), 1.0, samples
+    )
+    varies = variance > 1e-12
+    effective = samples * chains / (np.median(time[varies]) if varies.any() else 1.0)
+    freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
+    r_hat = split_r_hat(series)
+    unseen = _UNSEEN * np.maximum(high - means, means - low) / effective
+    claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
+    return MarginalClaims(claimed, r_hat, chains >= FEWEST_CHAINS and batches >= FEWEST_BATCHES)
+
+
+def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
+    """Log of E_p[e^-x]^-1 = E_q[e^x], x = log of dp/dq up to the constant that is asked for, by Bennett's ratio.
+
+    Bennett, "Efficient estimation of free energy differences from Monte Carlo data", J. Comput. Phys. 1976; Meng and
+    Wong, "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica 1996.
+
+    Args:
+        forward: (B, C) x at states of chains that sample p, evenly spaced.
+        backward: (R,) x at independent draws of q.
+    """
+    chains, drawn = forward.shape[1], backward.size
+    error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
+    effective = float(np.clip(forward.var() / error**2, 4.0, forward.size)) if error > 0 else float(forward.size)
+    shift = float(np.log(drawn / effective))
+    value = _balance(forward, backward, effective, shift)
+    a, b = expit(value - forward + shift), expit(backward - value - shift)
+    weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
+    overlap = weight * (effective + drawn) / (effective * drawn)
+    if not weight > 0:
+        return Ratio(value, np.inf, 0.0, 0.0, enough=False)
+    spread, parts = _spread_of_chains(a[:, None])
+    between = np.nan_to_num(float(standard_error(a)))
+    single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + float(remembered(_r_hat(a)) * spread[0]) ** 2
+    freedom = max(chains - 1, min(effective / 10, 100.0))
+    noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
+    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (_UNSEEN / effective) ** 2)
+    enough = chains >= FEWEST_CHAINS and len(forward) >= FEWEST_BATCHES and drawn >= 2
+    return Ratio(value, float(claimed), float(overlap), weight, enough)
+
+
+def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
+    """Where the two sides' weights are equal; their difference falls in the value, so bisection finds it."""
+    low = float(min(forward.min(), backward.min())) - 50.0
+    high = float(max(forward.max(), backward.max())) + 50.0
+    for _ in range(100):
+        value = (low + high) / 2
+        if expit(backward - value - shift).sum() > effective * expit(value - forward + shift).mean():
+            low = value
+        else:
+            high = value
+    return (low + high) / 2
+
+
+def _spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
+    """(N,) standard deviation of the means of chains, and of how many; of their halves where chains are few."""
+    means = series.mean(axis=0)
+    half = len(series) // 2
+    if series.shape[-1] < 4 and half:
+        means = np.concatenate([series[:half].mean(axis=0), series[half : 2 * half].mean(axis=0)], axis=-1)
+    parts = means.shape[-1]
+    return (means.std(axis=-1, ddof=1) if parts > 1 else np.zeros(len(means))), parts
+
+
+def _r_hat(values: FloatArray) -> float:
+    """Split R-hat of any numbers (B, C)."""
+    half = len(values) // 2
+    if not half:
+        return np.nan
+    halves = np.concatenate([values[:half], values[half : 2 * half]], axis=-1)
+    within = halves.var(axis=0, ddof=1).mean() if half > 1 else 0.0
+    between = halves.mean(axis=0).var(ddof=1)
+    if not within > 0:
+        return np.inf if between > 0 else 1.0
+    return float(np.sqrt((within * (half - 1) / half + between) / within))
