@@ -76,6 +76,10 @@ def _keep(key: Key, tables: Tables, state: State) -> State:
     raise AssertionError("replaced in Program.__post_init__")
 
 
+def _nothing_to_see(key: Key, tables: Tables, state: State) -> Mapping[str, Array]:
+    return {}
+
+
 def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
     return state
 
@@ -92,6 +96,8 @@ class Program:
         warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
         adapt: (tables, state, last) -> state, called at the ends of the burn-in's windows (after 1/8, 1/4 and
             1/2 of it, and with last=True at its end, after which settings stay frozen).
+        look: (key, tables, state) -> {name: (C,) array}, what is worth more than a step to find out: called at a few
+            steps, evenly spaced (`Trace.looks`). It leaves the chains as they are.
     """
 
     init: Callable[[Key, Tables, Array], State]
@@ -99,6 +105,7 @@ class Program:
     observe: Callable[[Tables, State], Mapping[str, Array]]
     warm: Callable[[Key, Tables, State], State] = _keep
     adapt: Callable[[Tables, State, bool], State] = _no_adaptation
+    look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
 
     def __post_init__(self) -> None:
         if self.warm is _keep:
@@ -126,6 +133,10 @@ class Engine(Protocol):
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         """`steps` >= 1 samples and their statistics, combined by the method's reductions, on the host."""
+        ...
+
+    def look(self, state: State) -> dict[str, np.ndarray]:
+        """What the program's `look` sees, on the host; the state stays usable."""
         ...
 
 
@@ -301,3 +312,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]: ...
+
+    def look(self, state: State) -> dict[str, np.ndarray]:
+        """As the generic program's `look`; by default nothing."""
+        return {}

@@ -25,6 +25,7 @@ class Trace:
         reductions: of each statistic.
         counts: steps of each batch.
         samples: steps so far; each is one sample of every chain.
+        looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each.
     """
 
     def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0) -> None:
@@ -33,6 +34,7 @@ class Trace:
         self._most = max(capacity + capacity % 2, MAX_BATCHES)
         self.counts: list[int] = []
         self.samples = 0
+        self.looks: list[dict[str, FloatArray]] = []
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = MAX_BATCHES
 
@@ -96,6 +98,10 @@ class Trace:
                 return stacked - np.log(counts)
             case _:
                 return stacked
+
+    def looked(self, name: str) -> FloatArray:
+        """(L, C) of what was seen at L steps under a name."""
+        return np.array([seen[name] for seen in self.looks], dtype=np.float64)
 
     def _join(self, first: dict[str, FloatArray], second: dict[str, FloatArray]) -> dict[str, FloatArray]:
         joined = {}

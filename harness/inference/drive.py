@@ -13,6 +13,7 @@ from spinbench.api import Engine, Estimate, State
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.inference.budget import Budget
+from spinbench.inference.looks import Looks
 
 BATCHES = 256
 """Aimed at for a budget in samples; a budget in seconds starts with shorter batches, which are merged."""
@@ -97,10 +98,14 @@ def drive(
     _check_rest(budget, burn_in, clock.seconds)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
     due = _checkpoints(budget, clock.seconds, checkpoints)
+    looks = Looks(budget.samples)
     for steps in _batches(budget, per_step, batches, trace, clock):
         with clock:
             state, statistics = engine.advance(state, steps)
         trace.add(statistics, steps)
+        if looks.due(trace):
+            with clock:
+                looks.take(engine, state, trace)
         progress = trace.samples if budget.samples is not None else clock.seconds
         if due and progress >= due[0]:
             due = [t for t in due if t > progress]
@@ -136,6 +141,7 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray) -> State:
     state = engine.warm(engine.init(seed, start), 1)
     for last in (False, True):
         state = engine.adapt(state, last)
+    engine.look(state)
     return engine.advance(state, 1)[0]
 
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from spinbench.api import Backend, Program, Reduction, State, Tables
 
+LOOK = 2**31 - 1
+"""Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
+
 
 class ProgramEngine:
     """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state)."""
@@ -25,6 +28,7 @@ class ProgramEngine:
         self._warm = backend.compile(self._run_warm)
         self._adapt = {last: backend.compile(self._adapt_to(last)) for last in (False, True)}
         self._advance = backend.compile(self._run_batch)
+        self._look = backend.compile(self._run_look)
 
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
@@ -49,6 +53,10 @@ class ProgramEngine:
         self.transfer_seconds += time.perf_counter() - since
         return (key, index + steps, inner), seen
 
+    def look(self, state: State) -> dict[str, np.ndarray]:
+        key, index, inner = state
+        return dict(self._backend.host(self._backend.sync(self._look(key, index, self._tables, inner))))
+
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()
         arrays = self._backend.sync(self._backend.put(tree))
@@ -66,6 +74,9 @@ class ProgramEngine:
             return self._program.warm(self._backend.fold(key, index + i), tables, carry)
 
         return self._backend.repeat(steps, body, inner)
+
+    def _run_look(self, key: Any, index: Any, tables: Tables, inner: State) -> Any:
+        return self._program.look(self._backend.fold(self._backend.fold(key, index), LOOK), tables, inner)
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
+from spinbench.inference import looks
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
 
@@ -18,8 +20,9 @@ from spinbench.inference.drive import Run, answer_at_once, drive
 class Counter:
     """An engine that counts what it is asked for; each step takes `seconds`."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self, seconds: float = 0.0, seen: bool = False) -> None:
         self.seconds = seconds
+        self.seen = seen
         self.runs: list[dict[str, Any]] = []
 
     def init(self, seed: int, start: np.ndarray) -> dict[str, Any]:
@@ -39,6 +42,9 @@ class Counter:
         time.sleep(self.seconds * steps)
         state["steps"] += steps
         return state, {"s": np.full((2, 3), float(steps))}
+
+    def look(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        return {"steps": np.full(3, float(state["steps"]))} if self.seen else {}
 
 
 def estimate(trace: Trace) -> Estimate:
@@ -129,3 +135,25 @@ def test_as_many_batches_as_are_wanted() -> None:
     assert len(run(Budget(samples=100), Counter(), batches=400).trace.counts) == 100
     lengths = run(Budget(seconds=0.2), Counter(seconds=1e-4), batches=400).trace.counts[:-1]
     assert max(lengths) <= 10  # 0.45 ms, at least 0.1 ms a step; without the wish 2 ms
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [(100, [12, 24, 36, 48, 60, 72, 84, 96]), (8, [1, 2, 3, 4, 5, 6, 7, 8]), (3, [1, 2, 3]), (200, range(20, 201, 20))],
+)
+def test_looks_are_evenly_spaced(samples: int, expected: Sequence[int]) -> None:
+    done = run(Budget(samples=samples), Counter(seen=True))
+    assert done.trace.looked("steps")[:, 0].tolist() == list(expected)
+
+
+def test_long_runs_are_looked_at_a_bounded_number_of_times() -> None:
+    done = run(Budget(samples=100_000), Counter(seen=True), batches=5000)
+    steps = done.trace.looked("steps")[:, 0]
+    assert looks.MOST / 2 <= len(steps) <= looks.MOST
+    gaps = np.diff(steps)
+    assert gaps.max() <= 2 * gaps.min()
+
+
+def test_what_shows_nothing_is_looked_at_once() -> None:
+    engine = Counter()
+    assert run(Budget(samples=1000), engine).trace.looks == []

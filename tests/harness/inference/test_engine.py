@@ -34,7 +34,10 @@ def walk(backend: Backend) -> Program:
     def observe(tables: Any, state: Any) -> Any:
         return {"total": state[0], "weight": state[0][0], "draw": state[1]}
 
-    return Program(init, step, observe, warm, adapt)
+    def look(key: Any, tables: Any, state: Any) -> Any:
+        return {"first": state[0][0], "number": backend.uniform(key, state[1].shape)}
+
+    return Program(init, step, observe, warm, adapt, look)
 
 
 def engine(name: str, precision: Any) -> ProgramEngine:
@@ -96,3 +99,21 @@ def test_jax_scopes_64_bit_mode_to_its_calls() -> None:
     _, batch = bound.advance(bound.init(0, np.zeros((3, 2), dtype=np.int8)), 1)
     assert batch["total"].dtype == np.float64
     assert jnp.zeros(1).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_a_look_leaves_the_chains_as_they_are(name: str) -> None:
+    plain, looked = engine(name, "float64"), engine(name, "float64")
+    start = np.zeros((3, 2), dtype=np.int8)
+    state, other = plain.init(5, start), looked.init(5, start)
+    seen = []
+    for _ in range(3):
+        state, batch = plain.advance(state, 2)
+        other, same = looked.advance(other, 2)
+        seen.append(looked.look(other))
+        np.testing.assert_array_equal(looked.look(other)["number"], seen[-1]["number"])
+        for key, values in batch.items():
+            np.testing.assert_array_equal(values, same[key])
+    numbers = np.array([look["number"] for look in seen])
+    assert len(np.unique(numbers)) == numbers.size  # each step has its own
+    assert all(np.diff([look["first"][0] for look in seen]) > 0)
