@@ -58,6 +58,8 @@ class Estimate:
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars of interest (acceptance rate, step size, …).
         converged: False where an iteration ended without reaching its tolerance.
+        doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
+            hold within what is claimed.
     """
 
     marginals: Any = None
@@ -70,6 +72,12 @@ class Estimate:
     log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The verdict: "ok", or the doubts in a line."""
+        return ", ".join([*([] if self.converged else ["not converged"]), *self.doubts]) or "ok"
 
 
 def _keep(key: Key, tables: Tables, state: State) -> State:

@@ -43,7 +43,8 @@ class Result:
 
     Attributes:
         marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays.
-        marginals_se: standard errors in the same layout; None for deterministic methods.
+        marginals_se: what may be claimed as their errors, in the same layout (`mathematics.claims`): standard errors,
+            wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
             "lower" or "upper" bound, or "exact".
         ess: (N,) effective sample sizes, summed over chains.
@@ -52,7 +53,9 @@ class Result:
         samples: kept samples of each chain.
         trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
         tier: "native" or "generic".
-        status: "ok", or "not converged" where an iteration ended without reaching its tolerance.
+        status: the verdict: "ok", or what speaks against the numbers: "not converged" (an iteration ended without
+            reaching its tolerance), "marginals not mixed", "marginals too short", "marginals too few chains",
+            "log Z unresolved".
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars such as the acceptance rate.
         method, backend, model: names; settings: the method's settings.

@@ -110,7 +110,7 @@ def run(
         ),
         samples=outcome.trace.samples,
         tier=registry.support(chosen.name, backend).tier,
-        status="ok" if estimate.converged else "not converged",
+        status=estimate.status,
         method=chosen.name,
         backend=backend,
         model=model.name,

@@ -10,6 +10,7 @@ remember (the intraclass correlation of their halves).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy import stats
 from scipy.special import expit
 
 from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
+from spinbench.models import PairwiseModel
 
 FEWEST_CHAINS = 8
 """With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
@@ -31,19 +33,19 @@ LEAST_WEIGHT = 5.0
 _UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 _TWO_SIGMA = 0.9772
+_NOTHING = 1e-9
+"""Nats: what varies by less is constant but for rounding."""
+_CONTRADICTED = 3.0
+"""Joint claims that two estimates of the same number may differ by."""
 
 
 class MarginalClaims(NamedTuple):
-    """Attributes: errors (N,) to claim; r_hat (N,) split R-hat; enough: whether chains and batches suffice to judge."""
+    """Attributes: errors (N,) to claim; standard_errors, r_hat (N,) of mixed chains; doubt: why not to believe them."""
 
     errors: FloatArray
+    standard_errors: FloatArray
     r_hat: FloatArray
-    enough: bool
-
-    @property
-    def mixed(self) -> bool:
-        """Whether every variable's R-hat is small enough for its claim to hold."""
-        return not (self.r_hat > LARGEST_R_HAT).any()
+    doubt: str
 
 
 class Ratio(NamedTuple):
@@ -52,19 +54,19 @@ class Ratio(NamedTuple):
     Attributes:
         value: the log ratio; error: what to claim of it.
         overlap: of the two laws, 0 to 1; weight: the number of draws, in effect, that both share.
-        enough: whether chains and batches suffice to judge.
+        supported: whether the claim may be believed.
     """
 
     value: float
     error: float
     overlap: float
     weight: float
-    enough: bool
+    supported: bool
 
     @property
-    def supported(self) -> bool:
-        """Whether the claim may be believed."""
-        return self.enough and self.overlap >= LEAST_OVERLAP and self.weight >= LEAST_WEIGHT
+    def claim(self) -> tuple[float, float]:
+        """The value with its error, which is infinite where nothing supports it."""
+        return self.value, self.error if self.supported else np.inf
 
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
@@ -91,7 +93,8 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     """
     batches, _, chains = series.shape
     means = series.mean(axis=(0, 2))
-    errors = np.nan_to_num(standard_error(series))
+    standard = standard_error(series)
+    errors = np.nan_to_num(standard)
     spread, parts = _spread_of_chains(series)
     base = np.maximum(errors, spread / np.sqrt(parts))
     variance = series.var(axis=(0, 2), ddof=1) if series.shape[0] * chains > 1 else np.zeros(len(means))
@@ -104,7 +107,15 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     r_hat = split_r_hat(series)
     unseen = _UNSEEN * np.maximum(high - means, means - low) / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
-    return MarginalClaims(claimed, r_hat, chains >= FEWEST_CHAINS and batches >= FEWEST_BATCHES)
+    return MarginalClaims(claimed, standard, r_hat, _doubt(batches, chains, r_hat))
+
+
+def _doubt(batches: int, chains: int, r_hat: FloatArray) -> str:
+    if batches < FEWEST_BATCHES:
+        return "too short"
+    if chains < FEWEST_CHAINS:
+        return "too few chains"
+    return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
 def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
@@ -119,14 +130,16 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
     """
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
-    effective = float(np.clip(forward.var() / error**2, 4.0, forward.size)) if error > 0 else float(forward.size)
+    effective = float(forward.size)
+    if error > _NOTHING:
+        effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(drawn / effective))
     value = _balance(forward, backward, effective, shift)
     a, b = expit(value - forward + shift), expit(backward - value - shift)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + drawn) / (effective * drawn)
     if not weight > 0:
-        return Ratio(value, np.inf, 0.0, 0.0, enough=False)
+        return Ratio(value, np.inf, 0.0, 0.0, supported=False)
     spread, parts = _spread_of_chains(a[:, None])
     between = np.nan_to_num(float(standard_error(a)))
     single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + float(remembered(_r_hat(a)) * spread[0]) ** 2
@@ -134,7 +147,38 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
     claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (_UNSEEN / effective) ** 2)
     enough = chains >= FEWEST_CHAINS and len(forward) >= FEWEST_BATCHES and drawn >= 2
-    return Ratio(value, float(claimed), float(overlap), weight, enough)
+    supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
+    return Ratio(value, float(claimed), float(overlap), weight, supported)
+
+
+def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
+    """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
+
+    Returns:
+        (value, error): infinite where the reference supports nothing or contradicts it, else at least the distance.
+    """
+    distance = abs(value - reference.value)
+    if not reference.supported or not distance <= _CONTRADICTED * np.hypot(error, reference.error):
+        return value, np.inf
+    return value, max(error, distance)
+
+
+@lru_cache(maxsize=4)
+def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
+    """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
+    ends = np.concatenate([model.edges[:, 0], model.edges[:, 1]])
+    both = np.concatenate([model.couplings, model.couplings])
+    low, high = (
+        model.biases + np.bincount(ends, clip(both, 0.0), len(model.biases)) for clip in (np.minimum, np.maximum)
+    )
+    least, most = expit(low), expit(high)
+    for group in model.groups:
+        members = list(group)
+        for i in members:
+            others = [j for j in members if j != i]
+            least[i] = expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
+            most[i] = expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
+    return least, most
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:

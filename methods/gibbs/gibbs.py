@@ -7,6 +7,9 @@ Marginals: the mean of s_i, or (Rao-Blackwellised) of p(s_i = 1 | rest) as of th
 
 log Z, for a fixed state s* of high probability:
 
+    chib_bar p(s) T(s* <- s) = p(s*) R(s <- s*), so p*(s*) / T(s* <- s) is Z times the ratio of two laws: p at the
+             chains' states, and R(. <- s*) at sweeps in reverse order from s*. Bennett's ratio joins both sides, and
+             their overlap tells whether the chains know the states that carry 1 / Z (`mathematics.claims.ratio`).
     chib     p(s*) = Σ_s p(s) T(s* <- s), so log Z = log p*(s*) - log mean_t T(s* <- s_t).
              Chib, "Marginal likelihood from the Gibbs output", JASA 1995. Of 1 / Z it is unbiased in stationarity.
     chib_ms  Ẑ = p*(s*) S / Σ_t T(s* <- s_t) over s_1 … s_S, of which s_r with r uniform was drawn from R(. <- s*),
@@ -31,6 +34,7 @@ from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import Rows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -43,6 +47,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     sweep_tables,
     units_of,
 )
+from spinbench.methods.gibbs import log_z
 from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.methods.gibbs.program import GibbsProgram
 from spinbench.models import Model, PairwiseModel
@@ -50,7 +55,7 @@ from spinbench.models import Model, PairwiseModel
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
 Marginals = Literal["rao_blackwell", "empirical"]
-LogZ = Literal["chib", "chib_ms", "none"]
+LogZ = Literal["chib_bar", "chib", "chib_ms", "none"]
 
 PRECISION_BITS = range(8, 33)
 MAX_BIT_DEGREE = 6
@@ -69,8 +74,8 @@ class Gibbs(Method):
         sample: what counts as a sample: a "sweep" or one "update". The DHMC paper (Zhang et al., NIPS 2012)
             compares with one update a sample, and with empirical marginals.
         marginals: which estimate is reported.
-        log_z: which estimate of log Z is reported; "chib" and "none" are the faster ones, "chib_ms" runs a sweep
-            of a second chain beside every sweep, and the plain estimate too.
+        log_z: which estimate of log Z is reported. "chib_bar" and "none" are the fastest; "chib" finds T at every
+            sweep, "chib_ms" runs a sweep of a second chain beside every sweep, and both report "chib_bar", too.
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
             multiples of 2^-precision_bits, and from 256 chains on chains are bits of words, which is faster; see
@@ -84,13 +89,13 @@ class Gibbs(Method):
     scan: Scanning = "chromatic"
     sample: Sample = "sweep"
     marginals: Marginals = "rao_blackwell"
-    log_z: LogZ = "chib"
+    log_z: LogZ = "chib_bar"
     ladder: int = 50
     precision_bits: int = 0
     threads: int = 1
 
     name: ClassVar[str] = "gibbs"
-    summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator"
+    summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator from both sides"
 
     def __post_init__(self) -> None:
         for setting, allowed in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):
@@ -123,10 +128,15 @@ class Gibbs(Method):
                 )
 
     @property
+    def weighs_steps(self) -> bool:
+        """Whether T(s* <- s) is found at every step, besides at the run's looks."""
+        return self.log_z in ("chib", "chib_ms")
+
+    @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s: (N, C), rows in the tables' order. log_t, ladder (log S / Σ T of ended ones), ladders: (C,)."""
         names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
-        if self.log_z != "none":
+        if self.weighs_steps:
             names["log_t"] = "logsumexp"
         if self.log_z == "chib_ms":
             names |= {"ladder": "logsumexp", "ladders": "sum"}
@@ -182,36 +192,33 @@ class Gibbs(Method):
             random=self.scan == "random",
             single=self.sample == "update",
             averaged=self.marginals == "rao_blackwell",
-            chib=self.log_z != "none",
+            looks=self.log_z != "none",
+            chib=self.weighs_steps,
             ladder=self.ladder if self.log_z == "chib_ms" else 0,
         ).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Marginals with standard errors, R-hat and effective sample sizes; log Z by what ran."""
+        """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
+        assert isinstance(model, PairwiseModel)
         name = "p" if self.marginals == "rao_blackwell" else "s"
-        series = trace.series(name)
         means = trace.mean(name).mean(axis=-1)
-        errors = statistics.standard_error(series)
-        estimates: dict[str, tuple[float, float]] = {}
-        diagnostics: dict[str, float] = {}
-        if self.log_z != "none":
-            level, error = statistics.log_mean(trace.series("log_t"))
-            estimates["chib"] = float(tables.mode_log_weight) - level, error
-        if self.log_z == "chib_ms":
-            diagnostics["ladders"] = float(trace.total("ladders").sum())
-            if diagnostics["ladders"]:
-                level, error = ladder_mean(trace)
-                estimates["chib_ms"] = float(tables.mode_log_weight) + level, error
-        log_z, log_z_se = estimates.get(self.log_z, (None, None))
+        least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
+        found = marginal_claims(trace.series(name), trace.samples, least[tables.order], most[tables.order])
+        estimates, diagnostics = log_z.estimates(self.log_z, tables, trace)
+        value, claim = estimates.get(self.log_z, (None, None))
+        doubts = [f"marginals {found.doubt}"] if found.doubt else []
+        if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
+            doubts.append("log Z unresolved")
         return Estimate(
             marginals=_by_variable(tables, means),
-            marginals_se=_by_variable(tables, errors),
-            log_z=log_z,
-            log_z_se=log_z_se,
-            ess=_by_variable(tables, statistics.effective_sample_size(means, errors)),
-            r_hat=_by_variable(tables, statistics.split_r_hat(series)),
+            marginals_se=_by_variable(tables, found.errors),
+            log_z=value,
+            log_z_se=claim,
+            ess=_by_variable(tables, statistics.effective_sample_size(means, found.standard_errors)),
+            r_hat=_by_variable(tables, found.r_hat),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
+            doubts=tuple(doubts),
         )
 
 
@@ -223,33 +230,6 @@ def _check_bits(model: PairwiseModel, bits: int) -> None:
             f"gibbs: a variable of {model.name} has {degree} neighbours; precision_bits={bits} takes at most "
             f"{MAX_BIT_DEGREE}, precision_bits=0 any number"
         )
-
-
-def ladder_mean(trace: Trace) -> tuple[float, float]:
-    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
-
-    Ladders are independent; chains within one share the place of the first state, so that their mean is one
-    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
-    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
-    are what is left to see a spread of; they do not know what the shared place adds to it.
-
-    Returns:
-        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
-    """
-    counts = np.array(trace.counts, dtype=np.float64)
-    ladders = trace.series("ladders").mean(axis=-1) * counts
-    logs = trace.series("ladder") + np.log(counts)[:, None]
-    top = logs.max()
-    sums = np.exp(logs - top).mean(axis=-1)
-    total = ladders.sum()
-    mean = sums.sum() / total
-    expected = (ladders * (1 - ladders / total)).sum()
-    if expected <= 0:
-        chains = np.exp(logs - top).sum(axis=0)
-        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
-        return float(top + np.log(mean)), float(spread / chains.mean())
-    variance = ((sums - ladders * mean) ** 2).sum() / expected
-    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
 
 
 def _by_variable(tables: Tables, values: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
@@ -41,6 +42,8 @@ class State(NamedTuple):
         log_t: (C,) log T(s* <- s) for s at the begin of the last sweep.
         position: () number of the next single update within its sweep, int.
         ladder: a `Ladder`.
+        mode: (N, C) s* in every chain, for looks. Not made when it is needed: XLA (jaxlib 0.10.2 on a CPU) overwrites
+            what it broadcasts inside a sweep while other blocks still read it.
     """
 
     s: Array
@@ -48,6 +51,7 @@ class State(NamedTuple):
     log_t: Array
     position: Array
     ladder: Any
+    mode: Array
 
 
 class GibbsProgram:
@@ -58,22 +62,24 @@ class GibbsProgram:
         random: random scan.
         single: a step is one update, not a sweep.
         averaged: keep p (Rao-Blackwellised marginals).
-        chib: keep log T.
+        looks: look from both sides, at chains and at draws of R(. <- s*).
+        chib: keep log T of every step.
         ladder: S of Murray and Salakhutdinov's ladders; 0 without.
     """
 
     def __init__(
-        self, backend: Backend, *, random: bool, single: bool, averaged: bool, chib: bool, ladder: int
+        self, backend: Backend, *, random: bool, single: bool, averaged: bool, looks: bool, chib: bool, ladder: int
     ) -> None:
         self._backend = backend
         self._bath = HeatBath(backend)
         self._xp = backend.xp
         self._random, self._single, self._averaged = random, single, averaged
-        self._chib, self._length = chib, ladder
+        self._looks, self._chib, self._length = looks, chib, ladder
 
     def program(self) -> Program:
         """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+        program = Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+        return replace(program, look=self.look) if self._looks else program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
@@ -87,7 +93,8 @@ class GibbsProgram:
         ladder: Any = ()
         if self._length:
             ladder = Ladder(xp.zeros_like(s), xp.zeros_like(s), count, count, zeros, zeros - xp.inf, zeros)
-        return State(s, p, zeros if self._chib else (), count if self._single else (), ladder)
+        mode = xp.zeros_like(s) + t.mode[:, None] if self._looks else ()
+        return State(s, p, zeros if self._chib else (), count if self._single else (), ladder, mode)
 
     def warm(self, key: Key, t: Tables, state: State) -> State:
         """A step without ladders; a sweep without log T too."""
@@ -105,6 +112,11 @@ class GibbsProgram:
         if isinstance(state.ladder, Ladder):
             seen |= {"ladder": state.ladder.log_weight, "ladders": state.ladder.ended}
         return seen
+
+    def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
+        """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
+        drawn = self._bath.sweep(key, t.sweep, state.mode + 0.0, backward=True)  # sweeps may write into their states
+        return {"log_t": self._bath.log_transition(t, state.s), "log_r": self._bath.log_transition(t, drawn)}
 
     # Steps
 

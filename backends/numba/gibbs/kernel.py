@@ -47,6 +47,7 @@ from spinbench.backends.numba.gibbs.state import (
     begin_ladder,
     empty_sums,
     of_chains,
+    states_of,
     whole_vectors,
 )
 from spinbench.backends.numba.gibbs.tables import (
@@ -57,6 +58,7 @@ from spinbench.backends.numba.gibbs.tables import (
     make_flat,
     make_rows,
 )
+from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros
 from spinbench.mathematics.graphs.rows import Rows, dense_rows, is_dense
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -75,6 +77,8 @@ WIDE_BLOCK = 16
 """Mean number of rows of a block from which vectors run over rows."""
 LONG_ROWS = 128
 """Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update."""
+LOOK_STREAM = 1 << 129
+"""Added to the seed for the numbers of looks, as the next one for those of ladders."""
 LADDER_STREAM = 1 << 128
 """Added to the seed for the ladders' numbers; no seed of the chains is so large that it matters."""
 
@@ -112,8 +116,7 @@ class GibbsKernel(Kernel):
 
     def _reads_flat(self, form: Form) -> bool:
         """Whether anything does: vectors over rows have tables of their own, and most often need no others."""
-        log_z = self._method.log_z
-        return form != "sites" or log_z == "chib_ms" or (log_z == "chib" and self._head < self._tail)
+        return form != "sites" or self._method.log_z != "none"
 
     def _flat_for(self, form: Form) -> Flat:
         return self._flat if self._reads_flat(form) else empty_flat(self._real)
@@ -135,7 +138,7 @@ class GibbsKernel(Kernel):
             self._form_tables = make_bands(self._rows, biases, sign, block_bounds(tables))
         elif form in ("bits", "pattern_lanes", "pattern_sites", "pattern_rows"):
             self._form_tables = self._pattern_tables(form)
-        if self._method.log_z != "none":  # what rows without later neighbours add to log T
+        if self._method.weighs_steps:  # what rows without later neighbours add to log T
             away = (self._flat.sign * self._flat.forced).astype(np.float64)[self._tail :]
             self._fixed = -float(np.logaddexp(0.0, away).sum())
         if self._reads_flat(form):
@@ -157,7 +160,7 @@ class GibbsKernel(Kernel):
     @cached_property
     def _sites(self) -> patterns.Sites | None:
         """The tables of "pattern_sites", if they are small enough."""
-        summed = self._method.marginals == "rao_blackwell" or self._method.log_z != "none"
+        summed = self._method.marginals == "rao_blackwell" or self._method.weighs_steps
         rough = summed and self._real == np.float32
         most = patterns.MOST_ROUGH_ENTRIES if rough else patterns.MOST_ROW_ENTRIES
         if self._model.num_variables > most:
@@ -167,7 +170,7 @@ class GibbsKernel(Kernel):
     @cached_property
     def _fixed_rows(self) -> dense.Fixed | None:
         """The tables of "fixed", if states alone are summed and rounding leaves little in doubt."""
-        if self._method.marginals != "empirical" or self._method.log_z != "none":
+        if self._method.marginals != "empirical" or self._method.weighs_steps:
             return None
         return dense.make_fixed(self._flat, self._rows)
 
@@ -180,6 +183,8 @@ class GibbsKernel(Kernel):
         self._prepare(form)
         states = start[self._tables.order].astype(self._real)
         state = begin(form, self._flat_for(form), self._form_tables, seed, states)
+        if self._method.log_z != "none":
+            state.look_keys = chain_keys(seed + LOOK_STREAM, start.shape[1]).T.copy()
         if self._method.log_z == "chib_ms":
             state.ladder = begin_ladder(seed + LADDER_STREAM, states)
         return state
@@ -187,11 +192,11 @@ class GibbsKernel(Kernel):
     def warm(self, state: GibbsState, steps: int) -> GibbsState:
         if steps:
             single = self._method.sample == "update"
-            self._run(state, steps, chib=single and self._method.log_z != "none")
+            self._run(state, steps, chib=single and self._method.weighs_steps)
         return state
 
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
-        chib = self._method.log_z != "none"
+        chib = self._method.weighs_steps
         before = state.step
         sums, log_t = self._run(state, steps, chib=chib)
         statistics = {"p" if self._method.marginals == "rao_blackwell" else "s": sums}
@@ -204,6 +209,16 @@ class GibbsKernel(Kernel):
                 sweeps = -(-(before + steps) // units) - -(-before // units)
             statistics |= self._climb(state, state.ladder, sweeps)
         return state, statistics
+
+    def look(self, state: GibbsState) -> dict[str, Array]:
+        if self._method.log_z == "none":
+            return {}
+        chains, n = len(state.held), self._model.num_variables
+        states = states_of(self._form(chains), self._form_tables, state, n, self._real)
+        log_t, log_r = np.empty(chains), np.empty(chains)
+        mode = self._tables.mode.astype(self._real)
+        units.run_looks(self._flat, state.look_keys, state.step, mode, states, log_t, log_r)
+        return {"log_t": log_t, "log_r": log_r}
 
     def _form(self, chains: int) -> Form:
         n = self._model.num_variables

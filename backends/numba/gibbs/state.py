@@ -48,6 +48,7 @@ class GibbsState:
             spare); else empty.
         held: (C,) log T at the begin of the present sweep ("units").
         ladder: None without one.
+        look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
     """
 
     step: int
@@ -57,6 +58,7 @@ class GibbsState:
     x: Array
     held: Array
     ladder: LadderState | None
+    look_keys: Array | None = None
 
 
 @dataclass
@@ -137,6 +139,25 @@ def begin(form: Form, flat: Flat, tables: Any, seed: int, states: Array) -> Gibb
     elif form == "fixed":
         x = dense.fixed_fields(tables, states)
     return GibbsState(step=0, rungs=0, keys=keys, s=s, x=x, held=np.zeros(chains), ladder=None)
+
+
+def states_of(form: Form, tables: Any, state: GibbsState, n: int, real: np.dtype[Any]) -> Array:
+    """(C, N) 0 and 1 of the kernel's precision: the chains of `begin`, from whatever form."""
+    chains, s = len(state.held), state.s
+    match form:
+        case "lanes":
+            plain = s.swapaxes(1, 2).reshape(-1, n)[:chains]
+        case "pattern_lanes":
+            plain = s[:, :n].swapaxes(1, 2).reshape(-1, n)[:chains] > 0
+        case "pattern_sites":
+            plain = s[:, tables.before + tables.rows] > 0
+        case "sites":
+            plain = s[:, tables.before : tables.before + n]
+        case "bits":
+            raise AssertionError("chains as bits are never looked at")
+        case _:
+            plain = s[:, :n]
+    return np.ascontiguousarray(plain, dtype=real)
 
 
 def _block_keys(seed: int, blocks: int, size: int) -> Array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
 
 from spinbench.mathematics import claims
+from spinbench.models import PairwiseModel
 
 
 def two_state(p: float, persistence: float, batches: int, length: int, chains: int, seed: int) -> np.ndarray:
@@ -42,11 +45,10 @@ def test_chains_that_remember_are_told_from_chains_that_mix() -> None:
     rng = np.random.default_rng(0)
     stuck = np.broadcast_to((rng.random(16) < 0.5).astype(float), (64, 1, 16)) * 0.98 + 0.01
     found = claims.marginal_claims(np.array(stuck), 1000, np.zeros(1), np.ones(1))
-    assert found.enough
-    assert not found.mixed
+    assert found.doubt == "not mixed"
     assert found.errors[0] > 0.3
     mixing = two_state(0.5, 0.5, 64, 20, 16, 1)
-    assert claims.marginal_claims(mixing, 1280, np.zeros(1), np.ones(1)).mixed
+    assert claims.marginal_claims(mixing, 1280, np.zeros(1), np.ones(1)).doubt == ""
 
 
 def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
@@ -57,10 +59,12 @@ def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
     assert narrow.errors[0] < 1e-10
 
 
-@pytest.mark.parametrize(("chains", "batches"), [(1, 64), (7, 64), (16, 3)])
-def test_too_few_chains_or_batches_are_not_enough(chains: int, batches: int) -> None:
+@pytest.mark.parametrize(
+    ("chains", "batches", "doubt"), [(1, 64, "too few chains"), (7, 64, "too few chains"), (16, 3, "too short")]
+)
+def test_too_few_chains_or_batches_are_not_enough(chains: int, batches: int, doubt: str) -> None:
     series = two_state(0.5, 0.0, batches, 10, chains, 2)
-    assert not claims.marginal_claims(series, batches * 10, np.zeros(1), np.ones(1)).enough
+    assert claims.marginal_claims(series, batches * 10, np.zeros(1), np.ones(1)).doubt == doubt
 
 
 def gaussian_sides(
@@ -94,6 +98,13 @@ def test_laws_that_do_not_overlap_support_no_ratio(shift: float) -> None:
     assert not claims.ratio(forward, backward).supported
 
 
+def test_what_differs_by_rounding_alone_is_certain() -> None:
+    rng = np.random.default_rng(3)
+    found = claims.ratio(2.5 + 1e-15 * rng.normal(size=(64, 1)) * np.ones(16), np.full(200, 2.5))
+    assert found.supported
+    assert found.value == pytest.approx(2.5)
+
+
 def test_equal_values_on_both_sides_give_their_common_value() -> None:
     found = claims.ratio(np.full((8, 8), 2.5), np.full(64, 2.5))
     assert found.value == pytest.approx(2.5)
@@ -104,3 +115,33 @@ def test_equal_values_on_both_sides_give_their_common_value() -> None:
 @pytest.mark.parametrize(("r_hat", "share"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0), (np.sqrt(2.0), 0.5)])
 def test_what_chains_remember(r_hat: float, share: float) -> None:
     assert claims.remembered(r_hat) == pytest.approx(share)
+
+
+def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
+    sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
+    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(0.1))
+    assert claims.beside(5.01, 0.3, sure) == (5.01, 0.3)
+    assert claims.beside(6.0, 0.1, sure)[1] == np.inf
+    assert claims.beside(5.4, 0.1, sure) == (5.4, pytest.approx(0.4))
+    assert claims.beside(5.0, 0.1, sure._replace(supported=False))[1] == np.inf
+    assert claims.beside(5.0, np.nan, sure)[1] == np.inf
+
+
+@pytest.mark.parametrize("groups", [(), ((0, 3, 4), (2, 5))])
+def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...], ...]) -> None:
+    rng = np.random.default_rng(1)
+    grouped = {frozenset((i, j)) for group in groups for i in group for j in group if i < j}
+    edges = [(i, j) for i in range(6) for j in range(i + 1, 6) if frozenset((i, j)) not in grouped]
+    model = PairwiseModel.from_edges(rng.normal(size=6), edges, rng.normal(size=len(edges)), groups=groups)
+    states = np.array(list(itertools.product((0, 1), repeat=6)))
+    allowed = np.all([states[:, list(group)].sum(axis=1) == 1 for group in groups], axis=0) if groups else slice(None)
+    states = states[allowed]
+    weights = {tuple(state): model.log_weight(state) for state in states.tolist()}
+    least, most = claims.conditional_range(model)
+    group_of = {i: list(group) for group in groups for i in group}
+    for i in range(6):
+        members = group_of.get(i, [i])
+        for state in states.tolist():
+            same = [s for s in weights if all(s[j] == state[j] for j in range(6) if j not in members)]
+            p = sum(np.exp(weights[s]) for s in same if s[i]) / sum(np.exp(weights[s]) for s in same)
+            assert least[i] - 1e-12 <= p <= most[i] + 1e-12

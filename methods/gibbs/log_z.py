@@ -1,0 +1,76 @@
+"""log Z from the transition probabilities T(s* <- s) that a run of `gibbs` has seen, and what may be claimed of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinbench.api.trace import Trace
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import Ratio, beside, ratio
+from spinbench.methods.gibbs.heat_bath import Tables
+
+Claims = dict[str, tuple[float, float]]
+
+
+def estimates(asked: str, tables: Tables, trace: Trace) -> tuple[Claims, dict[str, float]]:
+    """Every estimate of log Z that a run allows, by name, as (value, claimed error); and diagnostics.
+
+    An error is infinite where the look from both sides ("chib_bar") does not support the value: averages of T alone
+    cannot tell that the states which carry them were never visited.
+
+    Args:
+        asked: the setting `log_z`.
+        tables: of the method.
+        trace: of the run.
+    """
+    if asked == "none" or not trace.looks:
+        return {}, {}
+    weight = float(tables.mode_log_weight)
+    both = ratio(weight - trace.looked("log_t"), weight - trace.looked("log_r").ravel())
+    found: Claims = {"chib_bar": both.claim}
+    diagnostics = {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
+    if asked in ("chib", "chib_ms"):
+        found["chib"], diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
+    if asked == "chib_ms":
+        diagnostics["ladders"] = float(trace.total("ladders").sum())
+        if diagnostics["ladders"]:
+            level, error = ladder_mean(trace)
+            found["chib_ms"] = beside(weight + level, error, both)
+    return found, diagnostics
+
+
+def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, float], float]:
+    """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
+    series = trace.series("log_t")
+    level, error = statistics.log_mean(series)
+    value = weight - level
+    claim = float(np.hypot(error, value - both.value)) if both.supported and np.isfinite(error) else np.inf
+    shares = np.exp(series - series.max())
+    return (value, claim), float(shares.sum() ** 2 / (shares**2).sum())
+
+
+def ladder_mean(trace: Trace) -> tuple[float, float]:
+    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
+
+    Ladders are independent; chains within one share the place of the first state, so that their mean is one
+    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
+    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
+    are what is left to see a spread of; they do not know what the shared place adds to it.
+
+    Returns:
+        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
+    """
+    counts = np.array(trace.counts, dtype=np.float64)
+    ladders = trace.series("ladders").mean(axis=-1) * counts
+    logs = trace.series("ladder") + np.log(counts)[:, None]
+    top = logs.max()
+    sums = np.exp(logs - top).mean(axis=-1)
+    total = ladders.sum()
+    mean = sums.sum() / total
+    expected = (ladders * (1 - ladders / total)).sum()
+    if expected <= 0:
+        chains = np.exp(logs - top).sum(axis=0)
+        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
+        return float(top + np.log(mean)), float(spread / chains.mean())
+    variance = ((sums - ladders * mean) ** 2).sum() / expected
+    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
