@@ -1,4 +1,4 @@
-"""Cells of a benchmark in asv's result objects; which they are, history.py knows (asv itself is not imported here).
+"""Cells of a benchmark in asv's result objects; which they are, asv_results.py knows (asv itself is not imported here).
 
 asv stores a list with one entry for each combination of the axes' values: a number, NaN for "not run" or None for
 "failed". Values of axes are stored as their `repr`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from spinbench.foundation.checkout import Checkout
@@ -36,24 +36,13 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
     """
     reasons: Counter[str] = Counter()
     untracked = next((_shown(record) for record in records if _cell(record) is None), "")
+    commits = {record["git"].get("commit") for record in records} - {None}
+    absent = {commit for commit in commits if len(commit) < 40 or not checkout.has(commit)}
     tracked: list[tuple[Record, Cell]] = []
-    known: dict[str, bool] = {}
     for record in records:
-        commit = record["git"].get("commit")
         cell = _cell(record)
-        if commit is not None and commit not in known:
-            known[commit] = len(commit) >= 40 and checkout.has(commit)
-        if commit is None:
-            reasons["were measured outside a git checkout"] += 1
-        elif record["git"].get("dirty") is not False:
-            reasons["were measured with uncommitted changes in the tree; commit them and sweep again"] += 1
-        elif not known[commit]:
-            reasons[f"belong to commit {str(commit)[:8]}, which {checkout.root} does not have"] += 1
-        elif not _is(record, "python", python):
-            reasons[f"were measured with Python {_place(record, 'python')}; record them with that version"] += 1
-        elif host is not None and not _is(record, "hostname", host):
-            name = _place(record, "hostname")
-            reasons[f"were measured on host {name}; name the machine that they count for in {MACHINE_VARIABLE}"] += 1
+        if why := _refusal(record, checkout, absent, python, host):
+            reasons[why] += 1
         elif cell is None:
             reasons[f"are of a cell that conf/axes does not track ({untracked})"] += 1
         else:
@@ -70,6 +59,23 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
     return Intake(tuple(accepted), tuple(refused))
+
+
+def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
+    """Why the place of a measurement keeps its record out; empty if it does not."""
+    commit = record["git"].get("commit")
+    if commit is None:
+        return "were measured outside a git checkout"
+    if record["git"].get("dirty") is not False:
+        return "were measured with uncommitted changes in the tree; commit them and sweep again"
+    if commit in absent:
+        return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
+    if not _is(record, "python", python):
+        return f"were measured with Python {_place(record, 'python')}; record them with that version"
+    if host is not None and not _is(record, "hostname", host):
+        name = _place(record, "hostname")
+        return f"were measured on host {name}; name the machine that they count for in {MACHINE_VARIABLE}"
+    return ""
 
 
 def _place(record: Record, key: str) -> str:

@@ -1,0 +1,175 @@
+"""asv's result files of one machine: one a commit, and beside them what describes the benchmarks and the machine.
+
+In asv's files NaN means "not run" and None "failed"; an infinity would hang `asv publish`. Every file is replaced
+whole. Besides asv's plugin and the recorder, the only module that imports asv.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import asv.benchmark
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.machine import Machine
+from asv.repo import get_repo
+from asv.results import Results, get_filename
+
+from spinbench.errors import HistoryError
+from spinbench.history import asv_cells, axes, journal
+from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, describe_machine, stored_machine
+from spinbench.history.journal import Record
+
+if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
+    raise ImportError(
+        f"asv's formats are results {Results.api_version}, benchmarks {Benchmarks.api_version} and machine "
+        f"{Machine.api_version}; spinbench.history.asv_results writes 2, 2 and 1"
+    )
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """The result files of a machine, in the environment of the running interpreter.
+
+    Attributes:
+        config: asv's, with absolute paths.
+        machine: the name under which its history is kept.
+    """
+
+    config: Any
+    machine: str
+
+    @property
+    def folder(self) -> Path:
+        """Of the results of all machines."""
+        return Path(self.config.results_dir)
+
+    def commits(self) -> set[str]:
+        """Full hashes of the commits with a file."""
+        loaded = map(_load, (self.folder / self.machine).glob(f"*-{ENVIRONMENT}.json"))
+        return {results.commit_hash for results in loaded if results is not None}
+
+    def read(self, commit: str) -> Any:
+        """asv's `Results` of a commit; None where there is no file or it is damaged."""
+        return _load(self.folder / get_filename(self.machine, commit, ENVIRONMENT))
+
+    def rebuild(self, entries: Mapping[str, Sequence[Record]]) -> tuple[list[Path], list[str]]:
+        """Write commits' files anew; values that only asv knows stay.
+
+        Args:
+            entries: the journal's, by commit.
+
+        Returns:
+            The files, and a sentence for each that could not be read before.
+
+        Raises:
+            HistoryError: asv cannot import the suite, or its benchmarks are not those of conf/axes.
+        """
+        benchmarks = self._benchmarks()
+        info = self._machine_info()
+        written = [self._rebuild(benchmarks, info, commit, entries[commit]) for commit in sorted(entries)]
+        return [path for path, _ in written], [problem for _, problem in written if problem]
+
+    @cached_property
+    def _repo(self) -> Any:
+        return get_repo(self.config)
+
+    def _benchmarks(self) -> Mapping[str, Any]:
+        """asv's descriptions of the benchmarks, discovered as `asv run` does unless they are known and current."""
+        path = Path(Benchmarks.get_benchmark_file_path(self.config.results_dir))
+        try:
+            known: dict[str, Any] = util.load_json(str(path), Benchmarks.api_version)
+            asv_cells.check(known)
+        except (OSError, ValueError, util.UserError, HistoryError):
+            known = self._discover(path)
+            asv_cells.check(known)
+        return known
+
+    def _discover(self, path: Path) -> dict[str, Any]:
+        """Store the benchmarks that asv finds; without them asv shows no result."""
+        with self._scratch() as scratch:
+            out = scratch / "benchmarks.json"
+            command = [sys.executable, asv.benchmark.__file__, "discover", self.config.benchmark_dir, str(out)]
+            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+            if done.returncode or not out.is_file():
+                reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+                raise HistoryError(f"asv cannot import the benchmarks in {self.config.benchmark_dir}: {reason}")
+            found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+            benchmarks = {benchmark["name"]: benchmark for benchmark in found}
+            util.write_json(str(out), dict(benchmarks), Benchmarks.api_version)
+            os.replace(out, path)
+        return benchmarks
+
+    def _machine_info(self) -> dict[str, str]:
+        """asv's description of this machine. The first one stays: each of its fields is part of a series' name."""
+        stored = stored_machine(self.folder, self.machine)
+        if stored is None:
+            stored = describe_machine(self.machine)
+            with self._scratch() as scratch:
+                path = self.folder / self.machine / "machine.json"
+                util.write_json(str(scratch / path.name), dict(stored), Machine.api_version)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(scratch / path.name, path)
+        return stored
+
+    def _rebuild(
+        self, benchmarks: Mapping[str, Any], info: Mapping[str, str], commit: str, entries: Sequence[Record]
+    ) -> tuple[Path, str]:
+        """One commit's file, and a sentence if the old one could not be read."""
+        name = get_filename(self.machine, commit, ENVIRONMENT)
+        path = self.folder / name
+        params = {**info, "python": PYTHON}
+        results = Results(params, {}, commit, self._repo.get_date(commit), PYTHON, ENVIRONMENT, {})
+        problem = ""
+        try:
+            results.load_data(str(self.folder))
+        except (util.UserError, ValueError) as error:
+            aside = self.folder.parent / "damaged" / f"{path.name}.{os.urandom(4).hex()}"
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, aside)
+            problem = f"{path} was damaged ({line(error)}); it was moved to {aside} and rebuilt from the journal"
+        for family in axes.families().values():
+            known = journal.replicates(entries, family)
+            for metric in family.metrics:
+                cells = {cell: value for (tracked, cell), value in known.items() if tracked == metric.name}
+                if cells:
+                    asv_cells.enter(results, benchmarks[family.benchmark(metric.name)], cells)
+        with self._scratch() as scratch:
+            results.save(str(scratch))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(scratch / name, path)
+        return path, problem
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """A folder on the same file system, outside the results that asv walks through."""
+        home = self.folder.parent / "scratch"
+        shutil.rmtree(home, ignore_errors=True)  # left by a recorder that was killed; the lock is ours
+        home.mkdir(parents=True)
+        try:
+            yield Path(tempfile.mkdtemp(dir=home))
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def line(error: Exception) -> str:
+    """An error's message without line breaks."""
+    return " ".join(str(error).split())
+
+
+def _load(path: Path) -> Any:
+    try:
+        return Results.load(str(path)) if path.is_file() else None
+    except (util.UserError, ValueError):
+        return None
