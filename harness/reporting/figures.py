@@ -4,51 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.records import Record
-from spinbench.reporting import curves, leaderboard
+from spinbench.reporting import curves, drawing, leaderboard
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito, "Color universal design" (2008), without yellow and black
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
-LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P")
-FILLS = ("full", "none", "left")
-"""Of markers: the first six methods in sorted order have full ones, the next six hollow, the next half-full ones."""
 COLUMNS = 3
 PANELS = 12
 """Of a picture; more models take more pictures."""
-STYLE: Any = {
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.7,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "spinbench",
-}
-"""Of all pictures."""
 _LABELS = {"exact": "exact (time taken)"}
 
 
@@ -65,9 +38,11 @@ class Looks:
         """For all methods and backends of a leaderboard."""
         board = list(rows)
         methods = sorted({row.method for row in board})
-        colours = dict(zip(methods, cycle(COLOURS), strict=False))
-        fills = {method: FILLS[i // len(COLOURS) % len(FILLS)] for i, method in enumerate(methods)}
-        looks = zip(cycle(LINES), cycle(MARKERS), strict=False)
+        colours = dict(zip(methods, cycle(drawing.COLOURS), strict=False))
+        fills = {
+            method: drawing.FILLS[i // len(drawing.COLOURS) % len(drawing.FILLS)] for i, method in enumerate(methods)
+        }
+        looks = zip(cycle(drawing.LINES), cycle(drawing.MARKERS), strict=False)
         return cls(colours, fills, dict(zip(sorted({row.backend for row in board}), looks, strict=False)))
 
 
@@ -81,7 +56,7 @@ def accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
     Raises:
         SpinbenchError: a file cannot be written.
     """
-    with style():
+    with drawing.style():
         return [written for page in accuracy(leaderboard.rows(records)) for written in page.save(path)]
 
 
@@ -98,10 +73,10 @@ class Page:
     number: int
 
     def save(self, *paths: Path) -> list[Path]:
-        """Into files of these names; the numbers of later pages are appended. Errors as of the function `save`."""
+        """Into files of these names; the numbers of later pages are appended. Errors as of `drawing.save`."""
         own = [path.with_stem(f"{path.stem}-{self.number + 1}") if self.number else path for path in paths]
         for path in own:
-            save(self.figure, path)
+            drawing.save(self.figure, path)
         return own
 
 
@@ -122,8 +97,8 @@ def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Q
     columns = min(len(models), COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
-    figure = new_figure(width, height)
-    _fix(figure)
+    figure = drawing.new_figure(width, height)
+    drawing.fix(figure)
     margins = {"left": 0.95 / width, "right": 1 - 2.1 / width, "bottom": 0.55 / height, "top": 1 - 0.4 / height}
     panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.28, "hspace": 0.4})
     for spare in panels.flat[len(models) :]:
@@ -148,50 +123,12 @@ def panel_of(rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Seque
     """
     if all(_curve(row, quantity) is None for row in rows):
         return None
-    figure = new_figure(4.6, 3.2)
-    _fix(figure)
+    figure = drawing.new_figure(4.6, 3.2)
+    drawing.fix(figure)
     panel = figure.add_axes((0.165, 0.155, 0.77, 0.815))
     draw(panel, rows, looks, quantity, names)
     panel.set_ylabel(curves.TITLES[quantity])
     return figure
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Pictures that are drawn and saved inside look as those of a report do."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        yield
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """A figure of some inches that pyplot does not know of."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Into a file of the kind that its name says.
-
-    Raises:
-        SpinbenchError: the file cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-        _fix(figure)  # it is arranged now, for the next kind of file too
-    except OSError as error:
-        raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
-
-
-def _fix(figure: Figure) -> None:
-    """Keep margins as they are: arranging takes longer than drawing."""
-    figure.set_layout_engine("none")
 
 
 def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str] = ()) -> None:
@@ -199,54 +136,62 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
     corners: list[tuple[float, float]] = []
     panel.set(xscale="log", yscale="log", xlabel="seconds of burn-in and sampling")
     for i, row in enumerate(rows):
-        colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
-        name = names[i] if names else None
-        if (found := _curve(row, quantity)) is not None:
-            many = found.seeds > 1
-            style = {"color": colour, "linestyle": line, "linewidth": 1.4, "markersize": 3.6, "gid": name}
-            style |= {"fillstyle": looks.fills[row.method]}
-            panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
-            if many:
-                panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
-            corners += zip(found.seconds.tolist(), found.middle.tolist(), strict=True)
-        elif (seconds := _exact_seconds(row)) is not None:
-            panel.axvline(seconds, color=colour, linestyle=line, linewidth=1.4, gid=name)
-    low, high = panel.get_ylim()
-    if high < 10 * low:  # less than a decade would blow small differences up
-        middle = math.sqrt(low * high)
-        low, high = middle / math.sqrt(10), middle * math.sqrt(10)
+        corners += _draw_row(panel, row, looks, quantity, names[i] if names else None)
+    (left, right), (low, high) = panel.get_xlim(), _a_decade(*panel.get_ylim())
     best = [corners[i] for i in curves.front(corners)]
-    left, right = panel.get_xlim()
     if best:
         x, y = zip(*best, (right, best[-1][1]), strict=True)
-        panel.step(x, y, where="post", color=HIGHLIGHT, linewidth=6, zorder=0.8, solid_capstyle="round", gid="front")
+        front: dict[str, Any] = {"color": drawing.HIGHLIGHT, "linewidth": 6, "zorder": 0.8, "solid_capstyle": "round"}
+        panel.step(x, y, where="post", gid="front", **front)
     if quantity == "marginal_rmse" and low < TARGET_RMSE < high:
-        panel.axhline(TARGET_RMSE, color=MUTED, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0.9)
-        panel.annotate(
-            "1 %",
-            (1, TARGET_RMSE),
-            xycoords=panel.get_yaxis_transform(),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-            color=MUTED,
-            fontsize=8,
-        )
+        _draw_target(panel)
     panel.set(xlim=(left, right), ylim=(low, high))
-    mark(panel.xaxis, left, right)
-    mark(panel.yaxis, low, high)
+    drawing.mark(panel.xaxis, left, right)
+    drawing.mark(panel.yaxis, low, high)
     _place_labels(panel)
-    panel.grid(which="major", color=GRID, linewidth=0.7)
+    panel.grid(which="major", color=drawing.GRID, linewidth=0.7)
     panel.set_axisbelow(True)
 
 
-def mark(axis: Axis, first: float, last: float) -> None:
-    """Marks of a logarithmic axis from `first` to `last`, labelled with plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+def _draw_row(
+    panel: Axes, row: Row, looks: Looks, quantity: Quantity, name: str | None
+) -> Iterable[tuple[float, float]]:
+    """A curve, or the line of an exact method; the curve's points."""
+    colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
+    found = _curve(row, quantity)
+    if found is None:
+        if (seconds := _exact_seconds(row)) is not None:
+            panel.axvline(seconds, color=colour, linestyle=line, linewidth=1.4, gid=name)
+        return ()
+    many = found.seeds > 1
+    style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4, "markersize": 3.6, "gid": name}
+    style |= {"fillstyle": looks.fills[row.method]}
+    panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
+    if many:
+        panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
+    return zip(found.seconds.tolist(), found.middle.tolist(), strict=True)
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if last < 30 * first else (1,), numticks=9))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
-    axis.set_minor_locator(NullLocator())  # most of the drawing time goes into ticks
+
+def _a_decade(low: float, high: float) -> tuple[float, float]:
+    """Limits at least so far apart: less would blow small differences up."""
+    if high >= 10 * low:
+        return low, high
+    middle = math.sqrt(low * high)
+    return middle / math.sqrt(10), middle * math.sqrt(10)
+
+
+def _draw_target(panel: Axes) -> None:
+    panel.axhline(TARGET_RMSE, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0.9)
+    panel.annotate(
+        "1 %",
+        (1, TARGET_RMSE),
+        xycoords=panel.get_yaxis_transform(),
+        xytext=(2, 0),
+        textcoords="offset points",
+        va="center",
+        color=drawing.MUTED,
+        fontsize=8,
+    )
 
 
 def _place_labels(panel: Axes) -> None:
@@ -269,10 +214,10 @@ def _legend(figure: Figure, looks: Looks) -> None:
             entry.set_markerfacecolor("white" if fill == "none" else colour)
         entries.append(entry)
     entries += [
-        Line2D([], [], color=MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
+        Line2D([], [], color=drawing.MUTED, linestyle=line, marker=marker, markersize=4, label=backend)
         for backend, (line, marker) in looks.lines.items()
     ]
-    entries.append(Line2D([], [], color=HIGHLIGHT, linewidth=6, label="Pareto front"))
+    entries.append(Line2D([], [], color=drawing.HIGHLIGHT, linewidth=6, label="Pareto front"))
     legend = figure.legend(handles=entries, loc="upper right", frameon=False, handlelength=3.2)
     for text in legend.get_texts():
         text.set_parse_math(False)

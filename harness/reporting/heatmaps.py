@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.reporting import figures
+from spinbench.reporting import drawing
 from spinbench.reporting.leaderboard import Row, flattened, short
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def picture(found: HeatMap) -> Figure:
     blocks = [range(i, min(i + across, len(found.columns))) for i in range(0, len(found.columns), across)]
     width = max(2.2, 0.62 * len(found.xs) + 0.9)
     height = max(1.9, 0.42 * len(found.ys) + 1.0)
-    figure = figures.new_figure(width * across + 1.2, height * len(shown) * len(blocks))
+    figure = drawing.new_figure(width * across + 1.2, height * len(shown) * len(blocks))
     panels = figure.subplots(len(shown) * len(blocks), across, squeeze=False)
     for line, (title, block) in zip(panels, product(shown, blocks), strict=True):
         errors = found.errors[title]
@@ -93,7 +93,7 @@ def picture(found: HeatMap) -> Figure:
         line[0].set_ylabel(found.y, parse_math=False)
         bar = figure.colorbar(drawn, ax=list(line), label=title, aspect=14, pad=0.02)
         if isinstance(scale, LogNorm):
-            figures.mark(bar.ax.yaxis, known.min(), known.max())
+            drawing.mark(bar.ax.yaxis, known.min(), known.max())
     return figure
 
 

@@ -21,7 +21,7 @@ from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring.records import Record
-from spinbench.reporting import content, curves, export, figures, heatmaps, leaderboard, svg
+from spinbench.reporting import content, curves, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
 
@@ -70,7 +70,7 @@ def write(
     Raises:
         SpinbenchError: the folder cannot be written.
     """
-    with figures.style():
+    with drawing.style():
         return _write(records, folder, sources, site)
 
 
@@ -90,7 +90,7 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
             figure = heatmaps.picture(found)
             for kind in ("png", "svg"):
                 files.append(folder / f"heatmap-{i + 1}.{kind}")
-                figures.save(figure, files[-1])
+                drawing.save(figure, files[-1])
             label = f"errors over {found.x} and {found.y}"
             drawn.append((figure.get_figwidth(), Markup(svg.inline(figure, f"heat{i}", label, {}))))
         page = folder / PAGE
@@ -155,7 +155,7 @@ def _render(
                 axis: sorted({record["axes"][axis] for record in records}) for axis in ("model", "method", "backend")
             },
             colours={
-                method: (figures.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
+                method: (drawing.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
             },
             lines={backend: (_dashes(line), marker) for backend, (line, marker) in looks.lines.items()},
             panels=list(_panels(board, looks)),

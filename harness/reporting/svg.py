@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spinbench.reporting import figures
+from spinbench.reporting import drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,11 +17,11 @@ PREFIX = "row-"
 """Of the ids of curves; the rest is the number of the row."""
 
 _VARIABLES = {
-    **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(figures.COLOURS)},
-    figures.INK.lower(): "var(--ink)",
-    figures.MUTED.lower(): "var(--muted)",
-    figures.GRID.lower(): "var(--grid)",
-    figures.HIGHLIGHT.lower(): "var(--highlight)",
+    **{colour.lower(): f"var(--c{i})" for i, colour in enumerate(drawing.COLOURS)},
+    drawing.INK.lower(): "var(--ink)",
+    drawing.MUTED.lower(): "var(--muted)",
+    drawing.GRID.lower(): "var(--grid)",
+    drawing.HIGHLIGHT.lower(): "var(--highlight)",
 }
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from spinbench.measuring.records import Record
 from spinbench.papers.gauging.points import BASELINE, EXACT, GRAPHS, NAMES, Point, Quantity, points, write_csv
-from spinbench.reporting import figures
+from spinbench.reporting import drawing
 from spinbench.reporting.display import shown
 from spinbench.reporting.leaderboard import short
 
@@ -35,7 +35,7 @@ def report_gains(records: Sequence[Record], folder: Path) -> Sequence[Renderable
     return _report(records, folder, "gain")
 
 
-@figures.style()
+@drawing.style()
 def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """Draw PATH.png and PATH.svg: one panel for each kind of graph, a curve a method, bars of one standard error.
 
@@ -44,7 +44,7 @@ def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """
     panels = list(dict.fromkeys(point.panel for point in found))
     methods = list(dict.fromkeys(point.method for point in found))
-    figure = figures.new_figure(3.6 * len(panels) + 1.8, 3.4)
+    figure = drawing.new_figure(3.6 * len(panels) + 1.8, 3.4)
     looks = _looks(methods)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
         _draw_panel(axes, [point for point in found if point.panel == panel], looks)
@@ -55,7 +55,7 @@ def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
             entries[label] = handle
     figure.legend(list(entries.values()), list(entries), loc="outside right upper", frameon=False)
     for suffix in (".png", ".svg"):
-        figures.save(figure, path.with_name(path.name + suffix))
+        drawing.save(figure, path.with_name(path.name + suffix))
 
 
 def _report(records: Sequence[Record], folder: Path, quantity: Quantity) -> list[RenderableType]:
@@ -107,12 +107,12 @@ def _remarks(found: Sequence[Point]) -> Iterator[str]:
 
 def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     looks: dict[str, dict[str, Any]] = {}
-    rest = cycle(zip(figures.COLOURS, figures.MARKERS, strict=True))
+    rest = cycle(zip(drawing.COLOURS, drawing.MARKERS, strict=True))
     for method in methods:
         if method == EXACT:
-            looks[method] = {"color": figures.INK, "linestyle": "--"}
+            looks[method] = {"color": drawing.INK, "linestyle": "--"}
         elif method == NAMES[BASELINE]:
-            looks[method] = {"color": figures.MUTED, "marker": "x"}
+            looks[method] = {"color": drawing.MUTED, "marker": "x"}
         else:
             colour, marker = next(rest)
             looks[method] = {"color": colour, "marker": marker}
@@ -127,5 +127,5 @@ def _draw_panel(axes: Axes, found: Sequence[Point], looks: Mapping[str, Mapping[
             axes.errorbar(x, y, spread, label=method, linewidth=1.3, markersize=4, elinewidth=0.8, **looks[method])
     axes.set_xlabel(found[0].axis if found[0].axis == "β" else "number of factors")
     axes.set_xticks(sorted({point.x for point in found}))
-    axes.grid(color=figures.GRID, linewidth=0.6)
+    axes.grid(color=drawing.GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import board_tables, figures, leaderboard, summary
+from spinbench.reporting import board_tables, drawing, figures, leaderboard, summary
 from spinbench.reporting.leaderboard import short, with_error
 
 
@@ -185,7 +185,7 @@ def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeyp
     assert [len(panel.lines) for panel in panels] == [5, 3]  # with the front and the target
     assert all(panel.get_ylim()[1] >= 9.99 * panel.get_ylim()[0] for panel in panels)
     _, jax, numpy, front, _ = panels[0].lines
-    assert front.get_color() == figures.HIGHLIGHT
+    assert front.get_color() == drawing.HIGHLIGHT
     assert numpy.get_color() == jax.get_color() != panels[1].lines[0].get_color()
     assert numpy.get_marker() != jax.get_marker()
     assert numpy.get_linestyle() != jax.get_linestyle()
