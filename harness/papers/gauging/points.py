@@ -78,34 +78,35 @@ def points(records: Iterable[Record], quantity: Quantity) -> list[Point]:
             groups[_panel(model, beta=varied), _named(label), x].append(record)
     if quantity == "gain":
         groups |= _exact(groups, log_z)
-    found = []
-    for (panel, method, x), group in sorted(groups.items(), key=lambda item: _order(*item[0])):
-        values, gaps, open_ended = [], [], 0
-        for record in group:
-            bound = log_z.get(_key(record)) if method == EXACT else _log_z(record)
-            true, base = log_z.get(_key(record)), field.get(_key(record))
-            value = _relative(bound, true) if quantity == "error" else _difference(bound, base)
-            gap = _difference(true, bound)
-            if gap is not None:
-                gaps.append(gap)
-            if value is not None:
-                values.append(value)
-                open_ended += method != EXACT and record["result"]["status"] != "ok"
-        found.append(
-            Point(
-                panel,
-                "β" if varied else "factors",
-                x,
-                method,
-                len(values),
-                len(group) - len(values),
-                open_ended,
-                *_average(values),
-                *_average(gaps),
-                len(gaps),
-            )
-        )
-    return found
+    axis = "β" if varied else "factors"
+    places = sorted(groups, key=lambda place: _order(*place))
+    return [
+        _point((panel, axis, x, method), groups[panel, method, x], quantity, log_z, field)
+        for panel, method, x in places
+    ]
+
+
+def _point(
+    place: tuple[str, str, float, str],
+    group: Sequence[Record],
+    quantity: Quantity,
+    log_z: Mapping[str, float],
+    field: Mapping[str, float],
+) -> Point:
+    """From the records of a point; `place` is its panel, axis, x and method."""
+    values, gaps, open_ended = [], [], 0
+    for record in group:
+        bound = log_z.get(_key(record)) if place[-1] == EXACT else _log_z(record)
+        true, base = log_z.get(_key(record)), field.get(_key(record))
+        value = _relative(bound, true) if quantity == "error" else _difference(bound, base)
+        gap = _difference(true, bound)
+        if gap is not None:
+            gaps.append(gap)
+        if value is not None:
+            values.append(value)
+            open_ended += place[-1] != EXACT and record["result"]["status"] != "ok"
+    missing = len(group) - len(values)
+    return Point(*place, len(values), missing, open_ended, *_average(values), *_average(gaps), len(gaps))
 
 
 def write_csv(found: Sequence[Point], path: Path) -> None:
