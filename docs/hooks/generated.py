@@ -33,7 +33,7 @@ SECTIONS = {"how-to": "How to", "reference": "Reference"}
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Shows mkdocstrings, which reads source and not objects, the package under its import name."""
     options: dict[str, Any] = config.plugins["mkdocstrings"].config["handlers"].setdefault("python", {})
-    options["paths"] = [str(_package_tree())]
+    options["paths"] = [str(package_tree())]
     _complete(config["nav"], Path(config["docs_dir"]))
     return config
 
@@ -59,7 +59,7 @@ def _paths(part: Any) -> list[str]:
     return [part] if isinstance(part, str) else [path for entry in part for path in entry.values()]
 
 
-def _package_tree() -> Path:
+def package_tree() -> Path:
     """A folder in which `spinbench` holds links to the folders of the checkout; removed at exit."""
     tree = Path(tempfile.mkdtemp(prefix="spinbench-docs-"))
     atexit.register(shutil.rmtree, tree, ignore_errors=True)
