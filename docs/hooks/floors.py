@@ -21,7 +21,7 @@ MARK = "<!-- floors -->"
 """Where a page wants the picture."""
 
 ROW, STEP, NAMES, HEAD = 24, 19, 330, 88
-"""Height of a row, width of a column, width of the rows' names, height of the columns' names; in pixels at full size."""
+"""Pixels at full size: height of a row, width of a column, width of the rows' names, height of the columns' names."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def read() -> Floors:
 
 
 def svg(floors: Floors) -> str:
-    """One row a folder, one column a folder it may import from, a dot where it does; all dots lie right of the stairs."""
+    """One row a folder, one column a folder it may import from, a dot where it does: right of the stairs."""
     names = floors.names
     width, height = NAMES + STEP * len(names) + 40, HEAD + ROW * len(names) + 4
     label = "Floors of the package, from the top, and which imports from which: none imports from a floor above it"

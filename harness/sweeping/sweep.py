@@ -15,15 +15,16 @@ from types import FrameType
 from typing import Any
 
 import hydra
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 
-from spinbench.conf.searchpath import PACKAGE
+from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.inference.budget import Budget
 from spinbench.measuring import environment, records
 from spinbench.measuring.records import COMMAND_FILE
-from spinbench.reporting import display
+from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
 from spinbench.sweeping.arguments import Arguments
 
@@ -49,20 +50,40 @@ def sweep(argv: Sequence[str]) -> int:
     _check(plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     folder = _open_folder(arguments, plan.config)
-    state = environment.git_state(environment.root())
-    forced = [f"{name}={_quoted(value)}" for name, value in {f"git.{key}": state[key] for key in state}.items()]
-    forced.append(f"sweep_dir={_quoted(str(folder))}")
-    # argparse wants all flags before the overrides
-    flags = [flag for flag in arguments.flags if flag not in ("-m", "--multirun")] + ["-m"] * plan.multirun
+    line = _command_line(arguments, plan, folder)
     output = display.console()
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
     resume = f"spinbench sweep --resume {shlex.quote(display.shown(folder))}"
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(started=int(time.time()), before=time.perf_counter() - entered)
+    stopped, interrupted = _run_cells(line, plan, folder, resume)
+    status = _conclude(folder, plan.config.report, clock)
+    if arguments.profile:
+        clock.show(output, folder, wall=time.perf_counter() - entered)
+    if interrupted:
+        output.print(f"interrupted; go on with: {resume}", soft_wrap=True)
+        return INTERRUPTED
+    if stopped is not None:
+        raise stopped
+    return status
+
+
+def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
+    """For Hydra: what was given, the state of the code, and where records go."""
+    state = environment.git_state(environment.root())
+    forced = [f"git.{key}={_quoted(value)}" for key, value in state.items()]
+    forced.append(f"sweep_dir={_quoted(str(folder))}")
+    # argparse wants all flags before the overrides
+    flags = [flag for flag in arguments.flags if flag not in ("-m", "--multirun")] + ["-m"] * plan.multirun
+    return [*flags, *arguments.overrides, *forced]
+
+
+def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
+    """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
     with _jobs(plan, folder), _interruptible() as interrupted:
         try:
-            _run_hydra([*flags, *arguments.overrides, *forced])
+            _run_hydra(line)
         except KeyboardInterrupt:
             interrupted.set()
         except job.AbortError as abort:
@@ -71,15 +92,7 @@ def sweep(argv: Sequence[str]) -> int:
             stopped = error
         except Exception as error:  # a defect of the harness or of a launcher: the records are there all the same
             stopped = _explained(error, plan.config, resume)
-    status = _conclude(folder, plan.config.report, clock)
-    if arguments.profile:
-        clock.show(output, folder, wall=time.perf_counter() - entered)
-    if stopped is not None and not interrupted.is_set():
-        raise stopped
-    if interrupted.is_set():
-        output.print(f"interrupted; go on with: {resume}", soft_wrap=True)
-        return INTERRUPTED
-    return status
+    return stopped, interrupted.is_set()
 
 
 def _explained(error: Exception, config: DictConfig, resume: str) -> Exception:
@@ -97,8 +110,6 @@ def _explained(error: Exception, config: DictConfig, resume: str) -> Exception:
 
 def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     """Report and history of what was measured; the exit status."""
-    from spinbench.reporting import summary
-
     clear_fragments(folder / "records")
     try:
         found = records.latest(records.read_records(folder))
@@ -143,8 +154,6 @@ def _check(config: DictConfig) -> None:
 
             read_folder(Path(plain["model"]["corpus"]))
         if config.report is not None:
-            from spinbench.reporting import summary
-
             summary.find(config.report)
 
 
@@ -189,15 +198,13 @@ def _quoted(value: str | bool | None) -> str:
 
 def _run_hydra(arguments: Sequence[str]) -> None:
     """Hydra reads the command line from sys.argv, and raises instead of exiting under HYDRA_FULL_ERROR."""
-    from spinbench.conf import searchpath
-
     searchpath.install()
     before = sys.argv, dict(os.environ)
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         with composition.explained(), _combinations_unchecked(), cellconfigs.quickly():
-            hydra.main(version_base="1.3", config_path=f"pkg://{PACKAGE}", config_name="config")(job.run)()
+            hydra.main(version_base="1.3", config_path=f"pkg://{searchpath.PACKAGE}", config_name="config")(job.run)()
     finally:
         sys.argv = before[0]
         os.environ.clear()
@@ -207,8 +214,6 @@ def _run_hydra(arguments: Sequence[str]) -> None:
 @contextmanager
 def _combinations_unchecked() -> Iterator[None]:
     """Spare Hydra composing every cell before the first runs, 0.1 s each: `composition.plan` tried all values."""
-    from hydra.plugins.sweeper import Sweeper
-
     check = Sweeper.validate_batch_is_legal
     Sweeper.validate_batch_is_legal = lambda self, batch: None  # type: ignore[method-assign]
     try:

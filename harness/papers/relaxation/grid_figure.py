@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spinbench.papers.relaxation.grid_sets import GraphSet
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
-
-    from spinbench.papers.relaxation.grid_sets import GraphSet
 
 COLOURS = "cividis"
 """Made for colour-blind readers: Nuñez, Anderton and Renslow, PLOS ONE 2018. Lightness rises with the error."""
