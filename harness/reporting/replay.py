@@ -37,17 +37,7 @@ def find(name: str, roots: Iterable[Path]) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    fitting: dict[str, Path] = {}
-    if name.isalnum():
-        for root in dict.fromkeys(root.resolve() for root in roots):
-            for place in PLACES:
-                for path in sorted((root / place).rglob("record-*.json")):
-                    try:
-                        record = read_record(path)
-                    except RecordError:  # of another schema, or half of a file: not what is looked for
-                        continue
-                    if any(str(record[key]).startswith(name) for key in ("key", "id")):
-                        fitting.setdefault(record["id"], path)
+    fitting = _fitting(name, roots) if name.isalnum() else {}
     if not fitting:
         raise RecordError(
             f"{name} is neither the file of a record nor the beginning of a key or id of one in {' or '.join(PLACES)}"
@@ -56,6 +46,20 @@ def find(name: str, roots: Iterable[Path]) -> Path:
         shown = ", ".join(str(path) for path in list(fitting.values())[:4])
         raise RecordError(f"{name} fits {len(fitting)} records ({shown}{', …' * (len(fitting) > 4)}); give a path")
     return next(iter(fitting.values()))
+
+
+def _fitting(name: str, roots: Iterable[Path]) -> dict[str, Path]:
+    """By id, the records whose key or id begins with a name."""
+    found: dict[str, Path] = {}
+    folders = [root / place for root in dict.fromkeys(root.resolve() for root in roots) for place in PLACES]
+    for path in (path for folder in folders for path in sorted(folder.rglob("record-*.json"))):
+        try:
+            record = read_record(path)
+        except RecordError:  # of another schema, or half of a file: not what is looked for
+            continue
+        if any(str(record[key]).startswith(name) for key in ("key", "id")):
+            found.setdefault(record["id"], path)
+    return found
 
 
 def describe(record: Record) -> list[RenderableType]:

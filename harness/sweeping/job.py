@@ -105,20 +105,24 @@ def run(config: DictConfig) -> str:
     state.writing = 0.0
     if not found:
         record = measure_cell(whole, git=git, pool=state.pool, before=stages.seconds)
-        since = time.perf_counter()
-        try:
-            records.write_record(folder, record)
-        except records.RecordError as error:
-            state.broken = error
-            hydra: Any = HydraConfig.instance().cfg
-            if launchers.stops_at_once(hydra):
-                raise AbortError(str(error)) from error
-            raise
-        state.writing = time.perf_counter() - since
+        _write(state, folder, record)
     if state.display is not None:
         state.display.end(name, record)
     state.idle_since = time.perf_counter()
     return "measured before" if record is None else str(record["status"])
+
+
+def _write(state: State, folder: Path, record: records.Record) -> None:
+    since = time.perf_counter()
+    try:
+        records.write_record(folder, record)
+    except records.RecordError as error:
+        state.broken = error
+        hydra: Any = HydraConfig.instance().cfg
+        if launchers.stops_at_once(hydra):
+            raise AbortError(str(error)) from error
+        raise
+    state.writing = time.perf_counter() - since
 
 
 def _of_launcher() -> State:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from spinbench.api import Method
+from spinbench.api import Method, Precision
 from spinbench.errors import BrokenPluginError
 from spinbench.inference import registry
 from spinbench.inference.runner import run
@@ -18,6 +18,22 @@ from spinbench.testing.pair import Pair
 SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
 CALIBRATED = ("dense", "sparse")
+OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
+    "namespace": arrays.namespace,
+    "transfer": arrays.transfer,
+    "arithmetic": arrays.arithmetic,
+    "loops": arrays.loops,
+    "updates": arrays.updates,
+    "arrays given up": members.given_up,
+    "compensated sums": members.compensated_sums,
+    "window and sigmoid": members.window_and_sigmoid,
+    "keys": randomness.keys,
+    "folding in loops": randomness.folding_in_loops,
+    "uniform": partial(randomness.law, which="uniform"),
+    "normal": partial(randomness.law, which="normal"),
+    "independence": randomness.independence,
+}
+"""Of a backend that offers arrays, in each of its precisions."""
 
 
 def checks(backend: str | None = None, method: str | None = None) -> list[Check]:
@@ -52,22 +68,7 @@ def backend_checks(backend: str) -> list[Check]:
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in found]
     for precision in arrays.precisions(backend):
-        for name, body in (
-            ("namespace", arrays.namespace),
-            ("transfer", arrays.transfer),
-            ("arithmetic", arrays.arithmetic),
-            ("loops", arrays.loops),
-            ("updates", arrays.updates),
-            ("arrays given up", members.given_up),
-            ("compensated sums", members.compensated_sums),
-            ("window and sigmoid", members.window_and_sigmoid),
-            ("keys", randomness.keys),
-            ("folding in loops", randomness.folding_in_loops),
-            ("uniform", partial(randomness.law, which="uniform")),
-            ("normal", partial(randomness.law, which="normal")),
-            ("independence", randomness.independence),
-        ):
-            found.append((f"{name} ({precision})", partial(body, backend, precision)))
+        found += [(f"{name} ({precision})", partial(body, backend, precision)) for name, body in OF_ARRAYS.items()]
     return [Check(backend, name, body) for name, body in found]
 
 
@@ -88,31 +89,42 @@ def method_checks(method: str, backend: str, **settings: Any) -> list[Check]:
     if how.tier == "unsupported":
         return [Check(subject, "refusal", partial(_refusal, chosen, backend))]
     pair = Pair(chosen, backend, arrays.precisions(backend)[-1])
-    found: list[tuple[str, Callable[[], None]]] = [("plan", partial(conduct.plan, pair))]
-    found += [(f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)) for case in CASES]
-    found += [
-        ("accuracy, three states", partial(answers.graph, pair, potts)),
-        ("accuracy, order three", partial(answers.graph, pair, triples)),
-        ("statistics", partial(conduct.statistics, pair)),
-        ("estimates", partial(conduct.estimates, pair)),
-        ("determinism", partial(conduct.determinism, pair)),
-    ]
-    if chosen.anytime:
-        found.append(("independence of batching", partial(conduct.batching, pair)))
-        if not chosen.stochastic:
-            found.append(("end of iterations", partial(conduct.ending, pair)))
+    return [Check(subject, name, body) for name, body in (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair))]
+
+
+def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    yield "plan", partial(conduct.plan, pair)
+    for case in CASES:
+        yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
+    yield "accuracy, three states", partial(answers.graph, pair, potts)
+    yield "accuracy, order three", partial(answers.graph, pair, triples)
+    yield "statistics", partial(conduct.statistics, pair)
+    yield "estimates", partial(conduct.estimates, pair)
+    yield "determinism", partial(conduct.determinism, pair)
+
+
+def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Of samplers, and of iterations."""
+    if pair.method.anytime:
+        yield "independence of batching", partial(conduct.batching, pair)
+        if not pair.method.stochastic:
+            yield "end of iterations", partial(conduct.ending, pair)
     if pair.sampler:
-        found += [(f"stationarity, {case}", partial(answers.stationarity, pair, case)) for case in SHORT]
-        found += [(f"calibration, {case}", partial(answers.calibration, pair, case)) for case in CALIBRATED]
-        found.append(("independence of chains", partial(conduct.chains, pair)))
+        for case in SHORT:
+            yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
+        for case in CALIBRATED:
+            yield f"calibration, {case}", partial(answers.calibration, pair, case)
+        yield "independence of chains", partial(conduct.chains, pair)
+
+
+def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The other precision than the pair's: some cases, or its refusal."""
     for precision in arrays.PRECISIONS.values():
-        if precision not in arrays.precisions(backend):
-            found.append((f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)))
+        if precision not in arrays.precisions(pair.backend):
+            yield f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)
         elif precision != pair.precision:
-            found += [
-                (f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)) for case in SHORT
-            ]
-    return [Check(subject, name, body) for name, body in found]
+            for case in SHORT:
+                yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
 
 
 def _fail(error: Exception) -> None:
