@@ -5,7 +5,6 @@ Sources and licences stand beside the files, in `spinbench/data`.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import UnknownNameError
+from spinbench.foundation.names import unknown_name
 from spinbench.models import lattices
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
@@ -81,16 +80,9 @@ def reference(name: str) -> Reference:
     return _entry(name).reference()
 
 
-def unknown(name: str, allowed: list[str], what: str) -> UnknownNameError:
-    """The error for a name that is not among those allowed."""
-    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
-    offer = f"the closest are {', '.join(close)}" if close else f"there are {', '.join(allowed)}"
-    return UnknownNameError(f"there is no {what} {name!r}; {offer}")
-
-
 def _entry(name: str) -> _Entry:
     if name not in _ENTRIES:
-        raise unknown(name, names(), "file or shipped model")
+        raise unknown_name("file or shipped model", name, names())
     return _ENTRIES[name]
 
 
