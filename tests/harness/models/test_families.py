@@ -18,8 +18,7 @@ from spinbench.measuring.records import model_label
 from spinbench.models import build, families, specs
 
 SOURCE = '''
-from spinbench.foundation.parameters import family
-from spinbench.models import PairwiseModel
+from spinbench.api import PairwiseModel, family
 
 @family
 def star(leaves: int, field: float = 0.5, sign: str = "plus") -> PairwiseModel:
