@@ -123,7 +123,7 @@ def test_method_without_a_file_has_the_defaults_of_its_class(faulty: Path) -> No
 def test_backend_without_a_file(install_plugin: Callable[..., Path]) -> None:
     install_plugin(
         "spinbench_other",
-        "from spinbench.backends.numpy import NumpyBackend\nclass Other(NumpyBackend):\n    name = 'other'\n",
+        "from spinbench.testing import NumpyBackend\nclass Other(NumpyBackend):\n    name = 'other'\n",
         {"backends": {"other": "Other"}},
     )
     plan = composition.plan(["backend=other", "backend.precision=float32"], multirun=False)

@@ -72,6 +72,7 @@ def sources() -> dict[str, str]:
         *(ROOT / "docs" / "how-to" / "templates").glob("*.py"),
         *(ROOT / "tests" / "example_plugin").glob("*.py"),
         ROOT / "tests" / "harness" / "testing" / "faulty_plugin.py",
+        ROOT / "tests" / "harness" / "api" / "host_tables_plugin.py",
     ]
     found = {path.name: path.read_text(encoding="utf-8") for path in files}
     found["surroundings.FAULTY"] = importlib.import_module("surroundings").FAULTY
