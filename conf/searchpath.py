@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import importlib.util
-import inspect
 import warnings
 from typing import Any
 
@@ -22,6 +21,7 @@ from omegaconf import MISSING, OmegaConf
 
 from spinbench.errors import BrokenPluginError
 from spinbench.inference import registry
+from spinbench.models import families, specs
 
 PACKAGE = "spinbench.conf"
 
@@ -54,7 +54,7 @@ class SpinbenchSearchPath(SearchPathPlugin):
 
 
 class RegistrySource(ConfigSource):
-    """Configurations of registered methods and backends and of catalogued models, made when they are asked for."""
+    """Configurations of registered methods, backends and families of models, made when they are asked for."""
 
     @staticmethod
     def scheme() -> str:
@@ -114,24 +114,14 @@ def backend_defaults(name: str) -> dict[str, Any]:
 
 def model_defaults(name: str) -> dict[str, Any]:
     """The name of a model, and its parameters with their defaults."""
-    from spinbench.models import specs
-
-    if name == "file":
+    if name == families.FILE:
         return {"name": name, "path": MISSING, "evidence": None, "beta": None}
-    family = specs.FAMILIES.get(name)
-    parameters = inspect.signature(family).parameters if family else {}
-    return {"name": name, **{key: parameter.default for key, parameter in parameters.items()}}
-
-
-def model_names() -> list[str]:
-    """Families of models, the shipped ones, and "file"."""
-    from spinbench.models import catalogue, specs
-
-    return sorted([*specs.FAMILIES, *catalogue.names(), "file"])
+    known = families.defaults(name)
+    return {"name": name, **{key: MISSING if value is families.REQUIRED else value for key, value in known.items()}}
 
 
 def _all_names() -> list[str]:
-    names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": model_names()}
+    names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": specs.names()}
     return [f"{group}/{name}" for group, members in names.items() for name in members]
 
 

@@ -19,8 +19,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from spinbench.backends.numba.machine_code import numba_folder  # noqa: E402
+from spinbench.foundation import plugins  # noqa: E402
 from spinbench.foundation.folders import cache_folder  # noqa: E402
-from spinbench.inference import registry  # noqa: E402
 
 # All tests, and the processes that they start, share what one of them has compiled, whatever folder a test gives to
 # exact answers. Read by the libraries when they are first imported, too.
@@ -75,13 +75,13 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         modules.append(distribution)
         monkeypatch.syspath_prepend(str(tmp_path))
         importlib.invalidate_caches()
-        registry.entry_points.cache_clear()
+        plugins.entry_points.cache_clear()
         return tmp_path
 
     yield install
     for name in modules:
         sys.modules.pop(name, None)
-    registry.entry_points.cache_clear()
+    plugins.entry_points.cache_clear()
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from spinbench.foundation import plugins
 from spinbench.inference import registry
 from spinbench.testing import Check, backend_checks, method_checks
 
 
 def built_in(kind: registry.Kind) -> list[str]:
-    points = registry.entry_points(kind)
+    points = plugins.entry_points(kind)
     return [name for name in points if all(point.dist and point.dist.name == "spinbench" for point in points[name])]
 
 

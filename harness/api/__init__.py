@@ -1,37 +1,103 @@
-"""What plugins import: the contracts of methods, backends and kernels."""
+"""The door for plugins: all that methods, backends, kernels and families of models of third parties import.
+
+    Method   what to compute: settings, `plan` on the host, a generic `Program`, and `estimate`.
+    Program  pure functions over a backend's array namespace: init, step, observe (and warm, adapt for burn-in).
+    Backend  where to compute: array namespace, functional random keys, loops, compilation, transfer.
+    Kernel   a native implementation of one (method, backend) pair, in place of the generic program.
+    Engine   what the driver sees of either: a program bound to a backend, or a kernel.
+
+Beside these contracts: models, the trace that a method estimates from, errors and diagnostics of Monte Carlo means,
+and host tables for programs, by subject: `sweeps`, `messages`, `relaxation`. What is not in `__all__` here, in
+`spinbench.testing` or in `spinbench.errors` is not promised to plugins.
+
+Arrays that belong to chains carry the chain axis LAST: states are (N, C), per-chain scalars (C,). With C >= 16
+the innermost loop then runs over chains, which is what vector units and compilers want.
+
+The contracts need no array library; what does is imported on first use.
+"""
 
 from __future__ import annotations
 
-from spinbench.api.contracts import (
-    Array,
-    Backend,
-    Engine,
-    Estimate,
-    Kernel,
-    Key,
-    LogZKind,
-    Method,
-    Precision,
-    Program,
-    Reduction,
-    State,
-    Tables,
-    Tier,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from spinbench.api.backend import Backend
+from spinbench.api.kernel import Engine, Kernel
+from spinbench.api.method import Estimate, Method, Program
+from spinbench.api.types import Array, Key, LogZKind, Precision, Reduction, State, Tables, Tier
+
+if TYPE_CHECKING:
+    from spinbench.api import messages, relaxation, sweeps
+    from spinbench.api.trace import Trace
+    from spinbench.foundation.parameters import family
+    from spinbench.mathematics.statistics import effective_sample_size, log_mean, split_r_hat, standard_error
+    from spinbench.models import (
+        Factor,
+        FactorGraph,
+        ForneyModel,
+        Model,
+        Origin,
+        PairwiseModel,
+        condition,
+        to_factor_graph,
+        to_forney,
+        to_pairwise,
+    )
 
 __all__ = [
     "Array",
     "Backend",
     "Engine",
     "Estimate",
+    "Factor",
+    "FactorGraph",
+    "ForneyModel",
     "Kernel",
     "Key",
     "LogZKind",
     "Method",
+    "Model",
+    "Origin",
+    "PairwiseModel",
     "Precision",
     "Program",
     "Reduction",
     "State",
     "Tables",
     "Tier",
+    "Trace",
+    "condition",
+    "effective_sample_size",
+    "family",
+    "log_mean",
+    "messages",
+    "relaxation",
+    "split_r_hat",
+    "standard_error",
+    "sweeps",
+    "to_factor_graph",
+    "to_forney",
+    "to_pairwise",
 ]
+
+_TABLES = ("messages", "relaxation", "sweeps")
+_HOME = {
+    "Trace": "spinbench.api.trace",
+    "family": "spinbench.foundation.parameters",
+    **dict.fromkeys(
+        ("effective_sample_size", "log_mean", "split_r_hat", "standard_error"), "spinbench.mathematics.statistics"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _TABLES:
+        return importlib.import_module(f"{__name__}.{name}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME.get(name, "spinbench.models")), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

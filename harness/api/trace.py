@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Reduction
+from spinbench.api.types import Reduction
 
 FloatArray = npt.NDArray[np.float64]
 

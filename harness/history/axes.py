@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Literal, cast
 
 from spinbench.errors import HistoryError, UnknownNameError
-from spinbench.inference.registry import unknown_name
+from spinbench.foundation.names import unknown_name
 
 CONF = "spinbench.conf"
 

@@ -1,13 +1,11 @@
-"""Entry points to plugins. Discovery reads metadata only; a plugin that fails on import hurts nobody else."""
+"""Methods, backends and kernels that are installed: which pair runs how, and why not."""
 
 from __future__ import annotations
 
-import difflib
-import importlib.metadata
 import importlib.util
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import partial
 from typing import Any, Literal, cast
 
 from spinbench.api import Backend, Engine, Kernel, Method, Precision, Tables, Tier
@@ -15,9 +13,10 @@ from spinbench.errors import (
     BrokenPluginError,
     SpinbenchError,
     UnavailableError,
-    UnknownNameError,
     UnsupportedError,
 )
+from spinbench.foundation import plugins
+from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
 from spinbench.inference.engine import ProgramEngine
 from spinbench.models import Model
@@ -47,18 +46,9 @@ class Support:
         return self.tier in ("native", "generic")
 
 
-@cache
-def entry_points(kind: Kind) -> dict[str, tuple[importlib.metadata.EntryPoint, ...]]:
-    """Plugins of a kind by name; more than one where distributions claim the same name."""
-    found: dict[str, dict[str, importlib.metadata.EntryPoint]] = {}
-    for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: tuple(found[name].values()) for name in sorted(found)}
-
-
 def names(kind: Kind) -> list[str]:
     """Registered names, sorted."""
-    return list(entry_points(kind))
+    return list(plugins.entry_points(kind))
 
 
 def load(kind: Kind, name: str) -> Any:
@@ -69,23 +59,7 @@ def load(kind: Kind, name: str) -> Any:
         BrokenPluginError: the plugin raised on import or is not what its kind has to be, or two distributions claim
             the name.
     """
-    points = entry_points(kind)
-    if name not in points:
-        raise unknown_name(kind[:-1], name, points)
-    point, *others = points[name]
-    if others:
-        owners = " and ".join(sorted(_origin(owner) for owner in points[name]))
-        raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
-    try:
-        found = point.load()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a plugin may raise anything, SystemExit included
-        text = " ".join(str(error).split())
-        raise BrokenPluginError(f"{_plugin(kind, point)} failed on import: {type(error).__name__}: {text}") from error
-    if wrong := _malformed(kind, found):
-        raise BrokenPluginError(f"{_plugin(kind, point)} {wrong}")
-    return found
+    return plugins.load(kind, name, partial(_malformed, kind))
 
 
 def method_class(name: str) -> type[Method]:
@@ -130,7 +104,7 @@ def support(method: str, backend: str) -> Support:
     except BrokenPluginError as error:
         return Support("broken", str(error))
     missing = missing_modules(b)
-    native = f"{method}.{backend}" in entry_points("kernels")
+    native = f"{method}.{backend}" in plugins.entry_points("kernels")
     if not native and not m.needs:
         return Support("unsupported", _where_else(method, f"{method} has no kernel for {backend}"))
     if not native and (lacking := m.needs - b.provides):
@@ -177,14 +151,6 @@ def bind(
     return ProgramEngine(method.program(instance), instance, tables, method.reductions)
 
 
-def unknown_name(what: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
-    """The error for a name that does not exist, with the closest ones that do."""
-    allowed = list(allowed)
-    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
-    return UnknownNameError(f"no {what} is named {name!r}; {hint}")
-
-
 def _malformed(kind: Kind, found: Any) -> str:
     """Why what an entry point names cannot be used as this kind; empty if it can."""
     if kind == "kernels":
@@ -205,7 +171,7 @@ def _malformed(kind: Kind, found: Any) -> str:
 
 def _where_else(method: str, why: str) -> str:
     needs = method_class(method).needs
-    kernels = entry_points("kernels")
+    kernels = plugins.entry_points("kernels")
     runs = []
     for name in names("backends"):
         try:
@@ -215,12 +181,3 @@ def _where_else(method: str, why: str) -> str:
         if generic or f"{method}.{name}" in kernels:
             runs.append(name)
     return f"{why}; {method} runs on {', '.join(runs) or 'no installed backend'}"
-
-
-def _plugin(kind: Kind, point: importlib.metadata.EntryPoint) -> str:
-    """For errors alone: reading the distribution's metadata takes milliseconds."""
-    return f"{kind[:-1]} {point.name!r} ({point.value}, from {_origin(point)})"
-
-
-def _origin(point: importlib.metadata.EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"

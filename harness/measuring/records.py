@@ -11,6 +11,7 @@ from typing import Any
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
+from spinbench.models import families
 
 SCHEMA = 1
 METRICS = ("marginal_rmse", "log_z_error", "run_seconds", "compile_seconds", "seconds_per_ess", "time_to_error")
@@ -121,7 +122,7 @@ def model_label(spec: Mapping[str, Any]) -> str:
     given = {key: value for key, value in spec.items() if key != "name" and value is not None}
     if name == "skip_chain":
         given.setdefault("corpus", "synthetic")
-    defaults = _generator_defaults(name)
+    defaults = families.defaults(name)
     changed = ",".join(f"{key}={_short(value)}" for key, value in given.items() if defaults.get(key) != value)
     return f"{name}({changed})" if changed else name
 
@@ -143,16 +144,6 @@ def plain(content: Any) -> Any:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _generator_defaults(name: str) -> dict[str, Any]:
-    import inspect
-
-    from spinbench.models import specs
-
-    family = specs.FAMILIES.get(name)
-    parameters = inspect.signature(family).parameters if family else {}
-    return {key: parameter.default for key, parameter in parameters.items()}
 
 
 def _file_digest(path: Any) -> str | None:

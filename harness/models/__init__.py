@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from spinbench.models.convert import to_factor_graph, to_pairwise
@@ -11,11 +12,13 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 if TYPE_CHECKING:
+    from spinbench.models.forney.convert import to_forney
     from spinbench.models.forney.model import ForneyModel
     from spinbench.models.loading import load, save
     from spinbench.models.specs import build
 
 Model = PairwiseModel | FactorGraph
+"""What methods are planned for, and everything else takes or returns as a model."""
 
 __all__ = [
     "Factor",
@@ -29,22 +32,22 @@ __all__ = [
     "load",
     "save",
     "to_factor_graph",
+    "to_forney",
     "to_pairwise",
 ]
 
+# Readers, generators and Forney models are imported on first use: most of what handles models needs none.
+_HOME = {
+    "ForneyModel": "spinbench.models.forney.model",
+    "build": "spinbench.models.specs",
+    "load": "spinbench.models.loading",
+    "save": "spinbench.models.loading",
+    "to_forney": "spinbench.models.forney.convert",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Readers, generators and Forney models are imported on first use: most of what handles models needs none."""
-    if name in ("load", "save"):
-        from spinbench.models import loading
-
-        return getattr(loading, name)
-    if name == "ForneyModel":
-        from spinbench.models.forney.model import ForneyModel
-
-        return ForneyModel
-    if name == "build":
-        from spinbench.models.specs import build
-
-        return build
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return value

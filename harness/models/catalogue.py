@@ -5,7 +5,6 @@ Sources and licences stand beside the files, in `spinbench/data`.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import UnknownNameError
+from spinbench.foundation.names import unknown_name
 from spinbench.models import lattices
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
@@ -81,16 +80,9 @@ def reference(name: str) -> Reference:
     return _entry(name).reference()
 
 
-def unknown(name: str, allowed: list[str], what: str) -> UnknownNameError:
-    """The error for a name that is not among those allowed."""
-    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
-    offer = f"the closest are {', '.join(close)}" if close else f"there are {', '.join(allowed)}"
-    return UnknownNameError(f"there is no {what} {name!r}; {offer}")
-
-
 def _entry(name: str) -> _Entry:
     if name not in _ENTRIES:
-        raise unknown(name, names(), "file or shipped model")
+        raise unknown_name("file or shipped model", name, names())
     return _ENTRIES[name]
 
 
@@ -150,51 +142,49 @@ def _boltzmann_reference(log_z: float, *stems: str) -> Reference:
     return Reference(log_z, np.concatenate([_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
 
 
-def _entries() -> dict[str, _Entry]:
-    uai = {
-        "CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
-        "DBN_11": "complete bipartite 20 x 20, 40 binary variables",
-        "DBN_14": "complete bipartite 20 x 20, 40 binary variables",
-        "Grids_12": "10 x 10 grid of binary variables",
-        "ObjectDetection_11": "60 variables of 11 states, pair factors with hard zeros",
-        "Promedus_24": "medical diagnosis, 200 binary variables, factors of order 3 with hard zeros, evidence",
-        "Segmentation_12": "image segmentation, 229 binary variables",
-        "Segmentation_14": "image segmentation, 226 binary variables",
-    }
-    libdai = {
-        "alarm": ("ALARM network, 37 variables of 2 to 4 states", -0.000199919983),
-        "hoi1": ("three random factors of order 3", 5.530780894349),
-        "hoi2": ("two random factors of order 4", 5.251400909664),
-        "hoi3": ("three random factors of order 3", 6.613744453097),
-        "testfast": ("4 x 4 grid of binary variables", 14.328233281092),
-    }
-    entries = {
-        "boltzmann/neural15": _Entry(
-            "15 recorded neurons, all pairs coupled",
-            _neural,
-            partial(_boltzmann_reference, 1.5586339046, "neural15_marg"),
-        ),
-        "boltzmann/digits_rbm16": _Entry(
-            "restricted Boltzmann machine of handwritten digits, 64 visible and 16 hidden units",
-            _digits_rbm,
-            partial(_boltzmann_reference, 63.2845352035, "digits_rbm16_marg_v", "digits_rbm16_marg_h"),
-        ),
-        "boltzmann/digits_lattice": _Entry(
-            "handwritten digits on an 8 x 8 lattice with diagonals",
-            _digits_lattice,
-            partial(_boltzmann_reference, 16.8150762706, "digits_lattice_marg"),
-        ),
-        "boltzmann/horse16x20": _Entry(
-            "denoising of a 16 x 20 picture",
-            _horse,
-            partial(_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
-        ),
-    }
-    for stem, text in uai.items():
-        entries[f"uai14/{stem}"] = _Entry(text, partial(_uai, stem), partial(_uai_reference, stem))
-    for stem, (text, log_z) in libdai.items():
-        entries[f"libdai/{stem}"] = _Entry(text, partial(_libdai, stem), partial(Reference, log_z, None, 12))
-    return entries
-
-
-_ENTRIES = _entries()
+_UAI = {
+    "CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
+    "DBN_11": "complete bipartite 20 x 20, 40 binary variables",
+    "DBN_14": "complete bipartite 20 x 20, 40 binary variables",
+    "Grids_12": "10 x 10 grid of binary variables",
+    "ObjectDetection_11": "60 variables of 11 states, pair factors with hard zeros",
+    "Promedus_24": "medical diagnosis, 200 binary variables, factors of order 3 with hard zeros, evidence",
+    "Segmentation_12": "image segmentation, 229 binary variables",
+    "Segmentation_14": "image segmentation, 226 binary variables",
+}
+_LIBDAI = {
+    "alarm": ("ALARM network, 37 variables of 2 to 4 states", -0.000199919983),
+    "hoi1": ("three random factors of order 3", 5.530780894349),
+    "hoi2": ("two random factors of order 4", 5.251400909664),
+    "hoi3": ("three random factors of order 3", 6.613744453097),
+    "testfast": ("4 x 4 grid of binary variables", 14.328233281092),
+}
+_ENTRIES = {
+    "boltzmann/neural15": _Entry(
+        "15 recorded neurons, all pairs coupled",
+        _neural,
+        partial(_boltzmann_reference, 1.5586339046, "neural15_marg"),
+    ),
+    "boltzmann/digits_rbm16": _Entry(
+        "restricted Boltzmann machine of handwritten digits, 64 visible and 16 hidden units",
+        _digits_rbm,
+        partial(_boltzmann_reference, 63.2845352035, "digits_rbm16_marg_v", "digits_rbm16_marg_h"),
+    ),
+    "boltzmann/digits_lattice": _Entry(
+        "handwritten digits on an 8 x 8 lattice with diagonals",
+        _digits_lattice,
+        partial(_boltzmann_reference, 16.8150762706, "digits_lattice_marg"),
+    ),
+    "boltzmann/horse16x20": _Entry(
+        "denoising of a 16 x 20 picture",
+        _horse,
+        partial(_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
+    ),
+    **{
+        f"uai14/{stem}": _Entry(text, partial(_uai, stem), partial(_uai_reference, stem)) for stem, text in _UAI.items()
+    },
+    **{
+        f"libdai/{stem}": _Entry(text, partial(_libdai, stem), partial(Reference, log_z, None, 12))
+        for stem, (text, log_z) in _LIBDAI.items()
+    },
+}

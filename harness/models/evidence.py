@@ -122,14 +122,19 @@ def _condition_factors(model: FactorGraph, observed: Mapping[int, int]) -> Facto
         _free_labels(model, observed),
     )
     if reduced.has_zeros:
-        try:
-            possible_states(reduced)
-        except ModelError:
-            raise ModelError(
-                f"{model.name}: the evidence is contradictory, for the zeros of the factors allow no state of the "
-                "other variables under it, so Z = 0"
-            ) from None
+        _check_possible(reduced)
     return reduced
+
+
+def _check_possible(reduced: FactorGraph) -> None:
+    """Refuses evidence whose contradiction shows only beyond single factors."""
+    try:
+        possible_states(reduced)
+    except ModelError:
+        raise ModelError(
+            f"{reduced.name}: the evidence is contradictory, for the zeros of the factors allow no state of the "
+            "other variables under it, so Z = 0"
+        ) from None
 
 
 def _condition_pairwise(model: PairwiseModel, observed: dict[int, int]) -> tuple[PairwiseModel, dict[int, int]]:

@@ -138,20 +138,31 @@ class Origin:
             table = np.zeros((*lead, k))
             if len(labels) == 1:
                 table[..., labels[0]] = fixed
-            elif len(carriers) > 1:
-                for label, unit in zip(labels, carriers, strict=True):
-                    table[..., label] = columns[unit] if flat is not None else columns[unit][..., 1]
-            elif flat is not None:
-                table[..., labels[0]], table[..., labels[1]] = (
-                    other(columns[carriers[0]]),
-                    columns[carriers[0]],
-                )
             else:
-                table[..., list(labels)] = columns[carriers[0]]
+                given = [columns[unit] for unit in carriers]
+                _fill(table, labels, given, binary=flat is not None, other=other)
             per_variable.append(table)
         if all(k == 2 for k in self.cardinalities):
             return np.stack([table[..., 1] for table in per_variable], axis=-1)
         return per_variable
+
+
+def _fill(
+    table: FloatArray,
+    labels: tuple[int, ...],
+    given: Sequence[FloatArray],
+    *,
+    binary: bool,
+    other: Callable[[FloatArray], FloatArray],
+) -> None:
+    """Spreads over an original variable's states what was found for its carriers, as p(s = 1) or over their states."""
+    if len(given) > 1:
+        for label, value in zip(labels, given, strict=True):
+            table[..., label] = value if binary else value[..., 1]
+    elif binary:
+        table[..., labels[0]], table[..., labels[1]] = other(given[0]), given[0]
+    else:
+        table[..., list(labels)] = given[0]
 
 
 def _compose(

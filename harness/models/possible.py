@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -37,21 +38,26 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
     while queue:
         index = queue.popleft()
         waiting.discard(index)
-        scope = graph.factors[index].scope
-        table = supports[index]
-        for axis, v in enumerate(scope):
-            if v in cut:
-                table = np.compress(masks[v], table, axis=axis)
-        for axis, v in enumerate(scope):
-            alive = table.any(axis=tuple(k for k in range(len(scope)) if k != axis))
-            if alive.all() and alive.size:
-                continue
-            if not alive.any():
-                raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
-            masks[v][masks[v]] = alive
-            cut.add(v)
-            table = np.compress(alive, table, axis=axis)
+        for v in _narrow(graph, index, supports[index], masks, cut):
             fresh = [k for k in touching[v] if k not in waiting]
             queue.extend(fresh)
             waiting.update(fresh)
     return masks
+
+
+def _narrow(graph: FactorGraph, index: int, table: BoolArray, masks: list[BoolArray], cut: set[int]) -> Iterator[int]:
+    """Takes from the masks what one factor's support leaves no room for; the variables that lose a state."""
+    scope = graph.factors[index].scope
+    for axis, v in enumerate(scope):
+        if v in cut:
+            table = np.compress(masks[v], table, axis=axis)
+    for axis, v in enumerate(scope):
+        alive = table.any(axis=tuple(k for k in range(len(scope)) if k != axis))
+        if alive.all() and alive.size:
+            continue
+        if not alive.any():
+            raise ModelError(f"{graph.name}: factor {index} over {scope} leaves variable {v} no state, so Z = 0")
+        masks[v][masks[v]] = alive
+        cut.add(v)
+        table = np.compress(alive, table, axis=axis)
+        yield v

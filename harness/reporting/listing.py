@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import BrokenPluginError
 from spinbench.inference import registry
-from spinbench.models import catalogue, specs
+from spinbench.models import catalogue, families
 from spinbench.reporting.display import console
 
 STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "unavailable": "yellow", "broken": "red"}
@@ -18,14 +19,20 @@ STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "una
 def show() -> None:
     """Print the coverage table, the reasons for its gaps, and the models; imports no framework."""
     output = console()
-    methods, backends = registry.names("methods"), registry.names("backends")
+    _show_pairs(output)
+    output.print()
+    _show_models(output)
+
+
+def _show_pairs(output: Console) -> None:
+    backends = registry.names("backends")
     table = Table(title="methods and backends", title_justify="left", title_style="bold")
     table.add_column("method")
     for backend in backends:
         table.add_column(backend)
     table.add_column("what it does")
     reasons: dict[str, list[str]] = {}
-    for method in methods:
+    for method in registry.names("methods"):
         cells = []
         for backend in backends:
             how = registry.support(method, backend)
@@ -37,11 +44,19 @@ def show() -> None:
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for reason, pairs in reasons.items():
         output.print(Text(f"{', '.join(pairs)}: {reason}"), soft_wrap=True)
-    output.print()
+
+
+def _show_models(output: Console) -> None:
     output.print("models (model=NAME; conf/model has their parameters)", style="bold")
-    for title, names in (("families", list(specs.FAMILIES)), ("shipped", catalogue.names()), ("yours", ["file"])):
-        text = textwrap.fill(", ".join(names), width=max(output.width - 12, 40), subsequent_indent=" " * 11)
-        output.print(f"  {title:<9}{text}")
+    broken = families.broken()
+    working = [name for name in families.names() if name not in broken]
+    kinds = {"families": working, "broken": list(broken), "shipped": catalogue.names(), "yours": [families.FILE]}
+    for title, names in kinds.items():
+        if names:
+            text = textwrap.fill(", ".join(names), width=max(output.width - 12, 40), subsequent_indent=" " * 11)
+            output.print(f"  {title:<9}{text}")
+    for reason in broken.values():
+        output.print(Text(reason), soft_wrap=True)
 
 
 def _summary(method: str) -> str:

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference.registry import unknown_name
+from spinbench.foundation.names import unknown_name
 from spinbench.measuring import environment
 from spinbench.measuring.records import COMMAND_FILE, Record
 from spinbench.reporting import board_tables, figures, leaderboard

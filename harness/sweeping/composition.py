@@ -20,8 +20,10 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.measuring import environment
+from spinbench.models import specs
 from spinbench.models.loading import READABLE
 from spinbench.sweeping import launchers
 
@@ -166,7 +168,7 @@ def _unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     else:
         what = f"setting in {parent}" if parent else "setting or group"
         allowed += [] if parent else ["experiment", "launcher"]
-    return registry.unknown_name(what, leaf, allowed)
+    return unknown_name(what, leaf, allowed)
 
 
 def _missing(error: MissingConfigException) -> SpinbenchError:
@@ -177,11 +179,11 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
         head, _, name = path.rpartition("/")
         if head == "hydra/launcher" and (refusal := launchers.not_installed(name)) is not None:
             return refusal
-        return registry.unknown_name(head or "config", name, sorted(allowed))
+        return unknown_name(head or "config", name, sorted(allowed))
     if group == "model":
         if Path(name := path.removeprefix("model/")).suffix in READABLE:
             return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
-        allowed |= set(searchpath.model_names())
+        allowed |= set(specs.names())
     else:
         allowed |= set(registry.names("methods" if group == "method" else "backends"))
-    return registry.unknown_name(group, path.removeprefix(f"{group}/"), sorted(allowed))
+    return unknown_name(group, path.removeprefix(f"{group}/"), sorted(allowed))

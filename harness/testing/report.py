@@ -8,7 +8,7 @@ import traceback
 from unittest import SkipTest
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
+from spinbench.foundation import plugins
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.suite import checks
 
@@ -31,8 +31,8 @@ def outcome(check: Check) -> tuple[str, str]:
 
 def _place(error: Exception) -> str:
     """The last line of spinbench or of a plugin that the error passed: a framework's own lines say little."""
-    kinds: tuple[registry.Kind, ...] = ("backends", "methods", "kernels")
-    points = [point for kind in kinds for found in registry.entry_points(kind).values() for point in found]
+    kinds = ("backends", "methods", "kernels")
+    points = [point for kind in kinds for found in plugins.entry_points(kind).values() for point in found]
     packages = {"spinbench", *(point.module.partition(".")[0] for point in points)}
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):

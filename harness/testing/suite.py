@@ -8,6 +8,7 @@ from typing import Any
 
 from spinbench.api import Method, Precision
 from spinbench.errors import BrokenPluginError
+from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.inference.runner import run
 from spinbench.testing import answers, arrays, conduct, declared, members, randomness
@@ -46,7 +47,7 @@ def checks(backend: str | None = None, method: str | None = None) -> list[Check]
     """
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
-            raise registry.unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
+            raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
     backends = registry.names("backends") if backend is None else [backend]
     methods = registry.names("methods") if method is None else [method]
     found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]

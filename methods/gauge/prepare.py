@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, SpinbenchError
 from spinbench.models import Model
+from spinbench.models.forney import convert
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
 
 FEW_EDGES = 12
@@ -30,7 +31,7 @@ def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyMode
     """The contracted Forney model of `model`; errors as in `prepare`."""
     from spinbench.mathematics.forney.contraction import contract
 
-    given = model if isinstance(model, ForneyModel) else ForneyModel.from_model(model, seed)
+    given = model if isinstance(model, ForneyModel) else convert.to_forney(model, seed)
     small = contract(given, merge, seed) if merge else given
     if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weights(small).max() == -np.inf:
         raise ModelError(f"{small.name}: no state has positive weight, so Z = 0; check its zeros and its evidence")

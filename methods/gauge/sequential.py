@@ -17,6 +17,7 @@ from spinbench.methods.gauge.looks import Candidate
 from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.search import search_point_mass
+from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
 
 
@@ -69,7 +70,7 @@ def gauged_model(candidate: Candidate) -> ForneyModel:
     """The model of the gauged tables."""
     with np.errstate(divide="ignore"):
         logs = [np.log(table) for table in candidate.tables]
-    return candidate.model.with_log_tables(logs, candidate.model.log_constant)
+    return build.with_log_tables(candidate.model, logs, candidate.model.log_constant)
 
 
 def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
@@ -83,7 +84,7 @@ def condition_first_one(model: ForneyModel, edge: int) -> ForneyModel | None:
     if any(table.max() == -np.inf for table in tables):
         return None
     try:
-        return ForneyModel.from_log_tables(
+        return build.from_log_tables(
             model.edges[kept], tables, incident=incident, log_constant=model.log_constant, name=model.name
         )
     except ModelError:  # the zeros leave no state

@@ -12,13 +12,13 @@ import yaml
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError, UnknownNameError
-from spinbench.inference import registry
+from spinbench.foundation import plugins
 from spinbench.inference.budget import Budget
 from spinbench.models import specs
 from spinbench.sweeping import composition
 
 CONF = files("spinbench.conf")
-BUILT_IN = [name for name, points in registry.entry_points("methods").items() if points[0].dist.name == "spinbench"]
+BUILT_IN = [name for name, points in plugins.entry_points("methods").items() if points[0].dist.name == "spinbench"]
 
 
 def written(path: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_files_of_backends_show_the_defaults(name: str) -> None:
     assert written(f"backend/{name}.yaml") == searchpath.backend_defaults(name)
 
 
-@pytest.mark.parametrize("name", searchpath.model_names())
+@pytest.mark.parametrize("name", specs.names())
 def test_every_model_has_a_file_that_builds_it(name: str) -> None:
     content = written(f"model/{name}.yaml")
     defaults = searchpath.model_defaults(name)
@@ -123,7 +123,7 @@ def test_method_without_a_file_has_the_defaults_of_its_class(faulty: Path) -> No
 def test_backend_without_a_file(install_plugin: Callable[..., Path]) -> None:
     install_plugin(
         "spinbench_other",
-        "from spinbench.backends.numpy import NumpyBackend\nclass Other(NumpyBackend):\n    name = 'other'\n",
+        "from spinbench.testing import NumpyBackend\nclass Other(NumpyBackend):\n    name = 'other'\n",
         {"backends": {"other": "Other"}},
     )
     plan = composition.plan(["backend=other", "backend.precision=float32"], multirun=False)

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "docs/tutorial.md": "tests/docs/test_tutorial.py",
     "docs/how-to/add-a-method.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-backend.md": "tests/test_how_tos.py",
+    "docs/how-to/add-a-model-family.md": "tests/test_how_tos.py",
 }
 """Pages whose Python another test runs."""
 

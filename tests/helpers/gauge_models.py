@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
 
 
@@ -28,7 +29,7 @@ def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:
         incident += [[e + first for e in slots] for slots in model.incident]
         nodes, first = nodes + model.num_nodes, first + model.num_edges
     constant = sum(model.log_constant for model in models)
-    return ForneyModel.from_log_tables(np.concatenate(edges), tables, incident=incident, log_constant=constant)
+    return build.from_log_tables(np.concatenate(edges), tables, incident=incident, log_constant=constant)
 
 
 def symmetric(edges: Sequence[tuple[int, int]], betas: Sequence[float]) -> ForneyModel:
@@ -38,13 +39,13 @@ def symmetric(edges: Sequence[tuple[int, int]], betas: Sequence[float]) -> Forne
     for d, beta in zip(degrees.tolist(), betas, strict=True):
         ones = (np.arange(2**d)[:, None] >> np.arange(d) & 1).sum(axis=1)
         tables.append(beta * np.abs(d - 2.0 * ones))
-    return ForneyModel.from_log_tables(edges, tables)
+    return build.from_log_tables(edges, tables)
 
 
 def random_tables(edges: Sequence[tuple[int, int]], spread: float, rng: np.random.Generator) -> ForneyModel:
     """Entries exp(spread · N(0, 1)), independent."""
     degrees = np.bincount(np.asarray(edges).ravel())
-    return ForneyModel.from_log_tables(edges, [spread * rng.standard_normal(2**d) for d in degrees.tolist()])
+    return build.from_log_tables(edges, [spread * rng.standard_normal(2**d) for d in degrees.tolist()])
 
 
 def cycle(n: int) -> list[tuple[int, int]]:

@@ -14,8 +14,7 @@ import os, signal, sys, time
 from dataclasses import dataclass
 from typing import NamedTuple
 import numpy as np
-from spinbench.mathematics import statistics
-from spinbench.api import Estimate, Method, Program
+from spinbench.api import Estimate, Method, Program, effective_sample_size, split_r_hat, standard_error
 from spinbench.errors import UnsupportedError
 
 
@@ -69,14 +68,14 @@ class Faulty(Method):
 
     def estimate(self, model, tables, trace):
         series = trace.series("s")
-        marginals, errors = trace.mean("s").mean(-1), statistics.standard_error(series)
+        marginals, errors = trace.mean("s").mean(-1), standard_error(series)
         if self.how == "nan":
             marginals = marginals * np.nan
         return Estimate(
             marginals=marginals,
             marginals_se=errors,
-            ess=statistics.effective_sample_size(marginals, errors),
-            r_hat=statistics.split_r_hat(series),
+            ess=effective_sample_size(marginals, errors),
+            r_hat=split_r_hat(series),
         )
 '''
 

@@ -11,10 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
-from spinbench.api.trace import Trace
+from spinbench.api import Array, Backend, Estimate, Key, Method, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.models import PairwiseModel
 
 
 class Tables(NamedTuple):
@@ -96,7 +94,7 @@ class MyMethod(Method):
     def estimate(self, model: PairwiseModel, tables: Tables, trace: Trace) -> Estimate:  # type: ignore[override]
         """From all statistics so far to the answer: the best bound that a chain found.
 
-        A sampler averages `trace.mean(…)` over chains, and takes standard errors from `mathematics.statistics`.
+        A sampler averages `trace.mean(…)` over chains, and takes standard errors from `spinbench.api.standard_error`.
         """
         m = np.clip(trace.total("m"), 0.0, 1.0)
         bounds = model.log_constant + tables.a @ m + 0.5 * (m * (tables.W @ m)).sum(axis=0) + _entropy(m).sum(axis=0)

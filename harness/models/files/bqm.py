@@ -37,9 +37,24 @@ def read_bqm(path: Path, *, beta: float = 1.0, name: str | None = None) -> Pairw
     Raises:
         ModelError: not JSON, not a BinaryQuadraticModel of schema 3, or not valid numbers.
     """
+    fields = _read_fields(path)
+    try:
+        ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
+        labels = as_labels(fields["variable_labels"])
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{path.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
+        ) from None
+    linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
+    vartype, offset = fields["variable_type"], fields["offset"]
+    return _from_energy(vartype, linear, ends, quadratic, offset, labels, beta, name or path.stem)
+
+
+def _read_fields(path: Path) -> dict[str, Any]:
+    """All that the JSON of a BinaryQuadraticModel holds, of the schema that is understood."""
     text = read_text(path)
     try:
-        fields = json.loads(text)
+        fields: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
         raise ModelError(f"{path.name}, line {error.lineno}: this is not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:
@@ -57,16 +72,7 @@ def read_bqm(path: Path, *, beta: float = 1.0, name: str | None = None) -> Pairw
     needed = ("linear_biases", "quadratic_biases", "quadratic_head", "quadratic_tail", "offset", "variable_type")
     if missing := [key for key in (*needed, "variable_labels") if key not in fields]:
         raise ModelError(f"{path.name}: the BinaryQuadraticModel has no field {missing[0]!r}")
-    try:
-        ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
-        labels = as_labels(fields["variable_labels"])
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{path.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
-        ) from None
-    linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
-    vartype, offset = fields["variable_type"], fields["offset"]
-    return _from_energy(vartype, linear, ends, quadratic, offset, labels, beta, name or path.stem)
+    return fields
 
 
 def from_networkx(graph: Any, *, name: str | None = None) -> PairwiseModel:

@@ -74,11 +74,18 @@ def _read_factor(
         raise tokens.error(tokens.size, f"the table of factor {k} is not complete")
     if given == 0:
         raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
+    table = _read_entries(tokens, k, stop, end, size).reshape(shape, order="F")
+    table.setflags(write=False)
+    return scope, table, end
+
+
+def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt.NDArray[np.float64]:
+    """(size,) logarithms of the weights listed from stop + 1 to end as index and value; -inf where none is given."""
     entries = np.arange(stop + 1, end, 2)
     index = _positions(tokens, entries, size)
-    if len(np.unique(index)) != given:
+    if len(np.unique(index)) != len(entries):
         _, firsts = np.unique(index, return_index=True)
-        twice = np.setdiff1d(np.arange(given), firsts)[0]
+        twice = np.setdiff1d(np.arange(len(entries)), firsts)[0]
         raise tokens.error(int(entries[twice]), f"factor {k} has this entry twice")
     weights = check_weights(tokens, slice(stop + 1, end), entries.tolist())[1::2]
     if not weights.any():
@@ -86,9 +93,7 @@ def _read_factor(
     table = np.full(size, -np.inf)
     with np.errstate(divide="ignore"):
         table[index] = np.log(weights)
-    table = table.reshape(shape, order="F")
-    table.setflags(write=False)
-    return scope, table, end
+    return table
 
 
 def _positions(tokens: Tokens, entries: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ import math
 import textwrap
 import zipfile
 import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +43,32 @@ def read_npz(path: Path, name: str | None = None) -> PairwiseModel | FactorGraph
     """
     arrays = _read_arrays(path)
     name = name or path.stem
+    _check_keys(path, arrays)
+    constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
+    if constant.size != 1:
+        raise ModelError(f"{path.name}: log_constant has shape {constant.shape}; one number is needed")
+    labels = _read_labels(path, arrays)
+    if "cardinalities" not in arrays:
+        return _read_pairwise(path, arrays, constant.item(), name, labels)
+    return FactorGraph.from_log_tables(
+        _integers(path, arrays, "cardinalities").tolist(),
+        _read_factors(path, arrays),
+        log_constant=constant.item(),
+        name=name,
+        labels=labels,
+    )
+
+
+def _check_keys(path: Path, arrays: Arrays) -> None:
+    """Refuses archives that lack an array or have one that no model has."""
     allowed, needed = (_FACTORS, _FACTORS[:4]) if "cardinalities" in arrays else (_PAIRWISE, _PAIRWISE[:2])
     missing = [key for key in needed if key not in arrays]
     if missing or (unknown := [key for key in arrays if key not in allowed]):
         what = f"there is no array {missing[0]!r}" if missing else f"there is an unknown array {unknown[0]!r}"
         raise ModelError(f"{path.name}: {what}; arrays of a model are {', '.join(allowed)}")
-    constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
-    if constant.size != 1:
-        raise ModelError(f"{path.name}: log_constant has shape {constant.shape}; one number is needed")
-    labels = _read_labels(path, arrays)
-    if "cardinalities" in arrays:
-        return FactorGraph.from_log_tables(
-            _integers(path, arrays, "cardinalities").tolist(),
-            _read_factors(path, arrays),
-            log_constant=constant.item(),
-            name=name,
-            labels=labels,
-        )
+
+
+def _read_pairwise(path: Path, arrays: Arrays, constant: float, name: str, labels: Sequence[Hashable]) -> PairwiseModel:
     couplings = arrays["couplings"]
     if "edges" in arrays:
         edges = arrays["edges"]
@@ -70,7 +79,7 @@ def read_npz(path: Path, name: str | None = None) -> PairwiseModel | FactorGraph
         arrays["biases"],
         edges,
         couplings,
-        log_constant=constant.item(),
+        log_constant=constant,
         groups=_read_lists(path, arrays, "groups", "group_sizes"),
         name=name,
         labels=labels,

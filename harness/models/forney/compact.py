@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.forney.build import Network
 from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
+from spinbench.models.forney.network import Network
 from spinbench.models.pairwise import PairwiseModel
 
 
@@ -30,7 +30,7 @@ def from_pairwise(model: PairwiseModel, mode: npt.ArrayLike | None = None, sprea
 
     Raises:
         ModelError: a mode that is not (N,) of 0 and 1, or a spread that is not positive.
-        UnsupportedError: 1-of-K groups, or a variable with more than `forney.MAX_DEGREE` couplings.
+        UnsupportedError: 1-of-K groups, or a variable with more than `MAX_DEGREE` couplings.
     """
     if model.groups:
         raise UnsupportedError(f"{model.name}: it has 1-of-K groups; the compact Forney form needs independent units")

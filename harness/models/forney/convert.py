@@ -9,16 +9,18 @@ import numpy as np
 from spinbench.errors import UnsupportedError
 from spinbench.models.convert import to_factor_graph, to_pairwise
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.forney.build import Network, indicator
+from spinbench.models.forney.compact import from_pairwise
 from spinbench.models.forney.model import FloatArray, ForneyModel, check_degree
+from spinbench.models.forney.modes import find_state
+from spinbench.models.forney.network import Network, indicator
 from spinbench.models.pairwise import PairwiseModel
 
 
-def from_model(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
+def to_forney(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
     """The smallest Forney form at hand of a model of binary variables.
 
     Pairwise models, and factor graphs of order 2 without zeros, take the compact form around a mode of high
-    probability (`forney_compact.from_pairwise`); factor graphs in which every variable has two factors are Forney
+    probability (`compact.from_pairwise`); factor graphs in which every variable has two factors are Forney
     models as they stand; all others get equality nodes (`from_factor_graph`).
 
     Args:
@@ -26,12 +28,9 @@ def from_model(model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel
         seed: of the search for the mode.
 
     Raises:
-        UnsupportedError: a variable of more than two states, or a degree above `forney.MAX_DEGREE`.
+        UnsupportedError: a variable of more than two states, or a degree above `MAX_DEGREE`.
         ModelError: Z = 0.
     """
-    from spinbench.models.forney.compact import from_pairwise
-    from spinbench.models.forney.modes import find_state
-
     if isinstance(model, FactorGraph):
         orders = [len(factor.scope) for factor in model.factors]
         compact = set(model.cardinalities) == {2} and max(orders, default=0) <= 2 and not model.has_zeros
@@ -52,7 +51,7 @@ def from_factor_graph(graph: FactorGraph) -> ForneyModel:
     that is then in d >= 3 factors becomes a node with the equality table, u(0) at 0…0 and u(1) at 1…1, and d edges.
 
     Raises:
-        UnsupportedError: a variable of more than two states, or a degree above `forney.MAX_DEGREE`.
+        UnsupportedError: a variable of more than two states, or a degree above `MAX_DEGREE`.
         ModelError: Z = 0.
     """
     for v, k in enumerate(graph.cardinalities):

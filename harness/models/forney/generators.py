@@ -1,7 +1,7 @@
 """Random models of gauged inference (Ahn, Chertkov and Shin, NIPS 2017, section 5): factor graphs over edge variables.
 
 A binary variable sits on every edge of a graph and a factor on every node; variable e is edge e in the order of
-`lattices`, factor a node a, so `ForneyModel.from_factor_graph` gives the model back without extra nodes. Kinds:
+`lattices`, factor a node a, so `convert.from_factor_graph` gives the model back without extra nodes. Kinds:
 
     "generic"        f_a(x) = exp(β_a |h0(x) - h1(x)|), h0 and h1 the numbers of zeros and ones, β_a ~ N(0, β²)
     "supermodular"   the same with |β_a|: log-supermodular factors

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models.checks import check_number, float_array
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.forney.parts import DegreeGroup, FloatArray, IntArray, Readout, ReadoutGroup
-from spinbench.models.pairwise import PairwiseModel
 
 __all__ = [
     "MAX_DEGREE",
@@ -40,9 +38,10 @@ MAX_DEGREE = 10
 class ForneyModel:
     """p(x) = exp(log_constant + Σ_a log f_a(x_a)) / Z over x in {0,1}^E.
 
-    Build one with `from_log_tables`, `from_tables`, `from_factor_graph`, `from_pairwise` or `from_model`. The
-    largest entry of each table is 1 (its scale is in log_constant); every node has an edge; there are no self
-    loops; parallel edges are allowed, and so are models without edges, Z = exp(log_constant).
+    Build one with `build.from_log_tables`, `build.from_tables`, `convert.from_factor_graph`, `convert.to_forney` or
+    `compact.from_pairwise`. The largest entry of each table is 1 (its scale is in log_constant); every node has an
+    edge; there are no self loops; parallel edges are allowed, and so are models without edges,
+    Z = exp(log_constant).
 
     Attributes:
         edges: (E, 2) int64, the two nodes of each edge: its side 0 and side 1.
@@ -60,81 +59,6 @@ class ForneyModel:
     log_constant: float = 0.0
     readouts: tuple[Readout, ...] = ()
     name: str = "model"
-
-    @classmethod
-    def from_log_tables(
-        cls,
-        edges: npt.ArrayLike,
-        log_tables: Sequence[npt.ArrayLike],
-        *,
-        incident: Sequence[Sequence[int]] | None = None,
-        log_constant: float = 0.0,
-        name: str = "model",
-    ) -> ForneyModel:
-        """From one log table a node.
-
-        Self loops are summed out and nodes without edges become constants, so edges and nodes may be renumbered;
-        the result's readouts are those of the edges given.
-
-        Args:
-            edges: (E, 2) pairs of nodes 0..len(log_tables) - 1.
-            log_tables: of shape (2,) * degree or flat; a self loop counts twice.
-            incident: edges in the order of each table's axes; ascending where it is not given.
-            log_constant: added to every log weight.
-            name: for messages.
-
-        Raises:
-            ModelError: edges that leave the model, a table of the wrong size, NaN or +inf entries, or Z = 0.
-            UnsupportedError: a node of more than `MAX_DEGREE` edges.
-        """
-        from spinbench.models.forney.build import build
-
-        return build(edges, log_tables, incident, check_number(name, "log_constant", log_constant), name)
-
-    @classmethod
-    def from_tables(
-        cls,
-        edges: npt.ArrayLike,
-        tables: Sequence[npt.ArrayLike],
-        *,
-        incident: Sequence[Sequence[int]] | None = None,
-        log_constant: float = 0.0,
-        name: str = "model",
-    ) -> ForneyModel:
-        """Like `from_log_tables`, from tables of non-negative weights.
-
-        Raises:
-            ModelError: also where an entry is negative.
-        """
-        logs = []
-        for a, table in enumerate(tables):
-            values = float_array(name, f"the entries of node {a}", table)
-            if (values < 0).any():
-                raise ModelError(f"{name}: node {a} has the entry {values.min():g}; weights must be >= 0")
-            with np.errstate(divide="ignore"):
-                logs.append(np.log(values))
-        return cls.from_log_tables(edges, logs, incident=incident, log_constant=log_constant, name=name)
-
-    @classmethod
-    def from_factor_graph(cls, graph: FactorGraph) -> ForneyModel:
-        """See `forney_convert.from_factor_graph`."""
-        from spinbench.models.forney.convert import from_factor_graph
-
-        return from_factor_graph(graph)
-
-    @classmethod
-    def from_pairwise(cls, model: PairwiseModel, mode: npt.ArrayLike | None = None, spread: float = 1.0) -> ForneyModel:
-        """See `forney_compact.from_pairwise`."""
-        from spinbench.models.forney.compact import from_pairwise
-
-        return from_pairwise(model, mode, spread)
-
-    @classmethod
-    def from_model(cls, model: PairwiseModel | FactorGraph, seed: int = 0) -> ForneyModel:
-        """See `forney_convert.from_model`."""
-        from spinbench.models.forney.convert import from_model
-
-        return from_model(model, seed)
 
     @property
     def num_edges(self) -> int:
@@ -235,24 +159,6 @@ class ForneyModel:
             Readout(r.node, np.flip(r.conditional, axes[r.node])) if r.node >= 0 else r for r in self.readouts
         )
         return replace(self, log_tables=tables, readouts=readouts)
-
-    def with_log_tables(self, log_tables: Sequence[FloatArray], log_constant: float) -> ForneyModel:
-        """The same graph with other tables (for instance gauged ones); it stands for itself.
-
-        Args:
-            log_tables: one (n, 2**d) array a degree group.
-            log_constant: of the new model, before the tables' scales are taken out.
-
-        Raises:
-            ModelError: NaN or +inf entries, or a table that is zero everywhere.
-        """
-        tables: list[FloatArray] = [np.empty(0)] * self.num_nodes
-        for group, values in zip(self.groups, log_tables, strict=True):
-            for a, row in zip(group.nodes.tolist(), values, strict=True):
-                tables[a] = row
-        return ForneyModel.from_log_tables(
-            self.edges, tables, incident=self.incident, log_constant=log_constant, name=self.name
-        )
 
     def to_factor_graph(self) -> FactorGraph:
         """The same model with edges as variables and nodes as factors; without edges, one variable of one state."""

@@ -135,9 +135,9 @@ def test_object_detection_loses_its_impossible_state():
 
 
 def test_an_unknown_name_offers_the_closest():
-    with pytest.raises(UnknownNameError, match=r"'uai14/grids12'; the closest are uai14/Grids_12"):
+    with pytest.raises(UnknownNameError, match=r"'uai14/grids12'; did you mean uai14/Grids_12"):
         catalogue.load("uai14/grids12")
-    with pytest.raises(UnknownNameError, match=r"'zzz'; there are boltzmann/digits_lattice, "):
+    with pytest.raises(UnknownNameError, match=r"'zzz'; known: boltzmann/digits_lattice, "):
         catalogue.reference("zzz")
 
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Estimate, Kernel, Method, Program
-from spinbench.backends.numpy import NumpyBackend
+from spinbench.api import Estimate, Kernel, Method, Program, standard_error
 from spinbench.errors import UnsupportedError
-from spinbench.mathematics import statistics
+from spinbench.testing import NumpyBackend
 
 
 class ToyTables(NamedTuple):
@@ -68,7 +67,7 @@ class Toy(Method):
 
     def estimate(self, model, tables, trace):
         scale = {"errors too small": 0.5, "errors too large": 2.0}.get(self.fault, 1.0)
-        errors = scale * statistics.standard_error(trace.series("s"))
+        errors = scale * standard_error(trace.series("s"))
         found = Estimate(marginals=trace.mean("s").mean(axis=-1), marginals_se=errors)
         match self.fault:
             case "no errors":

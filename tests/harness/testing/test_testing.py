@@ -11,8 +11,8 @@ import pytest
 
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.inference import registry
-from spinbench.testing import Check, backend_checks, checks, main, method_checks
-from spinbench.testing.report import outcome
+from spinbench.testing import Check, backend_checks, checks, method_checks
+from spinbench.testing.report import main, outcome
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {

@@ -10,8 +10,8 @@ import spinbench
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.methods.gauge.ascent.linear import Pattern
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.forney import build
 from spinbench.models.forney.generators import gauge_complete
-from spinbench.models.forney.model import ForneyModel
 
 METHODS = ["forney_mf", "g_mf", "g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential"]
 
@@ -80,7 +80,7 @@ def test_infinities(value):
     with pytest.raises(ModelError, match="NaN or infinite"):
         FactorGraph.from_log_tables([2, 2], [((0, 1), table) for table in tables])
     with pytest.raises(ModelError, match="NaN or infinite"):
-        ForneyModel.from_log_tables([(0, 1), (0, 1)], tables)
+        build.from_log_tables([(0, 1), (0, 1)], tables)
 
 
 @pytest.mark.parametrize("name", METHODS[1:])

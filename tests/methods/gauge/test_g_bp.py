@@ -20,8 +20,8 @@ from spinbench.methods.gauge.g_bp import (
 )
 from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.forney import build, convert
 from spinbench.models.forney.generators import gauge_complete, gauge_regular
-from spinbench.models.forney.model import ForneyModel
 
 FINE = tuple(10.0**-k for k in range(10))
 
@@ -56,7 +56,7 @@ def test_exact_on_cycles_with_one_negative_determinant(n):
     if _negative(model).sum() % 2 == 0:  # swapping the columns of one table changes its sign
         tables = [np.array(t) for t in model.log_tables]
         tables[0] = tables[0][:, ::-1]
-        model = model.with_log_tables([np.stack([t.ravel() for t in tables])], model.log_constant)
+        model = build.with_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
     model = model.relabel(_signs_to_last(model))
     assert _negative(model).sum() == 1
     assert g_bp(model) == pytest.approx(zoo.enumerated_log_z(model), abs=2e-6)
@@ -92,7 +92,7 @@ def test_belief_propagation_on_cycles_without_negative_determinants(n):
     if _negative(model).sum() % 2:
         tables = [np.array(t) for t in model.log_tables]
         tables[0] = tables[0][:, ::-1]
-        model = model.with_log_tables([np.stack([t.ravel() for t in tables])], model.log_constant)
+        model = build.with_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
     model = model.relabel(_signs_to_last(model))
     bethe = gauge_messages.bethe(model, gauge_messages.sum_product(model).messages)
     assert g_bp(model) == pytest.approx(bethe, abs=1e-4)
@@ -101,7 +101,7 @@ def test_belief_propagation_on_cycles_without_negative_determinants(n):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_belief_propagation_on_supermodular_regular_graphs(seed):
-    model = ForneyModel.from_factor_graph(gauge_regular(20, 3, 0.5, "supermodular", seed=seed))
+    model = convert.from_factor_graph(gauge_regular(20, 3, 0.5, "supermodular", seed=seed))
     report = run(GaugedBeliefPropagation(deltas=(*GaugedBeliefPropagation().deltas, 1e-6)), model)
     bethe = gauge_messages.bethe(model, gauge_messages.sum_product(model).messages)
     assert report.bound == pytest.approx(bethe, abs=1e-3)
@@ -112,7 +112,7 @@ def test_tight_on_complete_graphs():
     errors = []
     for seed in range(20):
         model = gauge_complete(4, 0.5, seed=seed)
-        log_z = zoo.enumerated_log_z(ForneyModel.from_factor_graph(model))
+        log_z = zoo.enumerated_log_z(convert.from_factor_graph(model))
         report = run(GaugedBeliefPropagationSequential(deltas=(1.0, 0.1, 1e-2, 1e-4)), model)
         found = np.array([report.bounds[name] for name in ("multiple", "sequential")])
         assert (found <= log_z + 1e-9).all()
@@ -156,9 +156,7 @@ def test_marginals_are_derivatives_of_the_bound():
         index: list[object] = [slice(None)] * 3
         index[axis] = 1
         tables[0][tuple(index)] += step
-        moved = ForneyModel.from_log_tables(
-            loopy.edges, tables, incident=loopy.incident, log_constant=loopy.log_constant
-        )
+        moved = build.from_log_tables(loopy.edges, tables, incident=loopy.incident, log_constant=loopy.log_constant)
         nudged.append(run(method, moved).bound)
     slope = (nudged[1] - nudged[0]) / 2e-4
     assert run(method, loopy).marginals[0] == pytest.approx(slope, abs=1e-3)

@@ -18,8 +18,9 @@ from spinbench.methods.gauge.g_mf import GaugedMeanField
 from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.methods.messages.forney_mf import ForneyMeanField
 from spinbench.models import build
+from spinbench.models.forney import convert
+from spinbench.models.forney.build import from_tables
 from spinbench.models.forney.generators import gauge_complete, gauge_grid, gauge_regular
-from spinbench.models.forney.model import ForneyModel
 
 
 def run(method, model):
@@ -37,7 +38,7 @@ def test_tight_on_complete_graphs():
     errors = []
     for seed in range(40):
         model = gauge_complete(4, 0.5, seed=seed)
-        log_z = zoo.enumerated_log_z(ForneyModel.from_factor_graph(model))
+        log_z = zoo.enumerated_log_z(convert.from_factor_graph(model))
         report, _ = run(GaugedMeanField(restarts=0, field_starts=4), model)
         assert report.bound >= max(report.bounds["mf"], report.bounds["g_bp"]) - 1e-12
         assert report.bound <= log_z + 1e-9
@@ -52,7 +53,7 @@ def test_tight_on_complete_graphs():
 @pytest.mark.parametrize(("seed", "gap"), [(8, 0.15293), (14, 0.19532)])
 def test_labels_and_starts_lead_to_one_optimum(seed, gap):
     """The largest relative errors are those of the bound, not of the search: other labels and starts end there, too."""
-    model = ForneyModel.from_factor_graph(gauge_complete(4, 0.5, seed=seed))
+    model = convert.from_factor_graph(gauge_complete(4, 0.5, seed=seed))
     log_z = zoo.enumerated_log_z(model)
     rng = np.random.default_rng(seed)
     for _ in range(4):
@@ -75,7 +76,7 @@ def test_a_product_model_is_exact():
             shape[axis] = 2
             table = table * np.sqrt([1 - p[e], p[e]]).reshape(shape)
         tables.append(table)
-    model = ForneyModel.from_tables(edges, tables).to_factor_graph()
+    model = from_tables(edges, tables).to_factor_graph()
     for name in ("forney_mf", "g_mf"):
         result = spinbench.run(model, name, "numpy", "3000 samples")
         assert result.log_z == pytest.approx(0.0, abs=1e-9)
@@ -113,7 +114,7 @@ def test_hard_zeros_in_mean_field():
     rng = np.random.default_rng(3)
     tables = [rng.uniform(0.5, 1.5, (2, 2, 2)) for _ in range(4)]
     tables[0][1] = 0.0
-    model = ForneyModel.from_tables(zoo.complete(4), tables)
+    model = from_tables(zoo.complete(4), tables)
     log_z = zoo.enumerated_log_z(model)
     for name in ("forney_mf", "g_mf"):
         result = spinbench.run(model.to_factor_graph(), name, "numpy", "3000 samples", merge=0)
@@ -143,7 +144,7 @@ def test_gains_on_large_regular_graphs():
     shares = []
     for seed in range(2):
         graph = gauge_regular(200, 3, 0.5, seed=seed)
-        model = ForneyModel.from_factor_graph(graph)
+        model = convert.from_factor_graph(graph)
         bethe = gauge_messages.bethe(model, gauge_messages.sum_product(model).messages)
         report, _ = run(GaugedMeanField(), graph)
         point, _ = run(GaugedBeliefPropagation(), graph)

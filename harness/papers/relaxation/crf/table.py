@@ -19,6 +19,16 @@ NOTE = (
     "Gibbs), and, from the same draws, by the cross-fitted mirrored estimator and by bridge sampling."
 )
 
+HEADINGS = (
+    "messages",
+    "marginal\nRMSE",
+    "log Z RMSE\n(nats)",
+    "median\n|log Z error|",
+    "log Z RMSE,\nmirrored",
+    "log Z RMSE,\nbridge",
+    "seconds\na message",
+)
+
 
 def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """One line a sampler: RMSE of the marginals, RMSE and median error of log Z, seconds a message.
@@ -34,15 +44,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         return [f"no table: there is no good record of model {NAME}"]
     table = Table(title=title(good), title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 0))
     table.add_column("sampler")
-    for heading in (
-        "messages",
-        "marginal\nRMSE",
-        "log Z RMSE\n(nats)",
-        "median\n|log Z error|",
-        "log Z RMSE,\nmirrored",
-        "log Z RMSE,\nbridge",
-        "seconds\na message",
-    ):
+    for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     for label, group in variants.variants(good).items():
         marginal = variants.average(group, variants.metric("marginal_rmse"))

@@ -71,20 +71,8 @@ def features_of(messages: Sequence[Message]) -> Features:
             window.append(seen[token])
         own += [[numbers.setdefault(name, len(numbers)) for name in names] for names in context(message)]
     outside = numbers.setdefault("outside", len(numbers))
-    n, size = len(window), len(numbers)
-    first = np.repeat(np.cumsum([0] + [len(m.tokens) for m in messages])[:-1], [len(m.tokens) for m in messages])
-    last = first + np.repeat([len(m.tokens) for m in messages], [len(m.tokens) for m in messages]) - 1
-    owners, values = _pairs(window)
-    rows, codes = [], []
-    for slot, offset in enumerate(WINDOW):
-        row = owners - offset
-        inside = (row >= first[owners]) & (row <= last[owners])
-        rows.append(row[inside])
-        codes.append(slot * size + values[inside])
-        seen_from = np.arange(n) + offset
-        beyond = np.flatnonzero((seen_from < first) | (seen_from > last))
-        rows.append(beyond)
-        codes.append(np.full(len(beyond), slot * size + outside))
+    size = len(numbers)
+    rows, codes = _in_window([len(message.tokens) for message in messages], window, outside, size)
     owners, values = _pairs(own)
     rows.append(owners)
     codes.append(len(WINDOW) * size + values)
@@ -93,7 +81,27 @@ def features_of(messages: Sequence[Message]) -> Features:
     names = list(numbers)
     slots = [f"{offset:+d} " if offset else "0 " for offset in WINDOW] + [""]
     labels = tuple(slots[k // size] + names[k % size] for k in np.flatnonzero(used).tolist())
-    return Features(n, np.concatenate(rows), (np.cumsum(used) - 1)[code], labels)
+    return Features(len(window), np.concatenate(rows), (np.cumsum(used) - 1)[code], labels)
+
+
+def _in_window(
+    lengths: list[int], attributes_of: list[list[int]], outside: int, size: int
+) -> tuple[list[IntArray], list[IntArray]]:
+    """Tokens, and slot · size + attribute, of what each token sees in its window; `outside` beyond its message."""
+    first = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+    last = first + np.repeat(lengths, lengths) - 1
+    owners, values = _pairs(attributes_of)
+    rows, codes = [], []
+    for slot, offset in enumerate(WINDOW):
+        row = owners - offset
+        inside = (row >= first[owners]) & (row <= last[owners])
+        rows.append(row[inside])
+        codes.append(slot * size + values[inside])
+        seen_from = np.arange(len(attributes_of)) + offset
+        beyond = np.flatnonzero((seen_from < first) | (seen_from > last))
+        rows.append(beyond)
+        codes.append(np.full(len(beyond), slot * size + outside))
+    return rows, codes
 
 
 def attributes(token: str) -> list[str]:

@@ -14,8 +14,8 @@ from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagationSequential,
 )
 from spinbench.methods.gauge.g_mf import GaugedMeanField
+from spinbench.models.forney import convert
 from spinbench.models.forney.generators import gauge_complete
-from spinbench.models.forney.model import ForneyModel
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def exact(models):
-    return np.array([zoo.enumerated_log_z(ForneyModel.from_factor_graph(model)) for model in models])
+    return np.array([zoo.enumerated_log_z(convert.from_factor_graph(model)) for model in models])
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ import pytest
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.forney.contraction import contract
-from spinbench.models import FactorGraph, ForneyModel, generators
+from spinbench.models import FactorGraph, generators
+from spinbench.models.forney import build, convert
 from spinbench.models.forney import generators as forney_generators
 
 
@@ -23,7 +24,7 @@ def random_forney(rng):
         for table in tables:
             table[rng.random(table.shape) < 0.1] = 0.0
             table.flat[0] = 1.0
-    return ForneyModel.from_tables(edges, tables, log_constant=-0.4)
+    return build.from_tables(edges, tables, log_constant=-0.4)
 
 
 @pytest.mark.parametrize("limit", [0, 3, 4, 6, 10])
@@ -46,7 +47,7 @@ def test_sum_and_marginals_stay(limit, forney_truth):
 def test_marginals_of_a_pairwise_model_survive_conversion_relabelling_and_contraction(forney_truth):
     model = generators.grid(3, 4, seed=2)
     exact = reference.solve(model, cache=False).probabilities
-    forney = ForneyModel.from_model(model)
+    forney = convert.to_forney(model)
     flips = np.random.default_rng(0).integers(0, 2, forney.num_edges)
     for limit in (2, 4, 5):
         small = contract(forney.relabel(flips), limit)
@@ -65,13 +66,13 @@ def test_marginals_of_a_pairwise_model_survive_conversion_relabelling_and_contra
 def test_lines_cycles_and_pairs_of_nodes_vanish(graph):
     # the last one has degree 3 at both nodes, whose merging leaves no edge
     limit = 3 if graph.num_variables == 3 else 0
-    small = contract(ForneyModel.from_factor_graph(graph), limit)
+    small = contract(convert.from_factor_graph(graph), limit)
     assert (small.num_nodes, small.num_edges) == (0, 0)
     assert small.log_constant == pytest.approx(reference.solve(graph, cache=False).log_z, abs=1e-12)
 
 
 def test_higher_limits_leave_fewer_edges():
-    model = ForneyModel.from_model(forney_generators.gauge_grid(8, 8))
+    model = convert.to_forney(forney_generators.gauge_grid(8, 8))
     edges = [contract(model, limit).num_edges for limit in (2, 4, 6, 8)]
     assert edges == sorted(edges, reverse=True)
     assert edges[2] < 0.5 * model.num_edges
@@ -79,13 +80,13 @@ def test_higher_limits_leave_fewer_edges():
 
 
 def test_nodes_beyond_the_limit_stay_as_they_are():
-    model = ForneyModel.from_model(forney_generators.gauge_complete(6))
+    model = convert.to_forney(forney_generators.gauge_complete(6))
     assert contract(model, 4).degrees.tolist() == [5] * 6
 
 
 def test_weights_far_apart_do_not_underflow():
     chain = [[0.0, -900.0], [[0.0, -900.0], [-900.0, -1800.0]], [-900.0, 0.0]]
-    model = ForneyModel.from_log_tables([(0, 1), (1, 2)], chain)
+    model = build.from_log_tables([(0, 1), (1, 2)], chain)
     small = contract(model)
     assert small.log_constant == pytest.approx(model.exact_log_z(), abs=1e-9)
     assert small.log_constant == pytest.approx(-900 + np.log(2), abs=1e-9)
@@ -105,11 +106,11 @@ def test_weights_far_apart_do_not_underflow():
 )
 def test_bad_limits_are_refused(kwargs, error, words):
     with pytest.raises(error) as info:
-        contract(ForneyModel.from_model(forney_generators.gauge_complete(4)), **kwargs)
+        contract(convert.to_forney(forney_generators.gauge_complete(4)), **kwargs)
     assert words in str(info.value)
 
 
 def test_a_contradiction_is_found():
-    model = ForneyModel.from_tables([(0, 1)], [[1.0, 0.0], [0.0, 1.0]])
+    model = build.from_tables([(0, 1)], [[1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(ModelError, match="Z = 0"):
         contract(model)

@@ -10,7 +10,7 @@ from spinbench.mathematics.forney.gauge_messages import bethe, message_angles, n
 from spinbench.methods.gauge.ascent.derivatives import angle_derivatives
 from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.methods.gauge.corrections import Sums, partial_sums
-from spinbench.models import ForneyModel
+from spinbench.models.forney import build, convert
 from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
 
@@ -19,13 +19,13 @@ def multigraph(seed=0):
     rng = np.random.default_rng(seed)
     edges = [(0, 1), (0, 1), (1, 2), (0, 2), (2, 3), (0, 3), (0, 4)]
     degrees = np.bincount(np.ravel(edges))
-    return ForneyModel.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in degrees], log_constant=0.3)
+    return build.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in degrees], log_constant=0.3)
 
 
 MODELS = [
     multigraph(),
     *(
-        ForneyModel.from_factor_graph(graph)
+        convert.from_factor_graph(graph)
         for graph in (gauge_complete(5, seed=1), gauge_regular(8, seed=2), gauge_grid(3, 3, kind="lognormal"))
     ),
 ]
@@ -86,7 +86,7 @@ def test_the_gauge_of_a_fixed_point_gives_the_bethe_value(model):
 def test_sum_product_is_exact_on_trees():
     rng = np.random.default_rng(1)
     edges = [(0, 1), (1, 2), (1, 3), (3, 4)]
-    model = ForneyModel.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in np.bincount(np.ravel(edges))])
+    model = build.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in np.bincount(np.ravel(edges))])
     state = sum_product(model)
     assert bethe(model, state.messages) == pytest.approx(model.exact_log_z(), abs=1e-12)
     product, states = terms(model, [group.tables for group in model.groups])
@@ -97,13 +97,13 @@ def test_sum_product_is_exact_on_trees():
 def test_bethe_values_of_the_symmetric_three_cycle():
     """exp(β_a |h0 - h1|) with β = (1, 1, -1): log Z = 3.797846 and log Z_BP = 4.380784."""
     tables = [np.exp(b * np.array([[2.0, 0.0], [0.0, 2.0]])) for b in (1, 1, -1)]
-    model = ForneyModel.from_tables([(0, 1), (1, 2), (2, 0)], tables)
+    model = build.from_tables([(0, 1), (1, 2), (2, 0)], tables)
     assert model.exact_log_z() == pytest.approx(3.797846, abs=1e-6)
     assert bethe(model, sum_product(model).messages) == pytest.approx(4.380784, abs=1e-6)
 
 
 def test_sum_product_that_does_not_converge_says_so():
-    model = ForneyModel.from_factor_graph(gauge_complete(5, kind="lognormal", seed=3))
+    model = convert.from_factor_graph(gauge_complete(5, kind="lognormal", seed=3))
     assert sum_product(model).converged
     assert not sum_product(model, iterations=2).converged
 
@@ -141,7 +141,7 @@ def corrections(model, tables):
     return Sums(*(model.log_constant + float(part[0]) for part in sums))
 
 
-@pytest.mark.parametrize("model", [*MODELS, ForneyModel.from_factor_graph(gauge_cycle(3))], ids=str)
+@pytest.mark.parametrize("model", [*MODELS, convert.from_factor_graph(gauge_cycle(3))], ids=str)
 def test_corrections_are_sums_over_states_with_few_ones(model):
     for seed in range(3):
         tables = feasible(model, seed)
@@ -161,7 +161,7 @@ def test_pairs_do_not_cancel():
     edges = [(0, 1), (0, 2), (0, 3)]
     centre = np.full(8, 1e-9)
     centre[0], centre[[1, 2, 4]] = 1.0, 1.0
-    model = ForneyModel.from_tables(edges, [centre, *([[1e-12, 1.0]] * 3)])
+    model = build.from_tables(edges, [centre, *([[1e-12, 1.0]] * 3)])
     found = corrections(model, [group.tables for group in model.groups])
     product, states = terms(model, [group.tables for group in model.groups])
     assert found.multiple == pytest.approx(np.log(product[states.sum(axis=1) <= 2].sum()), abs=1e-12)
@@ -179,7 +179,7 @@ def test_first_ones_split_the_sum():
 
 
 def test_corrections_of_large_models_go_in_pieces(monkeypatch):
-    model = ForneyModel.from_factor_graph(gauge_regular(40, seed=1))
+    model = convert.from_factor_graph(gauge_regular(40, seed=1))
     tables = feasible(model, 1)
     whole = corrections(model, tables)
     monkeypatch.setattr("spinbench.methods.gauge.corrections.ROWS", 7)
@@ -187,7 +187,7 @@ def test_corrections_of_large_models_go_in_pieces(monkeypatch):
 
 
 def test_corrections_without_edges_or_without_a_zero_term():
-    empty = ForneyModel.from_tables([], [2.0])
+    empty = build.from_tables([], [2.0])
     assert corrections(empty, []) == pytest.approx((np.log(2.0),) * 3)
     model = multigraph()
     tables = feasible(model, 0)

@@ -259,7 +259,7 @@ def test_evidence_from_a_file_or_a_mapping(write):
 def test_a_shipped_model_by_name():
     assert load("libdai/testfast").num_variables == 16
     assert load("libdai/testfast", name="mine").name == "mine"
-    with pytest.raises(UnknownNameError, match=r"there is no file or shipped model 'uai14/Grid_12'; .* uai14/Grids_12"):
+    with pytest.raises(UnknownNameError, match=r"no file or shipped model is named 'uai14/Grid_12'; .* uai14/Grids_12"):
         load("uai14/Grid_12")
 
 

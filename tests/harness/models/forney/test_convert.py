@@ -7,7 +7,8 @@ import pytest
 
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import FactorGraph, ForneyModel, PairwiseModel, generators, to_factor_graph
+from spinbench.models import FactorGraph, PairwiseModel, generators, to_factor_graph
+from spinbench.models.forney import compact, convert
 from spinbench.models.forney.compact import _factors
 
 
@@ -42,12 +43,12 @@ def test_factor_graphs_of_any_shape(forney_truth):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         graph = random_graph(rng)
-        forney = ForneyModel.from_factor_graph(graph)
+        forney = convert.from_factor_graph(graph)
         if forney.num_edges <= 12:
             assert_same(graph, forney, forney_truth)
             assert_same(graph, forney.relabel(rng.integers(0, 2, forney.num_edges)), forney_truth)
             if seed % 4 == 0:
-                assert_same(graph, ForneyModel.from_model(graph), forney_truth)
+                assert_same(graph, convert.to_forney(graph), forney_truth)
             compared += forney.num_edges > 0
     assert compared > 15
 
@@ -61,9 +62,9 @@ def test_pairwise_models(strength, forney_truth):
         W = np.triu(strength * rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.5), 1)
         model = PairwiseModel.from_dense(3 * rng.standard_normal(n), W + W.T, log_constant=0.7)
         for forney in (
-            ForneyModel.from_pairwise(model),
-            ForneyModel.from_pairwise(model, mode=rng.integers(0, 2, n), spread=0.5),
-            ForneyModel.from_model(model, seed=seed),
+            compact.from_pairwise(model),
+            compact.from_pairwise(model, mode=rng.integers(0, 2, n), spread=0.5),
+            convert.to_forney(model, seed=seed),
         ):
             assert not forney.has_zeros
             if forney.num_edges <= 12:
@@ -87,7 +88,7 @@ def test_a_graph_of_variables_in_two_factors_is_taken_as_it_stands():
     rng = np.random.default_rng(0)
     scopes = [(0,), (0, 1), (1, 2, 3), (2, 3)]
     graph = FactorGraph.from_log_tables([2] * 4, [(s, rng.standard_normal((2,) * len(s))) for s in scopes])
-    forney = ForneyModel.from_factor_graph(graph)
+    forney = convert.from_factor_graph(graph)
     assert forney.incident == tuple(scopes)
     assert forney.edges.tolist() == [[0, 1], [1, 2], [2, 3], [2, 3]]
     assert [r.node for r in forney.readouts] == [0, 1, 2, 2]
@@ -97,15 +98,15 @@ def test_the_given_mode_becomes_zeros():
     model = generators.grid(3, 4, seed=3)
     good = reference.sample(model, 400, seed=2)
     best = good[model.log_weight(good).argmax()]
-    around = ForneyModel.from_pairwise(model, mode=best)
+    around = compact.from_pairwise(model, mode=best)
     zero = np.zeros(around.num_edges, dtype=int)
-    assert around.log_weight(zero) > ForneyModel.from_pairwise(model, mode=1 - best).log_weight(zero)
+    assert around.log_weight(zero) > compact.from_pairwise(model, mode=1 - best).log_weight(zero)
 
 
 def test_leaves_are_summed_before_degrees_count():
     star = PairwiseModel.from_edges(np.linspace(-1, 1, 40), [(0, k) for k in range(1, 40)], np.linspace(-2, 2, 39))
     exact = reference.solve(star, cache=False)
-    for forney in (ForneyModel.from_pairwise(star), ForneyModel.from_factor_graph(to_factor_graph(star))):
+    for forney in (compact.from_pairwise(star), convert.from_factor_graph(to_factor_graph(star))):
         assert forney.num_edges == 0
         assert forney.log_constant == pytest.approx(exact.log_z, abs=1e-10)
         np.testing.assert_allclose(forney.variable_marginals([]), exact.probabilities, atol=1e-12)
@@ -115,42 +116,42 @@ def test_groups_become_factors(forney_truth):
     model = PairwiseModel.from_edges(
         [0.3, -1.0, 0.5, 0.2, 0.9], [(0, 3), (1, 3), (2, 4), (3, 4)], [1.0, -2, 0.7, 0.4], groups=[(0, 1, 2)]
     )
-    assert_same(model, ForneyModel.from_model(model), forney_truth)
+    assert_same(model, convert.to_forney(model), forney_truth)
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        ForneyModel.from_pairwise(model)
+        compact.from_pairwise(model)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (
-            lambda: ForneyModel.from_model(FactorGraph.from_tables([2, 3], [((0, 1), np.ones((2, 3)))])),
+            lambda: convert.to_forney(FactorGraph.from_tables([2, 3], [((0, 1), np.ones((2, 3)))])),
             UnsupportedError,
             "variable 1 has 3 states; methods on the Forney form need binary variables",
         ),
         (
-            lambda: ForneyModel.from_model(FactorGraph.from_tables([3], [], labels=["colour"])),
+            lambda: convert.to_forney(FactorGraph.from_tables([3], [], labels=["colour"])),
             UnsupportedError,
             "variable 0 ('colour') has 3 states",
         ),
-        (lambda: ForneyModel.from_model(generators.complete(12)), UnsupportedError, "variable 0 has degree 11"),
+        (lambda: convert.to_forney(generators.complete(12)), UnsupportedError, "variable 0 has degree 11"),
         (
-            lambda: ForneyModel.from_factor_graph(to_factor_graph(generators.complete(13))),
+            lambda: convert.from_factor_graph(to_factor_graph(generators.complete(13))),
             UnsupportedError,
             "variable 0 has degree 12",
         ),
         (
-            lambda: ForneyModel.from_model(FactorGraph.from_tables([2] * 11, [(range(11), np.ones(2**11))] * 2)),
+            lambda: convert.to_forney(FactorGraph.from_tables([2] * 11, [(range(11), np.ones(2**11))] * 2)),
             UnsupportedError,
             "factor 0 has degree 11",
         ),
         (
-            lambda: ForneyModel.from_model(FactorGraph.from_tables([2], [((0,), [1, 0]), ((0,), [0, 1])] * 2)),
+            lambda: convert.to_forney(FactorGraph.from_tables([2], [((0,), [1, 0]), ((0,), [0, 1])] * 2)),
             ModelError,
             "so Z = 0",
         ),
-        (lambda: ForneyModel.from_pairwise(generators.ring(4), mode=[0, 1]), ModelError, "the mode has shape (2,)"),
-        (lambda: ForneyModel.from_pairwise(generators.ring(4), spread=0.0), ModelError, "spread is 0.0"),
+        (lambda: compact.from_pairwise(generators.ring(4), mode=[0, 1]), ModelError, "the mode has shape (2,)"),
+        (lambda: compact.from_pairwise(generators.ring(4), spread=0.0), ModelError, "spread is 0.0"),
     ],
 )
 def test_bad_input_is_refused(make, error, words):

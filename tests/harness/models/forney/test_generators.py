@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import FactorGraph, ForneyModel, build, generators, lattices, to_factor_graph
+from spinbench.models import FactorGraph, build, generators, lattices, to_factor_graph
+from spinbench.models.forney import convert
 from spinbench.models.forney import generators as forney_generators
 from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 from spinbench.models.forney.modes import find_mode, find_state
@@ -33,7 +34,7 @@ def test_a_seed_decides_the_model(family):
     ],
 )
 def test_variable_e_is_edge_e(graph, edges):
-    forney = ForneyModel.from_factor_graph(graph)
+    forney = convert.from_factor_graph(graph)
     np.testing.assert_array_equal(forney.edges, edges)
     assert forney.num_nodes == len(graph.factors)
 
@@ -69,7 +70,7 @@ def test_supermodular_factors_are(kind):
 
 def test_regular_graphs_are_regular_and_connected():
     for seed in range(5):
-        forney = ForneyModel.from_factor_graph(gauge_regular(12, 3, seed=seed))
+        forney = convert.from_factor_graph(gauge_regular(12, 3, seed=seed))
         assert set(forney.degrees) == {3}
         assert networkx.is_connected(networkx.MultiGraph(forney.edges.tolist()))
 
@@ -105,7 +106,7 @@ def test_parameters_out_of_range_are_refused(make, error, words):
 @pytest.mark.parametrize("seed", range(3))
 def test_small_models_give_their_best_state(seed):
     for graph in (gauge_grid(3, 4, seed=seed), gauge_complete(5, beta=1.0, seed=seed), gauge_regular(8, seed=seed)):
-        model = ForneyModel.from_factor_graph(graph)
+        model = convert.from_factor_graph(graph)
         x = (np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges)) & 1
         assert model.log_weight(find_mode(model, seed)) == pytest.approx(model.log_weight(x).max(), abs=1e-9)
     graph = to_factor_graph(generators.grid(3, 4, seed=seed))
@@ -115,7 +116,7 @@ def test_small_models_give_their_best_state(seed):
 
 def test_modes_are_local_maxima_and_not_below_zeros():
     for graph in (gauge_regular(200, kind="supermodular"), gauge_grid(8, 8, seed=1)):
-        model = ForneyModel.from_factor_graph(graph)
+        model = convert.from_factor_graph(graph)
         mode = find_mode(model)
         flipped = mode ^ np.eye(model.num_edges, dtype=np.int64)
         assert (model.log_weight(flipped) <= model.log_weight(mode) + 1e-9).all()
@@ -125,7 +126,7 @@ def test_modes_are_local_maxima_and_not_below_zeros():
 def test_equality_nodes_flip_as_a_whole():
     model = generators.random_regular(20, 3, seed=1)
     graph = to_factor_graph(model)
-    forney = ForneyModel.from_factor_graph(graph)
+    forney = convert.from_factor_graph(graph)
     assert forney.has_zeros
     assert forney.log_weight(find_mode(forney)) == pytest.approx(model.log_weight(find_state(graph)), abs=1e-9)
 

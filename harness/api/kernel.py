@@ -1,0 +1,70 @@
+"""Kernels: a native implementation of one pair; and what the driver sees of kernels and generic programs alike."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spinbench.api.types import State, Tables
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spinbench.api.backend import Backend
+    from spinbench.models import Model
+
+
+class Engine(Protocol):
+    """What the driver advances. A state handed to `warm`, `adapt` or `advance` is consumed: use the returned one.
+
+    The random numbers of a step depend on the seed and the step's index alone, so that the way in which a run is
+    cut into batches does not change its result.
+    """
+
+    def init(self, seed: int, start: np.ndarray) -> State:
+        """`start`: (N, C) int8 in {0, 1}, C chains."""
+        ...
+
+    def warm(self, state: State, steps: int) -> State:
+        """Burn-in steps."""
+        ...
+
+    def adapt(self, state: State, last: bool) -> State:
+        """End of a burn-in window."""
+        ...
+
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
+        """`steps` >= 1 samples and their statistics, combined by the method's reductions, on the host."""
+        ...
+
+    def look(self, state: State) -> dict[str, np.ndarray]:
+        """What the program's `look` sees, on the host; the state stays usable."""
+        ...
+
+
+class Kernel(ABC):
+    """A native implementation of one (method, backend) pair; an `Engine`.
+
+    Registered in the entry-point group `spinbench.kernels` as METHOD.BACKEND.
+    """
+
+    @abstractmethod
+    def __init__(self, method: Any, backend: Backend, model: Model, tables: Tables) -> None: ...
+
+    @abstractmethod
+    def init(self, seed: int, start: np.ndarray) -> State: ...
+
+    def warm(self, state: State, steps: int) -> State:
+        """Burn-in; by default the statistics of `advance` are dropped."""
+        return self.advance(state, steps)[0] if steps else state
+
+    def adapt(self, state: State, last: bool) -> State:
+        """By default nothing is adapted."""
+        return state
+
+    @abstractmethod
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]: ...
+
+    def look(self, state: State) -> dict[str, np.ndarray]:
+        """As the generic program's `look`; by default nothing."""
+        return {}

@@ -1,0 +1,149 @@
+"""Methods: what is computed, as pure functions over any backend's arrays, and what is said of a model in the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spinbench.api.backend import Backend
+    from spinbench.api.trace import Trace
+    from spinbench.models import Model
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a method says about a model.
+
+    Attributes:
+        marginals: (N,) float64 p(s_i = 1) for binary models, else a list of (K_v,) arrays; None where the
+            method gives none.
+        marginals_se: standard errors in the same layout; None for deterministic methods.
+        log_z: natural logarithm of the partition function; None where the method gives none.
+        log_z_se: its standard error; None for deterministic methods.
+        log_z_kind: what `log_z` is; a "lower" or "upper" bound holds with certainty.
+        ess: (N,) effective sample sizes: how many independent exact draws of s_i would have an empirical
+            mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
+        r_hat: (N,) split R-hat of s_i.
+        log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
+        diagnostics: scalars of interest (acceptance rate, step size, …).
+        converged: False where an iteration ended without reaching its tolerance.
+        doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
+            hold within what is claimed.
+    """
+
+    marginals: Any = None
+    marginals_se: Any = None
+    log_z: float | None = None
+    log_z_se: float | None = None
+    log_z_kind: LogZKind = "estimate"
+    ess: np.ndarray | None = None
+    r_hat: np.ndarray | None = None
+    log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    converged: bool = True
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The verdict: "ok", or the doubts in a line."""
+        return ", ".join([*([] if self.converged else ["not converged"]), *self.doubts]) or "ok"
+
+
+def _keep(key: Key, tables: Tables, state: State) -> State:
+    raise AssertionError("replaced in Program.__post_init__")
+
+
+def _nothing_to_see(key: Key, tables: Tables, state: State) -> Mapping[str, Array]:
+    return {}
+
+
+def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
+    return state
+
+
+@dataclass(frozen=True)
+class Program:
+    """Pure functions over a backend's arrays. All chains advance together; the chain axis is last.
+
+    Attributes:
+        init: (key, tables, start) -> state; `start` is an (N, C) array of 0 and 1 in the backend's real type.
+            If `start` holds exact draws of p(s), the state must be an exact draw of the chain's target.
+        step: (key, tables, state) -> state, one sample.
+        observe: (tables, state) -> {name: array}; one entry for each of the method's `reductions`.
+        warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
+        adapt: (tables, state, last) -> state, called at the ends of the burn-in's windows (after 1/8, 1/4 and
+            1/2 of it, and with last=True at its end, after which settings stay frozen).
+        look: (key, tables, state) -> {name: (C,) array}, what is worth more than a step to find out: called at a few
+            steps, evenly spaced (`Trace.looks`). It leaves the chains as they are.
+    """
+
+    init: Callable[[Key, Tables, Array], State]
+    step: Callable[[Key, Tables, State], State]
+    observe: Callable[[Tables, State], Mapping[str, Array]]
+    warm: Callable[[Key, Tables, State], State] = _keep
+    adapt: Callable[[Tables, State, bool], State] = _no_adaptation
+    look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
+
+    def __post_init__(self) -> None:
+        if self.warm is _keep:
+            object.__setattr__(self, "warm", self.step)
+
+
+class Method(ABC):
+    """An inference method. Subclasses are frozen dataclasses; their fields are the method's settings.
+
+    The settings' names and types are the schema of `conf/method/NAME.yaml` and the keyword arguments of
+    `spinbench.run`. Checks of values belong into `__post_init__` and raise `SpinbenchError`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """One line for `spinbench list`."""
+    needs: ClassVar[frozenset[str]] = frozenset({"arrays"})
+    """What the generic program asks of `Backend.provides`. Empty: there is no generic program."""
+    takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
+    """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
+    variables, and turns the marginals of units back); any: the model as it is."""
+    anytime: ClassVar[bool] = True
+    """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
+    stochastic: ClassVar[bool] = True
+    """False: iterations towards a fixed point; there is no burn-in, and a run may end early (`finished`)."""
+
+    @property
+    @abstractmethod
+    def reductions(self) -> Mapping[str, Reduction]:
+        """The statistics that programs and kernels of this method report, by name."""
+
+    @abstractmethod
+    def plan(self, model: Model) -> Tables:
+        """Work that depends on the model alone, on the host, timed apart.
+
+        Raises:
+            UnsupportedError: the method cannot treat this model; says why.
+        """
+
+    def program(self, backend: Backend) -> Program:
+        """The generic program over `backend`'s arrays."""
+        raise NotImplementedError(f"{self.name} has no generic program")
+
+    def batches(self, chains: int) -> int:
+        """Into how many batches a run of so many chains is cut at least, as far as its budget allows.
+
+        Matters where a statistic is reduced by "last", of which each batch gives one draw; 0: as the driver likes.
+        """
+        return 0
+
+    def finished(self, trace: Trace) -> bool:
+        """Whether further steps would change nothing; asked after each batch."""
+        return False
+
+    @abstractmethod
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """From all statistics so far to marginals and log Z, on the host."""

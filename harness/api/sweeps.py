@@ -1,0 +1,44 @@
+"""Host tables for programs that update one variable, or one group, at a time.
+
+`units_of(model)` says what one draw updates, `layout` which units are updated together and in which order,
+`compressed_rows` who is next to whom in that order; of these `sweep_tables` makes a `Sweep` (few blocks, each a table
+of its own), or `scan_tables` a `Scan` (many blocks, as chunks of one size).
+"""
+
+from __future__ import annotations
+
+from spinbench.mathematics.graphs.colouring import colouring, raster_levels
+from spinbench.mathematics.graphs.modes import find_mode
+from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
+    Block,
+    Layout,
+    Scan,
+    Sweep,
+    Units,
+    layout,
+    scan_tables,
+    sweep_tables,
+    unit_edges,
+    units_of,
+)
+from spinbench.mathematics.graphs.windows import Windows
+
+__all__ = [
+    "Block",
+    "Layout",
+    "Rows",
+    "Scan",
+    "Sweep",
+    "Units",
+    "Windows",
+    "colouring",
+    "compressed_rows",
+    "find_mode",
+    "layout",
+    "raster_levels",
+    "scan_tables",
+    "sweep_tables",
+    "unit_edges",
+    "units_of",
+]

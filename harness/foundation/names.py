@@ -1,0 +1,16 @@
+"""Names that do not exist, and the closest ones that do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from spinbench.errors import UnknownNameError
+
+
+def unknown_name(what: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
+    """The error for a name that does not exist, with the closest ones that do; `what` says what it should name."""
+    allowed = list(allowed)
+    close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(allowed) or 'none'}"
+    return UnknownNameError(f"no {what} is named {name!r}; {hint}")

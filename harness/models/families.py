@@ -1,0 +1,112 @@
+"""Families of models: functions of named parameters, registered as entry points in the group `spinbench.models`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spinbench.errors import BrokenPluginError, ModelError
+from spinbench.foundation import plugins
+from spinbench.models import catalogue
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.pairwise import PairwiseModel
+
+Model = PairwiseModel | FactorGraph
+Family = Callable[..., Model]
+
+FILE = "file"
+"""The name under which models are read from files."""
+REQUIRED = inspect.Parameter.empty
+"""In place of the default of a parameter that has none."""
+
+
+def names() -> list[str]:
+    """Registered names, sorted; reads metadata only."""
+    return list(plugins.entry_points("models"))
+
+
+def load(name: str) -> Family:
+    """The function behind a name.
+
+    Raises:
+        UnknownNameError: no such family; the closest names are offered.
+        BrokenPluginError: the plugin raised on import or is no function of named parameters, or the name belongs to
+            another distribution's family or to a model of spinbench's own.
+    """
+    if name in names() and (name == FILE or name in catalogue.names()):
+        raise BrokenPluginError(f"{plugins.titled('models', name)} has the name of a model of spinbench's own")
+    family: Family = plugins.load("models", name, _malformed)
+    return family
+
+
+def broken() -> dict[str, str]:
+    """Families that cannot be used, each with the reason; imports all of them."""
+    found = {}
+    for name in names():
+        try:
+            load(name)
+        except BrokenPluginError as error:
+            found[name] = str(error)
+    return found
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """The parameters of a family with their defaults, `REQUIRED` for those without one.
+
+    None at all for other names and for families that are broken, of which `build` says what is wrong.
+    """
+    if name not in names():
+        return {}
+    try:
+        parameters = inspect.signature(load(name)).parameters
+    except BrokenPluginError:
+        return {}
+    return {key: parameter.default for key, parameter in parameters.items()}
+
+
+def build(name: str, parameters: Mapping[str, Any]) -> Model:
+    """A model of a family; parameters that are not given have their defaults.
+
+    Raises:
+        UnknownNameError, BrokenPluginError: as `load`; also where what the family returns is no model.
+        ModelError: a parameter is unknown, missing, of the wrong type or out of range.
+    """
+    family, known = load(name), defaults(name)
+    check_names(name, parameters, list(known))
+    for key, default in known.items():
+        if default is REQUIRED and key not in parameters:
+            raise ModelError(f"model {name!r} needs the parameter {key}")
+    model: object = family(**parameters)
+    if not isinstance(model, Model):
+        kind = type(model).__name__
+        raise BrokenPluginError(
+            f"{plugins.titled('models', name)} returned a {kind}; a PairwiseModel or a FactorGraph is needed"
+        )
+    return model
+
+
+def check_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) -> None:
+    """Refuses parameters that a model does not have.
+
+    Raises:
+        ModelError: names the parameters that it has.
+    """
+    for key in parameters:
+        if key not in allowed:
+            offer = f"its parameters are {', '.join(allowed)}" if allowed else "it has no parameters"
+            raise ModelError(f"model {name!r} has no parameter {key!r}; {offer}")
+
+
+def _malformed(found: Any) -> str:
+    """Why what an entry point names is no family; empty if it is one."""
+    if not callable(found):
+        return f"is of type {type(found).__name__}; a function that returns a model is needed"
+    try:
+        parameters = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return "does not say what its parameters are; a Python function is needed"
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if unnamed := [str(each) for each in parameters.values() if each.kind not in named]:
+        return f"takes {', '.join(unnamed)}; parameters that are given by name are needed"
+    return "takes a parameter called name, which is what the family is found by" if "name" in parameters else ""

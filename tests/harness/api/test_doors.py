@@ -1,0 +1,97 @@
+"""The doors that are promised to plugins: what they hold is documented, loads late, and is all that plugins import."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spinbench.testing
+from spinbench import api
+
+ROOT = Path(__file__).parents[3]
+CONTRACTS = (ROOT / "docs" / "reference" / "contracts.md").read_text(encoding="utf-8")
+TABLES = ("messages", "relaxation", "sweeps")
+DOORS = {"spinbench", "spinbench.api", "spinbench.testing", "spinbench.errors"}
+
+
+def documented(door: str) -> set[str]:
+    """What the page documents of a door: by its docstring, or by a link to where that stands."""
+    linked = (
+        re.findall(r"\[`(\w+)`\]\(models\.md#spinbench\.models\.(\w+)\)", CONTRACTS) if door.endswith("api") else []
+    )
+    assert all(shown == target for shown, target in linked)
+    here = re.findall(rf"^::: {re.escape(door)}\.(\w+)$", CONTRACTS, re.M)
+    return {*here, *(shown for shown, _ in linked)}
+
+
+def test_the_page_of_contracts_lists_what_the_api_promises() -> None:
+    (table,) = re.findall(r"^\| from `spinbench\.api` \| \|\n\|---\|---\|\n((?:\|.*\n)+)", CONTRACTS, re.M)
+    listed = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(api.__all__)
+    assert documented("spinbench.api") == set(api.__all__)
+
+
+def test_the_page_of_contracts_lists_what_the_conformance_suite_promises() -> None:
+    assert documented("spinbench.testing") | {"NAMESPACE"} == set(spinbench.testing.__all__)
+
+
+@pytest.mark.parametrize("door", [api, spinbench.testing, *(getattr(api, name) for name in TABLES)])
+def test_everything_promised_is_there(door: object) -> None:
+    promised = door.__all__  # type: ignore[attr-defined]
+    assert promised == sorted(promised, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    for name in promised:
+        assert getattr(door, name) is not None
+    assert set(promised) <= set(dir(door))
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'spinbench\.api' has no attribute 'Gibbs'$"):
+        _ = api.Gibbs  # type: ignore[attr-defined]
+
+
+def test_the_contracts_load_no_array_library() -> None:
+    program = (
+        "import sys, spinbench.api\n"
+        "print([name for name in ('numpy', 'scipy', 'numba', 'jax') if name in sys.modules])\n"
+        "spinbench.api.PairwiseModel, spinbench.api.sweeps\n"
+        "print([name for name in ('numpy', 'numba', 'jax') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "['numpy']"]
+
+
+def sources() -> dict[str, str]:
+    """Every plugin that ships with the project or its tests."""
+    files = [
+        *(ROOT / "docs" / "how-to" / "templates").glob("*.py"),
+        *(ROOT / "tests" / "example_plugin").glob("*.py"),
+        ROOT / "tests" / "harness" / "testing" / "faulty_plugin.py",
+        ROOT / "tests" / "harness" / "api" / "host_tables_plugin.py",
+    ]
+    found = {path.name: path.read_text(encoding="utf-8") for path in files}
+    found["surroundings.FAULTY"] = importlib.import_module("surroundings").FAULTY
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(sources()))
+def test_plugins_come_in_through_the_doors_alone(name: str) -> None:
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(sources()[name])):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            imported.add(node.module)
+            if node.module == "spinbench":
+                imported |= {f"spinbench.{alias.name}" for alias in node.names} - {
+                    f"spinbench.{name}" for name in spinbench.__all__
+                }
+    used = {module for module in imported if module.partition(".")[0] == "spinbench"}
+    assert used
+    assert used <= DOORS
