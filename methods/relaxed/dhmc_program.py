@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.dhmc import GAMMA, KAPPA, MAX_ANGLE, T0, DHMCTables
+from spinbench.methods.relaxed.dhmc_tables import GAMMA, KAPPA, MAX_ANGLE, T0, DHMCTables
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
