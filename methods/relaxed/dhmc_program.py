@@ -1,12 +1,13 @@
-"""The generic program of DHMC: leapfrog and rotating trajectories, dual averaging, and the tilt of burn-in."""
+"""The generic program of DHMC: samples, dual averaging of the step size, and the tilt of burn-in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.dhmc import GAMMA, KAPPA, MAX_ANGLE, T0, DHMCTables
+from spinbench.methods.relaxed.dhmc_dynamics import Leapfrog, Point, Rotation, Tilt
+from spinbench.methods.relaxed.dhmc_tables import GAMMA, KAPPA, T0, DHMCTables
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
@@ -26,29 +27,6 @@ class StepSize(NamedTuple):
     count: Array
 
 
-class Tilt(NamedTuple):
-    """m (N, 1), Qm (N, 1), and the sum (N, C) of p over the burn-in's present window."""
-
-    m: Array
-    shift: Array
-    total: Array
-
-
-class Point(NamedTuple):
-    """Where a trajectory stands.
-
-    position: (N, C): x for A = I, x = A α for the harmonium, α for the rotating forms.
-    u, p: (N, C): α + b and σ(u). push: (N, C): -∇ log p(x), or Q(p - m) for the rotating forms.
-    potential: (C,): -log p(x), or m·u - log Π (1 + exp(u_i)), up to constants.
-    """
-
-    position: Array
-    u: Array
-    p: Array
-    push: Array
-    potential: Array
-
-
 class DHMCState(NamedTuple):
     """A point, the acceptance probability (C,) of the last proposal, and what burn-in adapts."""
 
@@ -60,43 +38,52 @@ class DHMCState(NamedTuple):
 
 def build(method: DHMC, backend: Backend) -> Program:
     """The program for `method` on `backend`."""
-    xp = backend.xp
-    dynamics: _Leapfrog | _Rotation = (_Rotation if method.rotates else _Leapfrog)(method, backend)
+    chains = _Chains(method, backend)
+    return Program(init=chains.init, step=chains.sample, observe=chains.observe, warm=chains.warm, adapt=chains.adapt)
 
-    def init(key: Key, tables: DHMCTables, start: Array) -> DHMCState:
-        field = dynamics.draw(key, tables, start)
+
+class _Chains:
+    """The program's functions, which are pure: what belongs to chains is in their state."""
+
+    def __init__(self, method: DHMC, backend: Backend) -> None:
+        self.method, self.backend, self.xp = method, backend, backend.xp
+        self.dynamics: Leapfrog | Rotation = (Rotation if method.rotates else Leapfrog)(method, backend)
+
+    def init(self, key: Key, tables: DHMCTables, start: Array) -> DHMCState:
+        """x ~ p(x|s)."""
+        xp, field = self.xp, self.dynamics.draw(key, tables, start)
         tilt = None
-        if method.rotates:
+        if self.method.rotates:
             m = xp.zeros_like(field[:, :1]) + 0.5
-            tilt = Tilt(m, dynamics.product(tables, m), xp.zeros_like(field))
-        point = dynamics.evaluate(tables, tilt, field)
-        return DHMCState(point, xp.zeros_like(field[0]), restart(tables.first_step), tilt)
+            tilt = Tilt(m, self.dynamics.product(tables, m), xp.zeros_like(field))
+        point = self.dynamics.evaluate(tables, tilt, field)
+        return DHMCState(point, xp.zeros_like(field[0]), self._restart(tables.first_step), tilt)
 
-    def restart(step: Array) -> StepSize:
-        zero = xp.zeros_like(step)
-        return StepSize(step + zero, xp.log(10.0 * step), zero, xp.log(step), zero)
-
-    def sample(key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
+    def sample(self, key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
+        """One trajectory and its Metropolis test."""
+        xp, backend, jitter = self.xp, self.backend, self.method.relative_jitter
         old, step = state.point, state.step_size.step
-        if method.relative_jitter:
+        if jitter:
             v = backend.uniform(backend.fold(key, 2), state.accept.shape)
-            step = step * (1.0 + method.relative_jitter * (2.0 * v - 1.0))
-        new, change = dynamics.travel(backend.fold(key, 0), tables, state.tilt, old, step)
+            step = step * (1.0 + jitter * (2.0 * v - 1.0))
+        new, change = self.dynamics.travel(backend.fold(key, 0), tables, state.tilt, old, step)
         # a trajectory that diverged to NaN is refused
         chance = xp.where(xp.isnan(change), 0.0 * step, xp.exp(xp.minimum(-change, 0.0)))
         taken = backend.uniform(backend.fold(key, 1), chance.shape) < chance
         point = Point(*(xp.where(taken, b, a) for a, b in zip(old, new, strict=True)))
         return state._replace(point=point, accept=chance)
 
-    def warm(key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
-        state = sample(key, tables, state)
+    def warm(self, key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
+        """A sample, then a step of dual averaging."""
+        xp, method = self.xp, self.method
+        state = self.sample(key, tables, state)
         now = state.step_size
         count = now.count + 1.0
         if method.adapts:
             weight = 1.0 / (count + T0)
             miss = method.target_acceptance - xp.mean(state.accept)
             error = (1.0 - weight) * now.error + weight * miss
-            log_step = dynamics.bounded(now.centre - xp.sqrt(count) / GAMMA * error)
+            log_step = self.dynamics.bounded(now.centre - xp.sqrt(count) / GAMMA * error)
             trust = count**-KAPPA
             average = trust * log_step + (1.0 - trust) * now.log_average
             now = StepSize(xp.exp(log_step), now.centre, error, average, count)
@@ -105,155 +92,32 @@ def build(method: DHMC, backend: Backend) -> Program:
             tilt = tilt._replace(total=tilt.total + state.point.p)
         return state._replace(step_size=now._replace(count=count), tilt=tilt)
 
-    def adapt(tables: DHMCTables, state: DHMCState, last: bool) -> DHMCState:
-        now, tilt = state.step_size, state.tilt
+    def adapt(self, tables: DHMCTables, state: DHMCState, last: bool) -> DHMCState:
+        """A new tilt from a window's means; in the end the step size that is kept."""
+        xp, now, tilt = self.xp, state.step_size, state.tilt
         seen = now.count > 0.0
-        settled = xp.where(seen, xp.exp(now.log_average), now.step) if method.adapts else now.step
+        settled = xp.where(seen, xp.exp(now.log_average), now.step) if self.method.adapts else now.step
         if last:
             return state._replace(step_size=now._replace(step=settled))
         if tilt is None:
             return state
         mean = xp.mean(tilt.total, axis=1, keepdims=True) / xp.maximum(now.count, xp.ones_like(now.count))
         m = xp.where(seen, mean, tilt.m)
-        tilt = Tilt(m, dynamics.product(tables, m), xp.zeros_like(tilt.total))
-        point = dynamics.evaluate(tables, tilt, state.point.position)
-        return state._replace(point=point, step_size=restart(settled), tilt=tilt)
+        tilt = Tilt(m, self.dynamics.product(tables, m), xp.zeros_like(tilt.total))
+        point = self.dynamics.evaluate(tables, tilt, state.point.position)
+        return state._replace(point=point, step_size=self._restart(settled), tilt=tilt)
 
-    def observe(tables: DHMCTables, state: DHMCState) -> dict[str, Array]:
+    def observe(self, tables: DHMCTables, state: DHMCState) -> dict[str, Array]:
+        """What `DHMC.reductions` lists."""
         point = state.point
-        step = state.step_size.step + xp.zeros_like(state.accept)
+        step = state.step_size.step + self.xp.zeros_like(state.accept)
         seen: dict[str, Array] = {"p": point.p, "accept": state.accept, "step_size": step}
-        if method.log_z == "zero_state":
-            seen["zero_state"] = -family.log_normaliser(xp, tables.sites, point.u)
-        elif method.log_z != "none":
+        if self.method.log_z == "zero_state":
+            seen["zero_state"] = -family.log_normaliser(self.xp, tables.sites, point.u)
+        elif self.method.log_z != "none":
             seen["alpha"] = point.u - tables.bias[:, None]
         return seen
 
-    return Program(init=init, step=sample, observe=observe, warm=warm, adapt=adapt)
-
-
-class _Leapfrog:
-    """Unit mass on x: H = -log p(x) + r·r/2."""
-
-    def __init__(self, method: DHMC, backend: Backend) -> None:
-        self.backend, self.xp = backend, backend.xp
-        self.steps = method.leapfrog_steps
-        self.harmonium = method.form == "harmonium"
-
-    def bounded(self, log_step: Array) -> Array:
-        return log_step
-
-    def product(self, tables: DHMCTables, v: Array) -> Array:
-        raise AssertionError("only the rotating forms are tilted")
-
-    def draw(self, key: Key, tables: DHMCTables, s: Array) -> Array:
-        """x ~ p(x|s)."""
-        root: Array = tables.root
-        z = self.xp.matmul(root.T, s) + self.backend.normal(key, s.shape)
-        return z if self.harmonium else self.xp.matmul(root, z)
-
-    def evaluate(self, tables: DHMCTables, tilt: Tilt | None, x: Array) -> Point:
-        u, p, Kx, push = self._gradient(tables, x)
-        potential = 0.5 * self.xp.sum(x * Kx, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
-        return Point(x, u, p, push, potential)
-
-    def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
-        """The end of the trajectory and the energy it gained, (C,)."""
-        xp = self.xp
-        r = self.backend.normal(key, start.position.shape)
-        energy = start.potential + 0.5 * xp.sum(r * r, axis=0)
-
-        def leap(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            x = carry[0] + step * carry[1]
-            return x, carry[1] - step * self._gradient(tables, x)[3]
-
-        r = r - 0.5 * step * start.push
-        x, r = self.backend.repeat(self.steps - 1, leap, (start.position, r))
-        end = self.evaluate(tables, None, x + step * r)
-        r = r - 0.5 * step * end.push
-        return end, end.potential + 0.5 * xp.sum(r * r, axis=0) - energy
-
-    def _gradient(self, tables: DHMCTables, x: Array) -> tuple[Array, Array, Array, Array]:
-        """u, p, Kx and Kx - A⁻ᵀp."""
-        bias = tables.bias[:, None]
-        if self.harmonium:
-            root: Array = tables.root
-            u = self.xp.matmul(root, x) + bias
-            p = family.unit_means(self.xp, tables.sites, u)
-            return u, p, x, x - self.xp.matmul(root.T, p)
-        u = x + bias
-        p = family.unit_means(self.xp, tables.sites, u)
-        Kx = self.xp.matmul(tables.precision, x)
-        return u, p, Kx, Kx - p
-
-
-class _Rotation:
-    """Mass Q⁻¹ on y = α - Qm: H = ½ yᵀQ⁻¹y + ½ wᵀQ⁻¹w + V(y), V = m·u - log Π (1 + exp(u_i)), w the velocity.
-
-    The quadratic part turns (y, w) by the angle of the step; V kicks w by Q(p - m). The kinetic energy of each kick is
-    counted from w·f and f·Qf, so that Q⁻¹ never appears.
-    """
-
-    def __init__(self, method: DHMC, backend: Backend) -> None:
-        self.backend, self.xp = backend, backend.xp
-        self.steps = method.leapfrog_steps
-
-    def bounded(self, log_step: Array) -> Array:
-        return self.xp.minimum(log_step, self.xp.log(self.xp.zeros_like(log_step) + MAX_ANGLE))
-
-    def product(self, tables: DHMCTables, v: Array) -> Array:
-        """Qv."""
-        if tables.edges is not None:
-            return family.edge_product(self.xp, tables.edges, v)
-        return self.xp.matmul(tables.gram, v)
-
-    def draw(self, key: Key, tables: DHMCTables, s: Array) -> Array:
-        """α ~ N(Qs, Q)."""
-        return self.product(tables, s) + self._velocity(key, tables, s.shape)
-
-    def evaluate(self, tables: DHMCTables, tilt: Tilt | None, field: Array) -> Point:
-        assert tilt is not None
-        u, p, _f, push = self._kick(tables, tilt, field)
-        potential = self.xp.sum(tilt.m * u, axis=0) - family.log_normaliser(self.xp, tables.sites, u)
-        return Point(field, u, p, push, potential)
-
-    def travel(self, key: Key, tables: DHMCTables, tilt: Tilt | None, start: Point, step: Array) -> tuple[Point, Array]:
-        """The end of the trajectory and the energy it gained, (C,)."""
-        assert tilt is not None
-        xp = self.xp
-        cos, sin = xp.cos(step), xp.sin(step)
-
-        def kick(size: Array, w: Array, f: Array, push: Array) -> tuple[Array, Array]:
-            gained = xp.sum(f * (size * w + 0.5 * size * size * push), axis=0)
-            return w + size * push, gained
-
-        def turn(y: Array, w: Array) -> tuple[Array, Array]:
-            return cos * y + sin * w, cos * w - sin * y
-
-        def advance(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            y, w = turn(carry[0], carry[1])
-            _u, _p, f, push = self._kick(tables, tilt, y + tilt.shift)
-            w, gained = kick(step, w, f, push)
-            return y, w, carry[2] + gained
-
-        w = self._velocity(key, tables, start.position.shape)
-        w, gained = kick(0.5 * step, w, start.p - tilt.m, start.push)
-        y, w, gained = self.backend.repeat(self.steps - 1, advance, (start.position - tilt.shift, w, gained))
-        y, w = turn(y, w)
-        end = self.evaluate(tables, tilt, y + tilt.shift)
-        _, last = kick(0.5 * step, w, end.p - tilt.m, end.push)
-        return end, end.potential - start.potential + gained + last
-
-    def _kick(self, tables: DHMCTables, tilt: Tilt, field: Array) -> tuple[Array, Array, Array, Array]:
-        """u, p, f = p - m and Qf."""
-        u = field + tables.bias[:, None]
-        p = family.unit_means(self.xp, tables.sites, u)
-        f = p - tilt.m
-        return u, p, f, self.product(tables, f)
-
-    def _velocity(self, key: Key, tables: DHMCTables, shape: tuple[int, int]) -> Array:
-        """A draw of N(0, Q)."""
-        if tables.edges is not None:
-            count = tables.edges.weights.shape[0] + shape[0]
-            return family.edge_noise(self.xp, tables.edges, self.backend.normal(key, (count, shape[1])))
-        return self.xp.matmul(tables.root, self.backend.normal(key, shape))
+    def _restart(self, step: Array) -> StepSize:
+        zero = self.xp.zeros_like(step)
+        return StepSize(step + zero, self.xp.log(10.0 * step), zero, self.xp.log(step), zero)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
-from spinbench.backends.numba.messages.tables import Factors, make_factors, work_space
+from spinbench.backends.numba.messages.tables import Factors, Queue, make_factors, make_queue, work_space
 from spinbench.mathematics.graphs.colouring import raster_levels
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph
 from spinbench.methods.messages.bp import ROUNDING, START, BeliefPropagation, Tables, start_messages
@@ -46,7 +46,7 @@ class BPState:
         messages: (r, M) log ratios in the order of `message_layouts`, or odds in that of the kernel.
         totals: (r, R) sums by rows; empty for odds.
         residual, iterations, converged: (r,) as in `methods.bp.State`.
-        queue: of the residual schedule: proposals (r, M), heap and place (r, S), priority (r, S); else None.
+        queue: of the residual schedule, else None.
     """
 
     messages: Array
@@ -54,7 +54,7 @@ class BPState:
     residual: FloatArray
     iterations: FloatArray
     converged: FloatArray
-    queue: tuple[Array, Array, Array, Array] | None = None
+    queue: Queue | None = None
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,9 @@ class BPKernel(Kernel):
         state.messages = np.ascontiguousarray(first, dtype=self._real)
         state.totals = np.empty((chains, len(graph.theta)), dtype=self._real)
         for messages, totals in zip(state.messages, state.totals, strict=True):
-            sum_up_all(*self._factors, messages, totals)
+            sum_up_all(self._factors, messages, totals)
         if self._schedule == "residual":
-            slots = (chains, len(self._factors.slots))
-            heap, place = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.int64)
-            state.queue = np.empty_like(state.messages), heap, place, np.zeros(slots, dtype=self._real)
+            state.queue = make_queue(self._factors, state.messages)
         return state
 
     def advance(self, state: BPState, steps: int) -> tuple[BPState, dict[str, Array]]:
@@ -145,14 +143,12 @@ class BPKernel(Kernel):
 
     def _sweep(self, state: BPState, c: int, *, begun: bool) -> float:
         assert self._factors is not None
-        sweep: Any = sequential_sweep
-        more: tuple[Any, ...] = ()
+        at = self._factors, state.messages[c], state.totals[c], self._method.damping, self._work
         if self._schedule == "parallel":
-            sweep, more = parallel_sweep, (self._fresh,)
-        elif state.queue is not None:
-            sweep, more = residual_sweep, (*(part[c] for part in state.queue), begun, self._tolerance)
-        at = state.messages[c], state.totals[c], self._method.damping
-        return float(sweep(*self._factors, *at, *self._work, *more))
+            return float(parallel_sweep(*at, self._fresh))
+        if state.queue is not None:
+            return float(residual_sweep(*at, Queue(*(part[c] for part in state.queue)), begun, self._tolerance))
+        return float(sequential_sweep(*at))
 
 
 def _largest_field(graph: Graph) -> float:

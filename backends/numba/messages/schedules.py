@@ -4,8 +4,8 @@ Messages are stored as in `graphs.message_layouts`, one row of the arrays a chai
 in the linear domain with cavities scaled to a maximum of 1, wherever the smallest product that can occur is far from
 underflow; otherwise in the log domain.
 
-Compiled functions take the fields of `Factors` one by one: taking an array out of a tuple counts references, which in
-the innermost loops costs more than a message.
+No function here allocates, so that they are compiled without Numba's runtime: with it, each array that is taken out of
+`Factors` would be counted, which in the innermost loops costs more than a message.
 """
 
 from __future__ import annotations
@@ -29,32 +29,38 @@ from spinbench.backends.numba.messages.tables import (
     VARIABLE,
 )
 
-INLINED: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
+UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+INLINED: dict[str, Any] = {**UNCOUNTED, "forceinline": True}
 
 
 @nb.njit(**INLINED)
-def _pair_message(slots, factors, scales, values, limit, slot, totals, messages):
+def _pair_message(tables, slot, totals, messages):
     """(whether it is safe, log ratio) of a message between binary variables."""
+    slots, values = tables.slots, tables.values
     t = slots[slot, FACTOR]
-    other = 2 * factors[t, START] + 1 - slot
+    other = 2 * tables.factors[t, START] + 1 - slot
     c = totals[slots[other, ROW]] - messages[slots[other, MESSAGE]]
-    if scales[t, 0] - abs(c) <= limit:
+    if tables.scales[t, 0] - abs(c) <= tables.limit:
         return False, c
-    base, step, across = factors[t, TABLE], slots[slot, STRIDE], slots[other, STRIDE]
+    base, step, across = tables.factors[t, TABLE], slots[slot, STRIDE], slots[other, STRIDE]
     small = math.exp(-abs(c))
     p0, p1 = (small, 1.0) if c > 0 else (1.0, small)
     above = values[base + step] * p0 + values[base + 3] * p1
     return True, math.log(above / (values[base] * p0 + values[base + across] * p1))
 
 
-@nb.njit(error_model="numpy", cache=True)
-def _any_message(slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out):
-    """out[1 …] = log ratios of the factor's new message to `slot`."""
+@nb.njit(**INLINED)
+def _cavities(tables, slot, totals, messages, work):
+    """Log cavities of a factor's other variables in work.p, those of slot k from work.begin[k - first] on.
+
+    Each has the largest entry 0. Returns their number and the smallest log product with an entry of the table.
+    """
+    slots, p = tables.slots, work.p
     t = slots[slot, FACTOR]
-    first, last = factors[t, START], factors[t + 1, START]
-    size, low = 0, 1.0 * scales[t, 0]
-    for k in range(first, last):
-        begin[k - first] = size
+    first = tables.factors[t, START]
+    size, low = 0, 1.0 * tables.scales[t, 0]
+    for k in range(first, tables.factors[t + 1, START]):
+        work.begin[k - first] = size
         if k == slot:
             continue
         top = bottom = p[size] = 0.0
@@ -66,23 +72,42 @@ def _any_message(slots, factors, scales, logs, values, limit, slot, totals, mess
             p[size + x] -= top
         low += bottom - top
         size += slots[k, CARD]
-    base, end = factors[t, TABLE], factors[t + 1, TABLE]
-    card, stride = slots[slot, CARD], slots[slot, STRIDE]
-    linear = low > limit
+    return size, low
+
+
+@nb.njit(**INLINED)
+def _term(tables, slot, scope, index, linear, work):
+    """Entry `index` of a factor's table times the cavities of the other variables, or the sum of their logarithms.
+
+    `scope`: the factor's first slot, the one after its last, and where its table begins.
+    """
+    slots, (first, last, base) = tables.slots, scope
+    total = 1.0 * (tables.values[base + index] if linear else tables.logs[base + index])
+    for k in range(first, last):
+        if k != slot:
+            factor = work.p[work.begin[k - first] + (index // slots[k, STRIDE]) % slots[k, CARD]]
+            total = total * factor if linear else total + factor
+    return total
+
+
+@nb.njit(**UNCOUNTED, cache=True)
+def _any_message(tables, slot, totals, messages, work):
+    """work.out[1 …] = log ratios of the factor's new message to `slot`."""
+    slots, out = tables.slots, work.out
+    size, low = _cavities(tables, slot, totals, messages, work)
+    linear = low > tables.limit
     if linear:
         for x in range(size):
-            p[x] = math.exp(p[x])
+            work.p[x] = math.exp(work.p[x])
+    factors, t = tables.factors, slots[slot, FACTOR]
+    scope = factors[t, START], factors[t + 1, START], factors[t, TABLE]
+    states = factors[t + 1, TABLE] - factors[t, TABLE]
+    card, stride = slots[slot, CARD], slots[slot, STRIDE]
     out[:card] = 0.0
     out[card : 2 * card] = 0.0 if linear else -np.inf  # the largest logarithms
-    for turn in range(2):
-        if linear and turn == 0:
-            continue
-        for index in range(end - base):
-            total = 1.0 * (values[base + index] if linear else logs[base + index])
-            for k in range(first, last):
-                if k != slot:
-                    factor = p[begin[k - first] + (index // slots[k, STRIDE]) % slots[k, CARD]]
-                    total = total * factor if linear else total + factor
+    for turn in range(1 if linear else 0, 2):
+        for index in range(states):
+            total = _term(tables, slot, scope, index, linear, work)
             x = (index // stride) % card
             if linear:
                 out[x] += total
@@ -95,15 +120,15 @@ def _any_message(slots, factors, scales, logs, values, limit, slot, totals, mess
 
 
 @nb.njit(**INLINED)
-def _message(slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out):
-    """out[1 …] = log ratios of the factor's new message to `slot`; returns the largest change."""
-    t = slots[slot, FACTOR]
+def _message(tables, slot, totals, messages, work):
+    """work.out[1 …] = log ratios of the factor's new message to `slot`; returns the largest change."""
+    factors, t = tables.factors, tables.slots[slot, FACTOR]
     done = False
     if factors[t + 1, TABLE] - factors[t, TABLE] == 4 and factors[t + 1, START] - factors[t, START] == 2:
-        done, out[1] = _pair_message(slots, factors, scales, values, limit, slot, totals, messages)
+        done, work.out[1] = _pair_message(tables, slot, totals, messages)
     if not done:
-        _any_message(slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out)
-    return _change(slots, slot, messages, out)
+        _any_message(tables, slot, totals, messages, work)
+    return _change(tables.slots, slot, messages, work.out)
 
 
 @nb.njit(**INLINED)
@@ -123,50 +148,47 @@ def _store(slots, slot, messages, out, damping):
 
 
 @nb.njit(**INLINED)
-def _sum_up(slots, scales, variables, at, theta, v, messages, totals):
+def _sum_up(tables, v, messages, totals):
     """totals of one variable."""
+    slots, variables = tables.slots, tables.variables
     row = variables[v, 0]
     for x in range(variables[v + 1, 0] - row):
-        total = 1.0 * theta[row + x]
+        total = 1.0 * tables.theta[row + x]
         for k in range(variables[v, 1], variables[v + 1, 1]):
-            slot = at[k]
-            total += scales[slots[slot, FACTOR], 1] * messages[slots[slot, MESSAGE] + x]
+            slot = tables.at[k]
+            total += tables.scales[slots[slot, FACTOR], 1] * messages[slots[slot, MESSAGE] + x]
         totals[row + x] = total
 
 
-@nb.njit(cache=True, error_model="numpy")
-def sum_up_all(slots, factors, scales, logs, values, variables, at, theta, limit, messages, totals):
+@nb.njit(**UNCOUNTED, cache=True)
+def sum_up_all(tables, messages, totals):
     """totals (R,) of messages (M,)."""
-    for v in range(len(variables) - 1):
-        _sum_up(slots, scales, variables, at, theta, v, messages, totals)
+    for v in range(len(tables.variables) - 1):
+        _sum_up(tables, v, messages, totals)
 
 
-@nb.njit(cache=True, error_model="numpy")
-def parallel_sweep(
-    slots, factors, scales, logs, values, variables, at, theta, limit, messages, totals, damping, p, begin, out, fresh
-):
+@nb.njit(**UNCOUNTED, cache=True)
+def parallel_sweep(tables, messages, totals, damping, work, fresh):
     """All messages from the old ones; the largest change. `fresh` (M,) is work space."""
-    change = 0.0
+    slots, change = tables.slots, 0.0
     for slot in range(len(slots)):
-        moved = _message(slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out)
-        change = max(change, moved)
+        change = max(change, _message(tables, slot, totals, messages, work))
         for x in range(1, slots[slot, CARD]):
-            fresh[slots[slot, MESSAGE] + x - 1] = out[x]
+            fresh[slots[slot, MESSAGE] + x - 1] = work.out[x]
     for k in range(messages.size):
         messages[k] = fresh[k] if damping == 0 else damping * messages[k] + (1 - damping) * fresh[k]
-    for v in range(len(variables) - 1):
-        _sum_up(slots, scales, variables, at, theta, v, messages, totals)
+    for v in range(len(tables.variables) - 1):
+        _sum_up(tables, v, messages, totals)
     return change
 
 
-@nb.njit(cache=True, error_model="numpy")
-def sequential_sweep(
-    slots, factors, scales, logs, values, variables, at, theta, limit, messages, totals, damping, p, begin, out
-):
+@nb.njit(**UNCOUNTED, cache=True)
+def sequential_sweep(tables, messages, totals, damping, work):
     """Variables in ascending order, each receiving from factors with lower ones; then back. The largest change.
 
     A pair sends one message on the way forth and the other on the way back, as in Kolmogorov's TRW-S (2006).
     """
+    slots, variables = tables.slots, tables.variables
     change = 0.0
     n = len(variables) - 1
     for turn in range(2):
@@ -174,20 +196,20 @@ def sequential_sweep(
             v = q if turn == 0 else n - 1 - q
             touched = False
             for k in range(variables[v, 1], variables[v + 1, 1]):
-                slot = at[k]
+                slot = tables.at[k]
                 if slots[slot, EARLIER if turn == 0 else LATER]:
-                    moved = _message(slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out)
-                    change = max(change, moved)
-                    _store(slots, slot, messages, out, damping)
+                    change = max(change, _message(tables, slot, totals, messages, work))
+                    _store(slots, slot, messages, work.out, damping)
                     touched = True
             if touched:
-                _sum_up(slots, scales, variables, at, theta, v, messages, totals)
+                _sum_up(tables, v, messages, totals)
     return change
 
 
 @nb.njit(**INLINED)
-def _sift(heap, place, priority, k):
+def _sift(queue, k):
     """Moves the slot at heap[k] to where its priority belongs; the largest is at the root."""
+    heap, place, priority = queue.heap, queue.place, queue.priority
     slot, key = heap[k], priority[heap[k]]
     while k > 0 and priority[heap[(k - 1) // 2]] < key:
         heap[k] = heap[(k - 1) // 2]
@@ -206,65 +228,52 @@ def _sift(heap, place, priority, k):
     place[slot] = k
 
 
-@nb.njit(cache=True, error_model="numpy")
-def residual_sweep(
-    slots,
-    factors,
-    scales,
-    logs,
-    values,
-    variables,
-    at,
-    theta,
-    limit,
-    messages,
-    totals,
-    damping,
-    p,
-    begin,
-    out,
-    fresh,
-    heap,
-    place,
-    priority,
-    begun,
-    tolerance,
-):
+@nb.njit(**UNCOUNTED)
+def _propose(tables, first, last, v, messages, totals, work, queue):
+    """New proposals to the slots first, …, last - 1, but not to variable v."""
+    slots = tables.slots
+    for slot in range(first, last):
+        if slots[slot, VARIABLE] == v:
+            continue
+        queue.priority[slot] = _message(tables, slot, totals, messages, work)
+        for x in range(1, slots[slot, CARD]):
+            queue.fresh[slots[slot, MESSAGE] + x - 1] = work.out[x]
+        _sift(queue, queue.place[slot])
+
+
+@nb.njit(**INLINED)
+def _accept(tables, slot, messages, totals, damping, work, queue):
+    """The message that the queue holds for `slot`, which is its root."""
+    slots, out = tables.slots, work.out
+    for x in range(1, slots[slot, CARD]):
+        out[x] = queue.fresh[slots[slot, MESSAGE] + x - 1]
+    _store(slots, slot, messages, out, damping)
+    _sum_up(tables, slots[slot, VARIABLE], messages, totals)
+    queue.priority[slot] = _change(slots, slot, messages, out)
+    _sift(queue, 0)
+
+
+@nb.njit(**UNCOUNTED, cache=True)
+def residual_sweep(tables, messages, totals, damping, work, queue, begun, tolerance):
     """As many updates as there are messages, always of the one that would change most; its change in the end.
 
-    `begun`: whether heap, place, priority (S,) and the proposed messages `fresh` (M,) are those of the last sweep.
+    `begun`: whether the queue is that of the last sweep.
     """
+    slots, factors, variables = tables.slots, tables.factors, tables.variables
     count = len(slots)
-    for slot in range(0 if begun else count):
-        heap[slot] = place[slot] = slot
-        priority[slot] = 0.0
-    for update in range(-1 if not begun else 0, count):
-        # The slots whose factors see the last update; at first all.
-        low, high, source, v = 0, 1, -1, -1
-        if update >= 0:
-            slot = heap[0]
-            if priority[slot] <= tolerance:
-                break
-            for x in range(1, slots[slot, CARD]):
-                out[x] = fresh[slots[slot, MESSAGE] + x - 1]
-            _store(slots, slot, messages, out, damping)
-            source, v = slots[slot, FACTOR], slots[slot, VARIABLE]
-            _sum_up(slots, scales, variables, at, theta, v, messages, totals)
-            priority[slot] = _change(slots, slot, messages, out)
-            _sift(heap, place, priority, 0)
-            low, high = variables[v, 1], variables[v + 1, 1]
-        for k in range(low, high):
-            first, last = 0, count
-            if update >= 0:
-                t = slots[at[k], FACTOR]
-                first, last = (0, 0) if t == source else (factors[t, START], factors[t + 1, START])
-            for slot in range(first, last):
-                if slots[slot, VARIABLE] == v:
-                    continue
-                priority[slot] = _message(
-                    slots, factors, scales, logs, values, limit, slot, totals, messages, p, begin, out
-                )
-                for x in range(1, slots[slot, CARD]):
-                    fresh[slots[slot, MESSAGE] + x - 1] = out[x]
-                _sift(heap, place, priority, place[slot])
-    return priority[heap[0]] if count else 0.0
+    if not begun:
+        for slot in range(count):
+            queue.heap[slot] = queue.place[slot] = slot
+            queue.priority[slot] = 0.0
+        _propose(tables, 0, count, -1, messages, totals, work, queue)
+    for _ in range(count):
+        slot = queue.heap[0]
+        if queue.priority[slot] <= tolerance:
+            break
+        _accept(tables, slot, messages, totals, damping, work, queue)
+        v = slots[slot, VARIABLE]
+        for k in range(variables[v, 1], variables[v + 1, 1]):
+            t = slots[tables.at[k], FACTOR]
+            if t != slots[slot, FACTOR]:
+                _propose(tables, factors[t, START], factors[t + 1, START], v, messages, totals, work, queue)
+    return queue.priority[queue.heap[0]] if count else 0.0

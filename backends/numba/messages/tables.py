@@ -45,6 +45,26 @@ class Factors(NamedTuple):
     limit: float
 
 
+class Work(NamedTuple):
+    """Work space of one message: cavities p and where each begins; out (2 K,), see `schedules`."""
+
+    p: Array
+    begin: Array
+    out: Array
+
+
+class Queue(NamedTuple):
+    """Of the residual schedule: proposed messages (M,); a heap of slots, each one's place in it, and priorities (S,).
+
+    Of one chain, or of all (r, …).
+    """
+
+    fresh: Array
+    heap: Array
+    place: Array
+    priority: Array
+
+
 def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
     """The tables of a lowered model; all weights are 1."""
     pieces = list(_pieces(graph))
@@ -95,12 +115,19 @@ def reweighted(factors: Factors, weights: Array) -> Factors:
     return factors._replace(logs=logs.astype(real), values=np.exp(logs).astype(real), scales=scales.astype(real))
 
 
-def work_space(factors: Factors) -> tuple[Array, Array, Array]:
-    """p, begin and out of the functions below."""
+def work_space(factors: Factors) -> Work:
+    """Large enough for any factor."""
     cards = factors.slots[:, CARD]
     states = np.bincount(factors.slots[:, FACTOR], cards).max(initial=1)
     order = np.diff(factors.factors[:, START]).max(initial=1)
-    return np.empty(int(states)), np.empty(order, dtype=np.int64), np.empty(2 * cards.max(initial=1))
+    return Work(np.empty(int(states)), np.empty(order, dtype=np.int64), np.empty(2 * cards.max(initial=1)))
+
+
+def make_queue(factors: Factors, messages: Array) -> Queue:
+    """For messages (r, M); a chain's first sweep fills it."""
+    slots = (len(messages), len(factors.slots))
+    heap, place = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.int64)
+    return Queue(np.empty_like(messages), heap, place, np.zeros(slots, dtype=messages.dtype))
 
 
 def _pieces(graph: Graph) -> Any:

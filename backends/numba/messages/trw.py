@@ -41,10 +41,8 @@ class NumbaTRWKernel(TRWKernel):
 
     def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
         totals = np.empty(len(self._tables.graph.theta), dtype=self._real)
-        collect: Any = sum_up_all
-        sweep: Any = sequential_sweep
-        collect(*prepared, messages, totals)
-        return messages, float(sweep(*prepared, messages, totals, self._method.damping or 0.0, *self._work))
+        sum_up_all(prepared, messages, totals)
+        return messages, float(sequential_sweep(prepared, messages, totals, self._method.damping or 0.0, self._work))
 
     def _forest_log_z(self, forests: list[Forest], nodes: FloatArray, tables: FloatArray) -> FloatArray:
         edges = self._tables.edges

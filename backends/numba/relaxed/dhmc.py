@@ -49,7 +49,8 @@ from spinbench.backends.numba.simd.vector_sums import in_lanes
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.dhmc import DHMC, MAX_ANGLE, DHMCTables
+from spinbench.methods.relaxed.dhmc import DHMC
+from spinbench.methods.relaxed.dhmc_tables import MAX_ANGLE, DHMCTables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]

@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 class Point(NamedTuple):
-    """As `spinbench.methods.relaxed.dhmc_program.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
+    """As `spinbench.methods.relaxed.dhmc_dynamics.Point`, without u, and with `normaliser`, log Π (1 + exp(u_i)).
 
     Of one tile, or of all (T, …); energies (L,) or (T, L).
     """

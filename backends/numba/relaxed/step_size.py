@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.methods.relaxed.dhmc import GAMMA, KAPPA, T0
+from spinbench.methods.relaxed.dhmc_tables import GAMMA, KAPPA, T0
 
 STEP, CENTRE, ERROR, LOG_AVERAGE, COUNT = range(5)
 """Entries of the state of dual averaging, see `spinbench.methods.relaxed.dhmc_program.StepSize`."""

@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, IntArray, Pairs, Scopes
 from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.models.possible import possible_states
+from spinbench.reference.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ def _lower_pairwise(model: PairwiseModel) -> Graph:
 
 def _lower_groups(model: PairwiseModel) -> Graph:
     """1-of-K groups become variables of K states."""
-    from spinbench.reference.problem import Problem
-
     problem = Problem(model)
     coding, network = problem.coding, problem.network
     cards = np.array(coding.cardinalities, dtype=np.int64)
@@ -97,8 +96,6 @@ def _starts(variables: IntArray, cards: IntArray) -> tuple[IntArray, FloatArray]
 
 def _reduced(graph: FactorGraph) -> tuple[_Coding, list[tuple[int, ...]], list[FloatArray]]:
     """The factors over the possible states of the variables that are not determined."""
-    from spinbench.reference.problem import Problem
-
     coding = Problem(graph).coding
     cards = np.array(coding.cardinalities, dtype=np.int64)
     size = int(cards.sum())

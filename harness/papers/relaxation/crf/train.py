@@ -163,14 +163,14 @@ class Graph:
         """
         from spinbench.backends.numba.messages import sum_product
 
-        layout = (self.starts, self.neighbours, self.reverse, weights[self.kinds][self.slots], biases)
+        slots = sum_product.Slots(self.starts, self.neighbours, self.reverse, weights[self.kinds][self.slots])
         nodes, pairs = np.empty(len(biases)), np.empty(len(self.slots))
         left = 0
         for damping in (0.0, DAMPING):
-            left = sum_product.run(self.bounds, *layout, messages, SWEEPS, damping, TOLERANCE)
+            left = sum_product.run(self.bounds, slots, biases, messages, SWEEPS, damping, TOLERANCE)
             if left == 0:
                 break
-        log_z = sum_product.beliefs(*layout, messages, nodes, pairs)
+        log_z = sum_product.beliefs(slots, biases, messages, nodes, pairs)
         return float(log_z), nodes, pairs[self.where], int(left)
 
 
