@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, get_args
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.mathematics.forney.contraction import contract
 from spinbench.methods.gauge.ascent.ipopt import check_available
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
@@ -147,8 +148,6 @@ class PointMass(Gauged):
             yield from search_sequential(best, report, self.deltas, self._simplify)
 
     def _simplify(self, model: ForneyModel) -> ForneyModel:
-        from spinbench.mathematics.forney.contraction import contract
-
         return contract(model, max(self.merge, 2), self.seed)
 
     @property
