@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
+from spinbench.backends.jax import JaxBackend
 from spinbench.backends.jax.gauge.lanes import Lanes
+from spinbench.backends.jax.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 from spinbench.methods.gauge.ascent import newton as rules
-from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -162,6 +163,4 @@ class Ascent:
 @lru_cache(maxsize=32)
 def ascent(structure: Structure, joint: bool, device: str) -> Ascent:
     """The compiled steps of a graph, kept from one call to the next."""
-    from spinbench.backends.jax import JaxBackend
-
     return Ascent(structure, joint, JaxBackend(precision="float64", device=device))

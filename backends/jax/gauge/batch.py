@@ -16,15 +16,22 @@ from scipy.special import expit, logit
 
 from spinbench.api import Backend, Estimate, Kernel
 from spinbench.api.trace import Trace
-from spinbench.backends.jax.gauge.batched import ascent
+from spinbench.backends.jax.gauge.ascent import ascent
+from spinbench.backends.jax.gauge.members import (
+    Entry,
+    Members,
+    Place,
+    members_of,
+    schedule_of,
+    structure_of,
+)
+from spinbench.backends.jax.gauge.terms import pinned_members, term_bounds
 from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.ascent.newton import ENDS
 from spinbench.methods.gauge.ascent.point_mass import EARLY
-from spinbench.methods.gauge.corrections import term_bounds
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
-from spinbench.methods.gauge.members import Entry, Members, Place, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.progress import trivial
 from spinbench.methods.gauge.remainder import remainder

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spinbench.backends.jax.gauge.members import Members, Structure
 from spinbench.methods.gauge.ascent.derivatives import (
     angle_derivatives,
     angle_entries,
@@ -20,7 +21,6 @@ from spinbench.methods.gauge.ascent.derivatives import (
 )
 from spinbench.methods.gauge.ascent.newton import SHORTER
 from spinbench.methods.gauge.ascent.objectives import ANGLE_STEP, FAR_LOGIT, LEAST_COSINE, LOGIT_STEP
-from spinbench.methods.gauge.members import Members, Structure
 
 Array = Any
 

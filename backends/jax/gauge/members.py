@@ -1,4 +1,4 @@
-"""Models of one graph side by side, and schedules of maximisations, for the ascents in JAX."""
+"""Models of one graph side by side, and their schedules of maximisations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent.objectives import bits_of
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -130,20 +129,3 @@ def members_last(members: Members) -> Members:
     """The same with M on the last axis and entries on the first: tables and shares (2**d, n, M), free (size, M)."""
     tables, shares = (tuple(np.ascontiguousarray(part.T) for part in parts) for parts in members[:2])
     return Members(tables, shares, np.ascontiguousarray(members.free.T))
-
-
-def pinned_members(model: ForneyModel, tables: Sequence[FloatArray], count: int) -> Members:
-    """The first `count` models of (9): member i has edges before i at 0 and edge i at 1, which becomes its label 0."""
-    fixed = np.tri(count, model.num_edges, dtype=bool)  # [i, e]: e <= i
-    found: list[FloatArray] = []
-    shares: list[FloatArray] = []
-    for group, table in zip(model.groups, tables, strict=True):
-        d = group.degree
-        entries = np.arange(2**d)
-        places = 1 << np.arange(d - 1, -1, -1)
-        flips = ((group.edges[None] == np.arange(count)[:, None, None]) * places).sum(axis=2)  # (count, n)
-        found.append(np.take_along_axis(table[None], entries ^ flips[:, :, None], axis=2))
-        ones = bits_of(d).T.astype(bool)  # (2**d, d)
-        counted = ~(ones & fixed[:, group.edges][:, :, None, :]).any(axis=3)
-        shares.append(counted / counted.sum(axis=2, keepdims=True))
-    return Members(tuple(found), tuple(shares), np.repeat(~fixed, 2, axis=1).astype(np.float64))
