@@ -7,7 +7,7 @@ Bounds are taken, and verified, on the host at the ends of maximisations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,6 @@ class BatchSearch:
                 f"{method.name}: labels=greedy tries edges one after the other and runs on backend numpy only; mode, "
                 "zero and best run on jax"
             )
-        if isinstance(method, PointMass) and method.solver == "ipopt":
-            raise UnsupportedError(f"{method.name}: solver=ipopt runs on backend numpy only; solver=newton runs on jax")
         self.reports = [method.report(plan) for plan in plans]
         self._method = method
         self._device = device
@@ -66,7 +64,6 @@ class BatchSearch:
         self._own_reports = [self.reports[p] for p in self._plans]
         self._structure = structure_of(self._models[0])
         self._steps_left = 0
-        self._unseen: Callable[[], object] | None = None
         self._steps = self._search()
 
     def advance(self, steps: int) -> None:
@@ -92,9 +89,6 @@ class BatchSearch:
         schedule, place = schedule_of(entries), compiled.start(z, members)
         while (place.stage < schedule.count).any():
             if not self._steps_left:
-                if self._unseen is not None:
-                    self._unseen()
-                    self._unseen = None
                 yield
                 continue
             taken, place = compiled.advance(members, schedule, place, self._steps_left)
@@ -102,22 +96,15 @@ class BatchSearch:
         return place
 
     def _gauges(self, entries: Sequence[Entry], judge: str) -> Steps:
-        """G-BP of all members; returns the angles after the first maximisations, and the best candidate of each plan.
-
-        The gauges of the first maximisations are only looked at where the run pauses before the last one ends, or where
-        that one gives no bound: looking takes as long as finding them.
-        """
-        members, first = members_of(self._models), entries[:EARLY]
-        early = yield from self._ascend(members, [first] * len(self._models), self._starts())
-        if len(first) == len(entries):
-            return early.z.T, self._look(early, first[-1].weight, judge)
-        self._unseen = lambda: self._look(early, first[-1].weight, judge)
-        place = yield from self._ascend(members, [entries[EARLY:]] * len(self._models), early.z.T)
-        best = self._look(place, entries[-1].weight, judge)
-        if len(best) < len(self.reports):
-            best = self._look(early, first[-1].weight, judge) | best
-        self._unseen = None
-        return early.z.T, best
+        """G-BP of all members: the angles after the first maximisations, and the best candidate of each plan."""
+        members, first, rest = members_of(self._models), entries[:EARLY], entries[EARLY:]
+        place = yield from self._ascend(members, [first] * len(self._models), self._starts())
+        early, best = place.z.T, self._look(place, first[-1].weight, judge)
+        if rest:
+            place = yield from self._ascend(members, [rest] * len(self._models), early)
+            last = self._look(place, rest[-1].weight, judge)
+            best |= {p: found for p, found in last.items() if p not in best or found.value > best[p].value}
+        return early, best
 
     def _look(self, place: Place, delta: float, judge: str) -> dict[int, Candidate]:
         """Take in the bounds of all members; the best candidates."""
