@@ -112,12 +112,12 @@ def search_mean_field(
             yield
         if early is None:
             continue
-        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report, field_gauge.FROM_GAUGE)
+        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
-            yield from _joint(Point(model, inside, start), report, field_gauge.FROM_FIELD)
+            yield from _joint(Point(model, inside, start), report)
 
 
 class Point(NamedTuple):
@@ -148,8 +148,8 @@ def field_end(change: float) -> End:
     return "gradient" if change < mean_field.TOLERANCE else "limit"
 
 
-def _joint(start: Point, report: Report, schedule: Sequence[tuple[float, float]]) -> Generator[None, None, None]:
-    for joint in field_gauge.ascent(start.model, start.theta, start.q, schedule):
+def _joint(start: Point, report: Report) -> Generator[None, None, None]:
+    for joint in field_gauge.ascent(start.model, start.theta, start.q):
         if joint.end:
             _look(Point(start.model, joint.theta, joint.q), report, "g_mf", joint.residual, joint.end)
         yield

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.methods.gauge.ascent.newton import Maximisation
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -25,44 +26,25 @@ FRESH, TRIAL, AGAIN = 0, 1, 2
 """What a member does next: look at its point for the first time in this maximisation, at a point of its line search, or
 at its point again, with a larger shift."""
 LONGEST = 16
-"""Maximisations of a schedule at most; all schedules are filled up to it, so that steps are compiled once."""
-
-
-class Entry(NamedTuple):
-    """One maximisation.
-
-    Attributes:
-        conditioning: weight of Σ log cos(φ - ψ).
-        weight: δ of G-BP, the floor ε of G-MF.
-        tolerance: of the gradient.
-        limit: Newton steps.
-        patience: steps after which slow progress ends it.
-    """
-
-    conditioning: float
-    weight: float
-    tolerance: float
-    limit: int
-    patience: int
+"""Maximisations of a schedule at most; it is filled up to so many, so that steps are compiled once."""
 
 
 class Schedule(NamedTuple):
-    """Maximisations of each member, one after the other.
+    """Maximisations, one after the other.
 
     Attributes:
-        entries: (LONGEST, 5, M), each row an `Entry`.
-        count: (M,) how many of them count.
+        entries: (LONGEST, 5), each row a `Maximisation`.
+        count: () how many of them count.
     """
 
     entries: Array
     count: Array
 
 
-def schedule_of(entries: Sequence[Sequence[Entry]]) -> Schedule:
-    """Of at most LONGEST entries a member."""
-    rows = [[*mine, *[mine[-1]] * (LONGEST - len(mine))] for mine in entries]
-    count = np.array([len(mine) for mine in entries], dtype=np.int32)
-    return Schedule(np.ascontiguousarray(np.moveaxis(np.array(rows, dtype=np.float64), 0, -1)), count)
+def schedule_of(maximisations: Sequence[Maximisation]) -> Schedule:
+    """Of at most LONGEST maximisations."""
+    rows = [*maximisations, *[maximisations[-1]] * (LONGEST - len(maximisations))]
+    return Schedule(np.array(rows, dtype=np.float64), np.int32(len(maximisations)))
 
 
 class Members(NamedTuple):
