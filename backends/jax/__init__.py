@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spinbench.api import Array, Backend, Key, Precision
+from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
 
 
@@ -31,7 +32,7 @@ class JaxBackend(Backend):
         import jax
         import jax.numpy as jnp
 
-        from spinbench.backends.jax import memory, random
+        from spinbench.backends.jax import random
 
         super().__init__(precision=precision, device=device)
         try:
@@ -42,7 +43,6 @@ class JaxBackend(Backend):
                 "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
             ) from error
         self._jax = jax
-        self._memory = memory
         self._random = random
         self.xp = jnp
         self.real = np.dtype(precision)
@@ -58,7 +58,7 @@ class JaxBackend(Backend):
     def put(self, tree: Any) -> Any:
         arrays = self._jax.tree.map(self._cast, tree)
         need = sum(leaf.nbytes for leaf in self._jax.tree.leaves(arrays))
-        self._memory.require(need, self._device, "the model's tables and states")
+        memory.require(need, self._device, "the model's tables and states")
         with self._scope():
             return self._jax.device_put(arrays, self._device)
 
@@ -76,7 +76,7 @@ class JaxBackend(Backend):
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._jax.jit(function)
-        if self._memory.free_bytes(self._device) is not None:
+        if memory.free_bytes(self._device) is not None:
             compiled = self._guarded(compiled)
 
         def call(*args: Any) -> Any:
@@ -94,8 +94,8 @@ class JaxBackend(Backend):
             kinds = structure, tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
             if kinds not in programs:
                 program = function.lower(*args).compile()
-                need = self._memory.bytes_taken(program)
-                self._memory.require(need, self._device, "a batch's results and temporary arrays")
+                need = memory.bytes_taken(program)
+                memory.require(need, self._device, "a batch's results and temporary arrays")
                 programs[kinds] = program
             return programs[kinds](*args)
 

@@ -1,7 +1,7 @@
 """Partial sums of Z = Σ_x Π_a f_{a,G}(x_a) over the states with at most two 1s, of M gauges of one graph at once.
 
-G-BP-single and G-BP-multiple, equations (10) and (11), and lower bounds on all terms of (9), which are models of the
-same graph with edges pinned. No term of a feasible gauge is negative, so that every partial sum is a lower bound.
+G-BP-single and G-BP-multiple, equations (10) and (11). No term of a feasible gauge is negative, so that every partial
+sum is a lower bound.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.bounds import verified_rows
-from spinbench.methods.gauge.members import Members
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -80,19 +78,6 @@ def corrections(model: ForneyModel, tables: Sequence[FloatArray]) -> tuple[float
     """G-BP-single and G-BP-multiple of one gauged model, from its tables (n, 2**d) a degree group."""
     sums = partial_sums(model, [table[None] for table in tables])
     return model.log_constant + float(sums.single[0]), model.log_constant + float(sums.multiple[0])
-
-
-def term_bounds(model: ForneyModel, members: Members, theta: FloatArray) -> FloatArray:
-    """(M,) lower bounds on the logarithms of the terms, without constants; -inf where a gauge gives none.
-
-    Args:
-        model: gives the graph.
-        members: M models of that graph, as from `pinned_members`.
-        theta: (M, 2E) angles.
-    """
-    counted = [share > 0 for share in members.shares]
-    fine, tables, slack = verified_rows(model, theta, list(members.tables), counted)
-    return np.where(fine, partial_sums(model, tables).multiple - slack, -np.inf)
 
 
 def _sums(model: ForneyModel, tables: Sequence[FloatArray]) -> FloatArray:

@@ -24,8 +24,8 @@ class GaugedMeanField(Gauged):
     product q itself is over the gauged variables and says nothing about the model's own.
 
     Attributes:
-        restarts: starts from perturbed mean field; None: 5, fewer on large models, none above 200
-            edges. The first start is always the gauge of an early stage of G-BP.
+        restarts: starts from perturbed mean field; None: one, none above 200 edges. The first start is always the gauge
+            of an early stage of G-BP.
         field_starts: random starts of mean field.
     """
 
@@ -58,4 +58,4 @@ class GaugedMeanField(Gauged):
 
     def restarts_for(self, edges: int) -> int:
         """`restarts`, or the default for so many edges."""
-        return min(5, 200 // edges) if self.restarts is None else self.restarts
+        return min(1, 200 // edges) if self.restarts is None else self.restarts

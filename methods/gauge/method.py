@@ -9,12 +9,12 @@ from typing import ClassVar, Literal, get_args
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.methods.gauge.ascent.ipopt import check_available
+from spinbench.mathematics.forney.contraction import contract
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
 from spinbench.methods.gauge.progress import Report, first_report
-from spinbench.methods.gauge.search import Headline, Solver, search_point_mass
+from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
@@ -115,40 +115,19 @@ class Gauged(Method):
 
 @dataclass(frozen=True)
 class PointMass(Gauged):
-    """Settings of G-BP and its corrections; they differ in the bound that is the answer.
-
-    Attributes:
-        greedy_passes: over all edges, for labels="greedy".
-        solver: of G-BP. "newton": barrier continuation; "ipopt": the constrained problem, as a cross-check, one step a
-            labelling (extra `ipopt`, backend numpy). G-BP-sequential bounds its terms by Newton's method in any case.
-    """
+    """G-BP and its corrections; they differ in the bound that is the answer."""
 
     names: ClassVar[tuple[str, ...]] = ("g_bp", "single", "multiple")
     headline: ClassVar[Headline] = "g_bp"
 
-    greedy_passes: int = 1
-    solver: Solver = "newton"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.solver not in get_args(Solver):
-            raise SpinbenchError(f"{self.name}: solver={self.solver!r} was given; newton and ipopt are allowed")
-        if self.greedy_passes < 1:
-            raise SpinbenchError(f"{self.name}: greedy_passes={self.greedy_passes} was given; at least 1 is needed")
-        if self.solver == "ipopt":
-            check_available()
-
     def search(self, plan: GaugePlan, report: Report) -> Iterator[None]:
-        greedy = self.greedy_passes if self.labels == "greedy" else 0
         best = yield from search_point_mass(
-            plan.models, report, self.headline, self.deltas, greedy=greedy, seed=self.seed, solver=self.solver
+            plan.models, report, self.headline, self.deltas, greedy=self.labels == "greedy", seed=self.seed
         )
         if self.headline == "sequential" and best is not None:
             yield from search_sequential(best, report, self.deltas, self._simplify)
 
     def _simplify(self, model: ForneyModel) -> ForneyModel:
-        from spinbench.mathematics.forney.contraction import contract
-
         return contract(model, max(self.merge, 2), self.seed)
 
     @property

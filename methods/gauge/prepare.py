@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, SpinbenchError
+from spinbench.mathematics.forney.contraction import contract
 from spinbench.models import Model
 from spinbench.models.forney import convert
 from spinbench.models.forney.model import MAX_DEGREE, ForneyModel
+from spinbench.models.forney.modes import find_mode
 
 FEW_EDGES = 12
 """Up to so many, all states are enumerated, in less time than annealing takes."""
@@ -29,8 +31,6 @@ def check_merge(name: str, merge: int) -> None:
 
 def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyModel:
     """The contracted Forney model of `model`; errors as in `prepare`."""
-    from spinbench.mathematics.forney.contraction import contract
-
     given = model if isinstance(model, ForneyModel) else convert.to_forney(model, seed)
     small = contract(given, merge, seed) if merge else given
     if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weights(small).max() == -np.inf:
@@ -69,8 +69,6 @@ def _mode(model: ForneyModel, seed: int) -> npt.NDArray[np.int64]:
     """(E,) 0/1 of a state of high probability, of the highest where all can be looked at."""
     if model.num_edges <= FEW_EDGES:
         return np.asarray(int(_log_weights(model).argmax()) >> np.arange(model.num_edges) & 1)
-    from spinbench.models.forney.modes import find_mode
-
     return find_mode(model, seed)
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent import field_gauge, ipopt, mean_field, point_mass
+from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.ascent.newton import End
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
 from spinbench.methods.gauge.progress import Report
@@ -22,7 +22,6 @@ FloatArray = npt.NDArray[np.float64]
 
 SWEEPS = 16
 """Of mean field, from one look at its bound to the next."""
-Solver = Literal["newton", "ipopt"]
 Headline = Literal["g_bp", "single", "multiple", "sequential"]
 
 
@@ -32,9 +31,8 @@ def search_point_mass(
     headline: Headline,
     deltas: Sequence[float],
     *,
-    greedy: int = 0,
+    greedy: bool = False,
     seed: int = 0,
-    solver: Solver = "newton",
 ) -> Generator[None, None, Candidate | None]:
     """G-BP with its corrections for each relabelled model; returns the best `Candidate` by the headline, or None.
 
@@ -43,39 +41,32 @@ def search_point_mass(
         report: kept up to date.
         headline: the bound that is wanted; for "sequential" candidates are compared by "multiple".
         deltas: of the barrier.
-        greedy: passes over the edges in which each is relabelled where that raises the bound.
+        greedy: whether to go over the edges in the end, and relabel each where that raises the bound.
         seed: of the order of the edges.
-        solver: "ipopt" takes one step a labelling.
     """
     judge = "multiple" if headline == "sequential" else headline
     best: Candidate | None = None
     for model in models:
-        found = yield from _one_model(model, report, judge, deltas, solver)
+        found = yield from _one_model(model, report, judge, deltas)
         if found is not None and (best is None or found.value > best.value):
             best = found
     if best is None or not greedy:
         return best
-    rng = np.random.default_rng(seed)
-    for _ in range(greedy):
-        before = best.value
-        for edge in rng.permutation(best.model.num_edges):
-            flips = np.zeros(best.model.num_edges, dtype=np.int64)
-            flips[edge] = 1
-            found = yield from _one_model(best.model.relabel(flips), report, judge, deltas, solver)
-            if found is not None and found.value > best.value + 1e-9:
-                best = found
-        if not best.value > before:
-            break
+    for edge in np.random.default_rng(seed).permutation(best.model.num_edges):
+        flips = np.zeros(best.model.num_edges, dtype=np.int64)
+        flips[edge] = 1
+        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas)
+        if found is not None and found.value > best.value + 1e-9:
+            best = found
     return best
 
 
 def _one_model(
-    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float], solver: Solver
+    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float]
 ) -> Generator[None, None, Candidate | None]:
     """Returns the best candidate of one labelling by the bound `judge`."""
     best: Candidate | None = None
-    stages = point_mass.continuation(model, deltas) if solver == "newton" else iter([ipopt.maximise(model)])
-    for stage in stages:
+    for stage in point_mass.continuation(model, deltas):
         ended = stage.end and np.isfinite(stage.delta)
         if ended:
             at = Ended([stage.residual], [stage.end])
@@ -121,12 +112,12 @@ def search_mean_field(
             yield
         if early is None:
             continue
-        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report, field_gauge.FROM_GAUGE)
+        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
-            yield from _joint(Point(model, inside, start), report, field_gauge.FROM_FIELD)
+            yield from _joint(Point(model, inside, start), report)
 
 
 class Point(NamedTuple):
@@ -157,8 +148,8 @@ def field_end(change: float) -> End:
     return "gradient" if change < mean_field.TOLERANCE else "limit"
 
 
-def _joint(start: Point, report: Report, schedule: Sequence[tuple[float, float]]) -> Generator[None, None, None]:
-    for joint in field_gauge.ascent(start.model, start.theta, start.q, schedule):
+def _joint(start: Point, report: Report) -> Generator[None, None, None]:
+    for joint in field_gauge.ascent(start.model, start.theta, start.q):
         if joint.end:
             _look(Point(start.model, joint.theta, joint.q), report, "g_mf", joint.residual, joint.end)
         yield

@@ -7,7 +7,7 @@ Bounds are taken, and verified, on the host at the ends of maximisations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,21 @@ from scipy.special import expit, logit
 
 from spinbench.api import Backend, Estimate, Kernel
 from spinbench.api.trace import Trace
-from spinbench.backends.jax.gauge.batched import ascent
+from spinbench.backends.jax.gauge.ascent import ascent
+from spinbench.backends.jax.gauge.members import (
+    Members,
+    Place,
+    members_of,
+    schedule_of,
+    structure_of,
+)
+from spinbench.backends.jax.gauge.terms import pinned_members, term_bounds
 from spinbench.errors import UnsupportedError
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.ascent.newton import ENDS
+from spinbench.methods.gauge.ascent.newton import ENDS, Maximisation
 from spinbench.methods.gauge.ascent.point_mass import EARLY
-from spinbench.methods.gauge.corrections import term_bounds
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan, statistics_of
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
-from spinbench.methods.gauge.members import Entry, Members, Place, members_of, pinned_members, schedule_of, structure_of
 from spinbench.methods.gauge.method import Gauged, PointMass
 from spinbench.methods.gauge.progress import trivial
 from spinbench.methods.gauge.remainder import remainder
@@ -49,8 +55,6 @@ class BatchSearch:
                 f"{method.name}: labels=greedy tries edges one after the other and runs on backend numpy only; mode, "
                 "zero and best run on jax"
             )
-        if isinstance(method, PointMass) and method.solver == "ipopt":
-            raise UnsupportedError(f"{method.name}: solver=ipopt runs on backend numpy only; solver=newton runs on jax")
         self.reports = [method.report(plan) for plan in plans]
         self._method = method
         self._device = device
@@ -59,7 +63,6 @@ class BatchSearch:
         self._own_reports = [self.reports[p] for p in self._plans]
         self._structure = structure_of(self._models[0])
         self._steps_left = 0
-        self._unseen: Callable[[], object] | None = None
         self._steps = self._search()
 
     def advance(self, steps: int) -> None:
@@ -79,38 +82,29 @@ class BatchSearch:
         else:
             yield from self._mean_field()
 
-    def _ascend(self, members: Members, entries: Sequence[Sequence[Entry]], z: FloatArray) -> Steps:
-        """Returns where the ascents end; one schedule a member."""
+    def _ascend(self, members: Members, maximisations: Sequence[Maximisation], z: FloatArray) -> Steps:
+        """Returns where the ascents end."""
         compiled = ascent(self._structure, z.shape[1] > 2 * self._structure.num_edges, self._device)
-        schedule, place = schedule_of(entries), compiled.start(z, members)
+        schedule, place = schedule_of(maximisations), compiled.start(z, members)
         while (place.stage < schedule.count).any():
             if not self._steps_left:
-                if self._unseen is not None:
-                    self._unseen()
-                    self._unseen = None
                 yield
                 continue
             taken, place = compiled.advance(members, schedule, place, self._steps_left)
             self._steps_left -= taken
         return place
 
-    def _gauges(self, entries: Sequence[Entry], judge: str) -> Steps:
-        """G-BP of all members; returns the angles after the first maximisations, and the best candidate of each plan.
-
-        The gauges of the first maximisations are only looked at where the run pauses before the last one ends, or where
-        that one gives no bound: looking takes as long as finding them.
-        """
-        members, first = members_of(self._models), entries[:EARLY]
-        early = yield from self._ascend(members, [first] * len(self._models), self._starts())
-        if len(first) == len(entries):
-            return early.z.T, self._look(early, first[-1].weight, judge)
-        self._unseen = lambda: self._look(early, first[-1].weight, judge)
-        place = yield from self._ascend(members, [entries[EARLY:]] * len(self._models), early.z.T)
-        best = self._look(place, entries[-1].weight, judge)
-        if len(best) < len(self.reports):
-            best = self._look(early, first[-1].weight, judge) | best
-        self._unseen = None
-        return early.z.T, best
+    def _gauges(self, judge: str) -> Steps:
+        """G-BP of all members: the angles after the first maximisations, and the best candidate of each plan."""
+        each = point_mass.maximisations(self._method.deltas)
+        members, first, rest = members_of(self._models), each[:EARLY], each[EARLY:]
+        place = yield from self._ascend(members, first, self._starts())
+        early, best = place.z.T, self._look(place, first[-1].weight, judge)
+        if rest:
+            place = yield from self._ascend(members, rest, early)
+            last = self._look(place, rest[-1].weight, judge)
+            best |= {p: found for p, found in last.items() if p not in best or found.value > best[p].value}
+        return early, best
 
     def _look(self, place: Place, delta: float, judge: str) -> dict[int, Candidate]:
         """Take in the bounds of all members; the best candidates."""
@@ -128,9 +122,9 @@ class BatchSearch:
         return np.stack([zero if theta is None else theta for theta in found])
 
     def _point_mass(self) -> Steps:
-        headline, entries = self._method.headline, _entries(self._method.deltas)
+        headline = self._method.headline
         judge = "multiple" if headline == "sequential" else headline
-        _, best = yield from self._gauges(entries, judge)
+        _, best = yield from self._gauges(judge)
         if headline == "sequential" and best:
             yield from self._sequential(best)
 
@@ -154,7 +148,7 @@ class BatchSearch:
             np.concatenate([part.free for part in parts]),
         )
         start = np.zeros(members.free.shape)
-        place = yield from self._ascend(members, [_entries(self._method.deltas)] * len(start), start)
+        place = yield from self._ascend(members, point_mass.maximisations(self._method.deltas), start)
         terms = np.maximum(*(term_bounds(self._models[0], members, z) for z in (start, place.z.T)))
         return terms.reshape(len(candidates), count)
 
@@ -167,7 +161,7 @@ class BatchSearch:
         starts, count = self._starts(), len(self._models)
         at_fields = Ended(change, [field_end(last) for last in change.tolist()])
         look_at_points(self._models, 0.0 * starts, fields[:, :, 0], at_fields, self._own_reports, "mf")
-        early, _ = yield from self._gauges(_entries(method.deltas), "g_bp")
+        early, _ = yield from self._gauges("g_bp")
         thetas, q = [early], [np.full((count, edges), 0.1)]
         for k in range(method.restarts_for(edges)):
             spread = 0.01 if k == 0 else 0.05
@@ -176,10 +170,8 @@ class BatchSearch:
             q.append(fields[:, :, k % fields.shape[2]] + noise)
         models, reports = self._models * len(q), self._own_reports * len(q)
         free = logit(np.clip(np.concatenate(q), field_gauge.NEAREST, 1.0 - field_gauge.NEAREST))
-        schedules = [_joint_entries(field_gauge.FROM_GAUGE)] * count
-        schedules += [_joint_entries(field_gauge.FROM_FIELD)] * (len(free) - count)
         z = np.concatenate([np.concatenate(thetas), free], axis=1)
-        place = yield from self._ascend(members_of(models), schedules, z)
+        place = yield from self._ascend(members_of(models), field_gauge.maximisations(), z)
         theta, logits = np.split(place.z.T, [2 * edges], axis=1)
         look_at_points(models, theta, expit(logits), _ended(place), reports, "g_mf")
 
@@ -225,27 +217,6 @@ def solve(models: Sequence[Model | ForneyModel], method: Gauged, device: str = "
             trace.add(statistics_of(report, method.names), 1)
             answers[k] = method.estimate(models[k], plans[k], trace)  # type: ignore[arg-type]
     return [answers[k] for k in range(len(plans))]
-
-
-def _entries(deltas: Sequence[float]) -> list[Entry]:
-    limit, patience = point_mass.LIMIT, point_mass.PATIENCE
-    return [
-        Entry(point_mass.CONDITIONING * delta, delta, tolerance, limit, patience)
-        for delta, tolerance in zip(deltas, point_mass.tolerances(deltas), strict=True)
-    ]
-
-
-def _joint_entries(schedule: Sequence[tuple[float, float]]) -> list[Entry]:
-    return [
-        Entry(
-            weight,
-            floor,
-            field_gauge.tolerance(k, schedule),
-            field_gauge.limit(k, schedule),
-            field_gauge.patience(k, schedule),
-        )
-        for k, (weight, floor) in enumerate(schedule)
-    ]
 
 
 def _ended(place: Place) -> Ended:

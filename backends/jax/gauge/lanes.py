@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spinbench.backends.jax.gauge.members import Members, Structure
 from spinbench.methods.gauge.ascent.derivatives import (
     angle_derivatives,
     angle_entries,
@@ -20,12 +21,8 @@ from spinbench.methods.gauge.ascent.derivatives import (
 )
 from spinbench.methods.gauge.ascent.newton import SHORTER
 from spinbench.methods.gauge.ascent.objectives import ANGLE_STEP, FAR_LOGIT, LEAST_COSINE, LOGIT_STEP
-from spinbench.methods.gauge.members import Members, Structure
 
 Array = Any
-
-CORNER = 1e300
-"""Below the last row of a factorisation: more than any gradient's square in the inverse Hessian."""
 
 
 class Gauged(NamedTuple):
@@ -84,18 +81,18 @@ class Lanes:
 
     def gauged(self, z: Array, members: Members) -> Gauged:
         """Tables at z (size, M)."""
-        xp, kept = self._xp, self._jax.lax.optimization_barrier  # or else XLA computes sines over and over
+        xp = self._xp
         theta = z[: self._angles]
         turns = xp.concatenate([theta, theta[0::2] - theta[1::2]])
-        c, s = kept((xp.cos(turns), xp.sin(turns)))
+        c, s = xp.cos(turns), xp.sin(turns)
         fine = c[self._angles :] > LEAST_COSINE
-        cosine, sine = kept((xp.where(fine, c[self._angles :], 1.0), xp.where(fine, s[self._angles :], 0.0)))
+        cosine, sine = xp.where(fine, c[self._angles :], 1.0), xp.where(fine, s[self._angles :], 0.0)
         scale = xp.repeat(1.0 / xp.sqrt(cosine), 2, axis=0)
-        scaled = kept(xp.concatenate([c[: self._angles] * scale, s[: self._angles] * scale]))
+        scaled = xp.concatenate([c[: self._angles] * scale, s[: self._angles] * scale])
         tables = []
         for table, own in zip(members.tables, self._own, strict=True):
             turned = table.reshape(len(table), -1)  # XLA's loops over the last axis are the better the longer
-            ends = kept(scaled[np.stack([own, own + self._angles, own ^ 1, (own ^ 1) + self._angles], axis=1)])
+            ends = scaled[np.stack([own, own + self._angles, own ^ 1, (own ^ 1) + self._angles], axis=1)]
             for k, (own_c, own_s, other_c, other_s) in enumerate(ends.reshape(*ends.shape[:2], -1)):
                 # rows (cos own, sin own) and (-sin other, cos other)
                 low, high = (turned.reshape(2**k, 2, -1, turned.shape[1])[:, a] for a in (0, 1))
@@ -168,24 +165,19 @@ class Lanes:
     def direction(self, hessian: Array, gradient: Array, free: Array, shift: Array) -> tuple[Array, Array]:
         """(M,) whether A + λD is positive definite, with A minus the Hessian and D = |diag A| over the free
         coordinates, and where it is (A + λD)⁻¹ gradient.
-
-        A last row of the gradient makes the factorisation solve the first triangular system as well.
         """
-        xp = self._xp
+        xp, linalg = self._xp, self._jax.lax.linalg
         diagonal = np.arange(self.size)
         pinned = 1.0 - free
         scale = xp.maximum(xp.abs(pinned - hessian[diagonal, diagonal] * free), 1e-8)
         added = np.eye(self.size)[..., None] * (pinned + shift * scale)
         negative = added - hessian * free * free[:, None]
-        below = xp.concatenate([gradient, xp.full_like(gradient[:1], CORNER)])[None]
-        wide = xp.concatenate([xp.pad(negative, ((0, 0), (0, 1), (0, 0))), below])
-        factor = self._jax.lax.linalg.cholesky(xp.moveaxis(wide, -1, 0), symmetrize_input=False)
+        factor = linalg.cholesky(xp.moveaxis(negative, -1, 0), symmetrize_input=False)
         sound = xp.isfinite(factor).all(axis=(1, 2))
-        factor = xp.where(sound[:, None, None], factor, xp.eye(self.size + 1))
-        found = self._jax.lax.linalg.triangular_solve(
-            factor[:, :-1, :-1], factor[:, -1:, :-1], left_side=False, lower=True
-        )
-        return sound, found[:, 0].T
+        factor = xp.where(sound[:, None, None], factor, xp.eye(self.size))
+        half = linalg.triangular_solve(factor, gradient.T[..., None], left_side=True, lower=True)
+        found = linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)
+        return sound, found[..., 0].T
 
     def _weights(self, z: Array, members: Members, weight: Array) -> list[Array]:
         """Of log f, (2**d, n, M) a degree group."""

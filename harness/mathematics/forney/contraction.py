@@ -19,15 +19,14 @@ from spinbench.models.forney.network import network_of
 def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts: int = 16) -> ForneyModel:
     """The model with nodes of degree <= 2 absorbed, and others merged while degrees stay within the limit.
 
-    Merging is greedy. In even attempts the pair of neighbours that shares the most edges goes first, and where several
-    do, the one of the smallest degree when merged, and then one at random; in odd ones the pair whose degree grows the
-    least, up to noise. The attempt that leaves the fewest edges is taken. log Z and the readouts of variables are
-    kept; all edges between two merged nodes are summed at once.
+    Merging is greedy: the pair of neighbours whose degree grows the least, up to noise, goes first. The attempt that
+    leaves the fewest edges is taken. log Z and the readouts of variables are kept; all edges between two merged nodes
+    are summed at once.
 
     Args:
         model: the model.
         degree_limit: largest degree of a merged node; 2 and less only absorb. Nodes that are larger already stay.
-        seed: of the ties.
+        seed: of the noise.
         attempts: how many orders are tried.
 
     Raises:
@@ -48,7 +47,7 @@ def contract(model: ForneyModel, degree_limit: int = 2, seed: int = 0, attempts:
         network.merge(a, b)
     if degree_limit > 2:
         slots = {a: tuple(s) for a, s in network.slots.items()}
-        orders = [_order(slots, degree_limit, np.random.default_rng([seed, k]), k % 2 == 1) for k in range(attempts)]
+        orders = [_order(slots, degree_limit, np.random.default_rng([seed, k])) for k in range(attempts)]
         for a, b in min(orders, key=lambda order: order[0])[1]:
             network.merge(a, b)
     return network.model(model.num_variables)
@@ -108,28 +107,27 @@ def absorption(slots: Mapping[int, Iterable[int]]) -> tuple[list[tuple[int, int]
 
 
 def _order(
-    slots: dict[int, tuple[int, ...]], limit: int, rng: np.random.Generator, noisy: bool
+    slots: dict[int, tuple[int, ...]], limit: int, rng: np.random.Generator
 ) -> tuple[tuple[int, int], list[tuple[int, int]]]:
     """((edges left, entries of the tables left), pairs to merge one after the other), by the graph alone."""
     graph = _Graph(slots)
     at, ends = graph.at, graph.ends
     version = dict.fromkeys(at, 0)
-    heap: list[tuple[float, float, int, int, int, int]] = []
+    heap: list[tuple[float, int, int, int, int]] = []
 
     def push(a: int, b: int) -> None:
         shared = len(at[a] & at[b])
         degree = len(at[a]) + len(at[b]) - 2 * shared
         if degree <= limit:
-            growth = degree - max(len(at[a]), len(at[b]))
-            cost = growth + rng.random() if noisy else degree / 100 - shared
-            heapq.heappush(heap, (cost, rng.random(), a, b, version[a], version[b]))
+            cost = degree - max(len(at[a]), len(at[b])) + rng.random()
+            heapq.heappush(heap, (cost, a, b, version[a], version[b]))
 
     for a, edges in at.items():
         for b in {end for e in edges for end in ends[e] if end > a}:
             push(a, b)
     merged = []
     while heap:
-        _, _, a, b, seen_a, seen_b = heapq.heappop(heap)
+        _, a, b, seen_a, seen_b = heapq.heappop(heap)
         if version.get(a) != seen_a or version.get(b) != seen_b:
             continue
         merged.append((a, b))

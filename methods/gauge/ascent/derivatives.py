@@ -16,8 +16,7 @@ branches on values.
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +24,6 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 Array = Any
-
-UNROLLED = 16
-"""Up to so many terms are added one by one: XLA's sums over leading axes are several times as slow."""
 
 
 class _Places(NamedTuple):
@@ -87,15 +83,15 @@ def joint_derivatives(tables: Array, q: Array, floors: Array, tangent: Array, se
     # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k), and what the angles' gradient is made of is linear in the weights
     flipped = product[places.halves] * ratio  # (2, d, R, ...)
     given = places.others.reshape(*places.others.shape, *[1] * (tables.ndim - 1))
-    moved = _total(given * flipped, 3, xp) - q[:, None, None] * _total(flipped, 2, xp)  # (d, 2, d, ...)
+    moved = (given * flipped).sum(axis=3) - q[:, None, None] * flipped.sum(axis=2)  # (d, 2, d, ...)
     spread = q * (1.0 - q)
     turned = xp.asarray(np.eye(len(q)).reshape(len(q), len(q), *[1] * (q.ndim - 1))) * (tangent * spread)
     crossed = xp.stack([secant * moved[:, 0] + turned, turned - secant * moved[:, 1]], axis=1)  # (d, 2, d, ...)
     energy = product * xp.log(tables)
-    all_, one = _total(energy, 0, xp), _total(energy[places.halves[1]], 1, xp)
+    all_, one = energy.sum(axis=0), energy[places.halves[1]].sum(axis=1)
     logits = one - q * all_
     first, second = places.first, places.second
-    both = _total(energy[places.quarters[1, 1]], 1, xp)
+    both = energy[places.quarters[1, 1]].sum(axis=1)
     both = both - q[first] * one[second] - q[second] * one[first] + q[first] * q[second] * all_
     hessian = xp.concatenate([hessian, (1.0 - 2.0 * q) * logits, both, crossed.reshape(-1, *q.shape[1:])])
     return Local(xp.concatenate([gradient, logits]), hessian)
@@ -152,7 +148,7 @@ def _angles(tables: Array, weights: Array, tangent: Array, secant: Array, xp: An
     halves = weights[places.halves]
     ratio = tables[places.halves[::-1]] / safe[places.halves]
     pulls = halves * ratio
-    total, pull, pull2 = _total(halves, 2, xp), _total(pulls, 2, xp), _total(pulls * ratio, 2, xp)  # (2, d, ...)
+    total, pull, pull2 = halves.sum(axis=2), pulls.sum(axis=2), (pulls * ratio).sum(axis=2)  # (2, d, ...)
     signed, squared = (total[1] - total[0]) / 2, secant * secant
     gradient = [tangent * signed + secant * pull[0], tangent * signed - secant * pull[1]]
     within = [
@@ -162,17 +158,9 @@ def _angles(tables: Array, weights: Array, tangent: Array, secant: Array, xp: An
     ]
     f = tables[places.quarters]
     minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]  # (P, R, ...)
-    bends = _total((weights / (safe * safe))[places.quarters] * minors, 3, xp)  # (2, 2, P, ...)
+    bends = ((weights / (safe * safe))[places.quarters] * minors).sum(axis=3)  # (2, 2, P, ...)
     between = secant[places.first] * secant[places.second] * bends
     return xp.concatenate(gradient), xp.concatenate([*within, between.reshape(-1, *tangent.shape[1:])]), ratio
-
-
-def _total(values: Array, axis: int, xp: Any) -> Array:
-    """The sum over one axis."""
-    if xp is np or values.shape[axis] > UNROLLED:
-        return values.sum(axis=axis)
-    before = (slice(None),) * axis
-    return reduce(add, (values[(*before, k)] for k in range(values.shape[axis])))
 
 
 @lru_cache(maxsize=32)

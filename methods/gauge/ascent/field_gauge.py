@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent.newton import End, Newton
+from spinbench.methods.gauge.ascent.newton import End, Maximisation, Newton
 from spinbench.methods.gauge.ascent.objectives import MeanFieldObjective, joint_pattern
 from spinbench.models.forney.model import ForneyModel
 
@@ -16,10 +16,8 @@ FloatArray = npt.NDArray[np.float64]
 
 FLOOR = 1e-6
 """Last weight, divided by 2^d, of every log f: entries that q does not look at would cross 0 otherwise."""
-FROM_FIELD = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
-"""(weight of Σ log cos(φ - ψ), floor) of each maximisation, from a mean field solution."""
-FROM_GAUGE = ((1e-1, 1e-2), (1e-2, 1e-3), (1e-3, 1e-4), (1e-4, 1e-5), (1e-5, FLOOR))
-"""The same, from an early stage of G-BP."""
+SCHEDULE = ((1e-3, 1e-2), (1e-4, 1e-3), (1e-5, 1e-4), (1e-7, FLOOR))
+"""(weight of Σ log cos(φ - ψ), floor) of each maximisation."""
 LIMIT, LAST_LIMIT, PATIENCE = 25, 500, 10
 """Newton steps of one maximisation, and of the last one, which ends after so many where progress is slow."""
 SNAP = 10.0
@@ -44,27 +42,20 @@ class Joint(NamedTuple):
     end: End
 
 
-def tolerance(k: int, schedule: Sequence[tuple[float, float]]) -> float:
-    """Largest component of the gradient at which entry k ends; those before the last one only lead on."""
-    share = 1e-3 if k + 1 == len(schedule) else 0.1
-    return max(1e-7, share * schedule[k][1])
-
-
-def limit(k: int, schedule: Sequence[tuple[float, float]]) -> int:
-    """Newton steps of entry k."""
-    return LAST_LIMIT if k + 1 == len(schedule) else LIMIT
-
-
-def patience(k: int, schedule: Sequence[tuple[float, float]]) -> int:
-    """Newton steps after which slow progress ends entry k."""
-    return PATIENCE if k + 1 == len(schedule) else LIMIT + 1
+def maximisations(schedule: Sequence[tuple[float, float]] = SCHEDULE) -> list[Maximisation]:
+    """All but the last one only lead on."""
+    *first, (conditioning, floor) = schedule
+    return [
+        *(Maximisation(weight, above, max(1e-7, 0.1 * above), LIMIT, LIMIT + 1) for weight, above in first),
+        Maximisation(conditioning, floor, max(1e-7, 1e-3 * floor), LAST_LIMIT, PATIENCE),
+    ]
 
 
 def ascent(
     model: ForneyModel,
     theta: FloatArray,
     q: FloatArray,
-    schedule: Sequence[tuple[float, float]] = FROM_FIELD,
+    schedule: Sequence[tuple[float, float]] = SCHEDULE,
 ) -> Iterator[Joint]:
     """One `Joint` a Newton step, from angles that keep all tables positive; nothing where they do not."""
     from scipy.special import expit, logit
@@ -72,15 +63,9 @@ def ascent(
     edges = model.num_edges
     z = np.concatenate([theta, logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
     pattern = joint_pattern(model)
-    for k, (weight, floor) in enumerate(schedule):
-        objective = MeanFieldObjective(model, weight, floor, pattern)
-        newton = Newton(
-            objective,
-            z,
-            tolerance=tolerance(k, schedule),
-            limit=limit(k, schedule),
-            patience=patience(k, schedule),
-        )
+    for each in maximisations(schedule):
+        objective = MeanFieldObjective(model, each.conditioning, each.weight, pattern)
+        newton = Newton(objective, z, tolerance=each.tolerance, limit=each.limit, patience=each.patience)
         if newton.end:
             return
         while not newton.end:

@@ -1,19 +1,18 @@
-"""Symmetric systems of equations with one pattern of entries throughout an ascent: dense, banded or sparse."""
+"""Symmetric systems of equations with one pattern of entries throughout an ascent, as banded matrices.
+
+Dense matrices are no faster where graphs are small, and sparse ones no faster where they are as large as these methods
+go (docs/explanations/gauged-parts.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-DENSE = 120
-"""Up to so many coordinates dense matrices are fastest."""
-BAND_WORK = 1e9
-"""Banded matrices up to so many multiplications, n (b + 1)²: LAPACK's blocks outrun sparse codes that do less."""
 
 
 class Pattern:
@@ -45,7 +44,7 @@ class Pattern:
         found, self._which = np.unique(self._columns * self.size + self._rows, return_inverse=True)
         self._number = len(found)
         self._diagonal = np.searchsorted(found, np.arange(self.size) * (self.size + 1))
-        self._solve = _solver(found % self.size, found // self.size, owners)
+        self._solve = _Band(found % self.size, found // self.size, owners)
 
     def total(self, gradients: Sequence[FloatArray]) -> FloatArray:
         """(size,) from the nodes' own gradients (n, v)."""
@@ -82,22 +81,6 @@ def _added(places: IntArray, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(places, values, size), dtype=np.float64)
 
 
-Solver = Callable[[FloatArray, FloatArray], FloatArray | None]
-"""From the entries of a symmetric matrix and a right hand side to the solution; None if it is not positive definite."""
-
-
-def _solver(rows: IntArray, columns: IntArray, owners: IntArray) -> Solver:
-    """The quickest for a matrix with these entries, which are in order of columns, then rows."""
-    size = len(owners)
-    if size <= DENSE:
-        return _Dense(rows, columns, size)
-    place = _order(rows, columns, owners)
-    width = int(np.abs(place[rows] - place[columns]).max()) + 1
-    if size * width**2 <= BAND_WORK:
-        return _Band(rows, columns, place, width)
-    return _Sparse(rows, columns, size)
-
-
 def _order(rows: IntArray, columns: IntArray, owners: IntArray) -> IntArray:
     """(n,) the place of each coordinate where neighbours are close: Cuthill and McKee's order of the owners."""
     from scipy.sparse import coo_array
@@ -113,34 +96,25 @@ def _order(rows: IntArray, columns: IntArray, owners: IntArray) -> IntArray:
     return place
 
 
-class _Dense:
-    def __init__(self, rows: IntArray, columns: IntArray, size: int) -> None:
-        self._flat = columns * size + rows
-        self._matrix = np.empty((size, size), order="F")
-
-    def __call__(self, entries: FloatArray, right: FloatArray) -> FloatArray | None:
-        from scipy.linalg import lapack
-
-        self._matrix.fill(0.0)
-        self._matrix.T.reshape(-1)[self._flat] = entries
-        factor, failed = lapack.dpotrf(self._matrix, lower=1, overwrite_a=1, clean=0)
-        return None if failed else np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
-
-
 class _Band:
-    """The lower half in LAPACK's band form, (width, n), in an order of small width.
+    """Solves from the entries of a symmetric matrix, in order of columns, then rows, and a right hand side.
+
+    The lower half stands in LAPACK's band form, (width, n), in an order of small width.
 
     The band is kept between calls: allocating it anew costs as much as half of the factorisation.
     """
 
-    def __init__(self, rows: IntArray, columns: IntArray, place: IntArray, width: int) -> None:
+    def __init__(self, rows: IntArray, columns: IntArray, owners: IntArray) -> None:
+        place = _order(rows, columns, owners)
         below = place[rows] - place[columns]
+        width = int(below.max()) + 1
         self._kept = np.flatnonzero(below >= 0)
         self._flat = (below + width * place[columns])[self._kept]
         self._place = place
         self._matrix = np.empty((width, len(place)), order="F")
 
     def __call__(self, entries: FloatArray, right: FloatArray) -> FloatArray | None:
+        """None where the matrix is not positive definite."""
         from scipy.linalg import lapack
 
         self._matrix.fill(0.0)
@@ -151,24 +125,3 @@ class _Band:
         ordered = np.empty_like(right)
         ordered[self._place] = right
         return np.asarray(lapack.dpbtrs(factor, ordered, lower=1)[0][self._place])
-
-
-class _Sparse:
-    """By LU without pivoting, which is LDLᵀ for symmetric matrices: the pivots tell whether it is positive definite."""
-
-    def __init__(self, rows: IntArray, columns: IntArray, size: int) -> None:
-        self._rows = rows.astype(np.int32)
-        self._starts = np.searchsorted(columns, np.arange(size + 1)).astype(np.int32)
-
-    def __call__(self, entries: FloatArray, right: FloatArray) -> FloatArray | None:
-        from scipy.sparse import csc_array
-        from scipy.sparse.linalg import splu
-
-        matrix = csc_array((entries, self._rows, self._starts), shape=(len(right), len(right)))
-        try:
-            factor = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-        except RuntimeError:  # a pivot is exactly zero
-            return None
-        if (factor.U.diagonal() <= 0).any() or not np.array_equal(factor.perm_r, factor.perm_c):
-            return None
-        return np.asarray(factor.solve(right))

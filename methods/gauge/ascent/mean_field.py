@@ -169,36 +169,16 @@ def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1
     edges, count = start.shape
     tables = field_tables(models[0], [model for model in models for _ in range(count)])
     q, last = np.tile(start, (1, len(models))), np.full(len(models), np.inf)
-    while limit and (going := np.flatnonzero(last >= TOLERANCE)).size:
-        columns = (going[:, None] * count + np.arange(count)).ravel()
-        q[:, columns], last[going], sweeps = _until_half_is_left(_columns(tables, columns), q[:, columns], count, limit)
-        limit -= sweeps
-    order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
-    split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
-    return np.take_along_axis(split, order[:, None], axis=2), last
-
-
-def _until_half_is_left(
-    tables: FieldTables, q: FloatArray, count: int, limit: int
-) -> tuple[FloatArray, FloatArray, int]:
-    """Sweep models of `count` runs each until at most half of them go on: q, largest last changes, and sweeps."""
-    last, sweeps = np.full(q.shape[1] // count, np.inf), 0
-    while 2 * np.count_nonzero(last >= TOLERANCE) > len(last) and sweeps < limit:
-        sweeps += 1
+    for _ in range(limit):
         going = last >= TOLERANCE
+        if not going.any():
+            break
         fresh = np.where(np.repeat(going, count), sweep(tables, q), q)
         change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
         q, last = fresh, np.where(going, change, last)
-    return q, last, sweeps
-
-
-def _columns(tables: FieldTables, columns: IntArray) -> FieldTables:
-    """Of some runs, for sweeps."""
-    colours = tuple(
-        Colour(edges, tuple(Slot(others, gains[..., columns]) for others, gains in slots), ends)
-        for edges, slots, ends in tables.colours
-    )
-    return FieldTables(colours, (), tables.constant[columns])
+    order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
+    split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
+    return np.take_along_axis(split, order[:, None], axis=2), last
 
 
 def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,24 @@ FLAT, FLAT_STEPS = 1e-13, 3
 SLOW, SLOW_STEPS = 1e-5, 10
 """And so many that together gain less than this, once an ascent has had its patience: at the walls of the feasible set
 gradients need not vanish, so that progress alone tells."""
+
+
+class Maximisation(NamedTuple):
+    """One of a continuation.
+
+    Attributes:
+        conditioning: weight of Σ log cos(φ - ψ).
+        weight: δ of G-BP, the floor ε of G-MF.
+        tolerance: largest component of the gradient at which it ends.
+        limit: Newton steps.
+        patience: steps after which slow progress ends it, see `SLOW`.
+    """
+
+    conditioning: float
+    weight: float
+    tolerance: float
+    limit: int
+    patience: int
 
 
 class Newton:

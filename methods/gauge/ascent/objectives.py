@@ -155,7 +155,7 @@ class PointMassObjective(Objective):
         tables: Tables | None = None,
         pattern: Pattern | None = None,
     ) -> None:
-        super().__init__(model, pattern or angle_pattern(model), conditioning * delta, tables)
+        super().__init__(model, pattern or angle_pattern(model), conditioning, tables)
         self.weights = [barrier_weights(g.degree, delta) for g in model.groups]
         for weights in self.weights:
             weights[0] += zero_weight - 1.0

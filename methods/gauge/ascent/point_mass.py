@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.forney import gauges
-from spinbench.methods.gauge.ascent.newton import End, Newton
+from spinbench.methods.gauge.ascent.newton import End, Maximisation, Newton
 from spinbench.methods.gauge.ascent.objectives import PointMassObjective, angle_pattern
 from spinbench.models.forney.model import ForneyModel
 
@@ -17,8 +17,10 @@ FloatArray = npt.NDArray[np.float64]
 
 CONDITIONING = 0.1
 """Weight of Σ log cos(φ - ψ), times δ: without it lines and cycles run to singular gauges."""
-LIMIT, PATIENCE = 120, 60
-"""Newton steps of one δ, which ends after so many where progress is slow."""
+LIMIT = 120
+"""Newton steps of one δ."""
+TOLERANCE, LEAST_TOLERANCE = 1e-2, 1e-9
+"""Largest component of the gradient at which the maximisation for a δ ends, times δ, and at least."""
 EARLY = 2
 """From the end of so many maximisations G-MF starts."""
 MIX = 1.0
@@ -42,14 +44,12 @@ class Stage(NamedTuple):
     end: End
 
 
-def tolerances(deltas: Sequence[float]) -> list[float]:
-    """Largest component of the gradient at which the maximisation for each δ ends.
-
-    The last one gives the answer and the first ones the starts of G-MF; those between only lead on.
-    """
-    last = len(deltas) - 1
-    shares = [1e-3 if k < EARLY else 1e-2 if k == last else 1.0 for k in range(len(deltas))]
-    return [max(share * delta, 1e-9) for share, delta in zip(shares, deltas, strict=True)]
+def maximisations(deltas: Sequence[float], limit: int = LIMIT) -> list[Maximisation]:
+    """One for each δ."""
+    return [
+        Maximisation(CONDITIONING * delta, delta, max(TOLERANCE * delta, LEAST_TOLERANCE), limit, limit + 1)
+        for delta in deltas
+    ]
 
 
 def interior(model: ForneyModel) -> FloatArray | None:
@@ -84,12 +84,12 @@ def continuation(
         if inside is None:
             return
         theta = inside
-    for delta, tolerance in zip(deltas, tolerances(deltas), strict=True):
-        objective = PointMassObjective(model, delta, CONDITIONING, pattern=pattern)
-        newton = Newton(objective, theta, tolerance=tolerance, limit=limit, patience=PATIENCE)
+    for each in maximisations(deltas, limit):
+        objective = PointMassObjective(model, each.weight, each.conditioning, pattern=pattern)
+        newton = Newton(objective, theta, tolerance=each.tolerance, limit=each.limit)
         while not newton.end:
             newton.step()
-            yield Stage(newton.z, newton.residual, delta, newton.end)
+            yield Stage(newton.z, newton.residual, each.weight, newton.end)
         theta = newton.z
 
 

@@ -82,19 +82,3 @@ def test_g_mf_as_on_numpy(models, exact):
     assert (found <= exact + 1e-9).all()
     numpy = [spinbench.run(model, GaugedMeanField(restarts=1), "numpy", "5000 samples").log_z for model in models]
     assert np.mean(found) == pytest.approx(np.mean(numpy), abs=0.01)
-
-
-def test_ipopt_agrees_and_is_verified(models, exact):
-    pytest.importorskip("casadi")
-    for k in range(3):
-        newton, ipopt = (
-            spinbench.run(models[k], "g_bp", "numpy", "3000 samples", solver=solver) for solver in ("newton", "ipopt")
-        )
-        assert ipopt.log_z == pytest.approx(newton.log_z, abs=1e-4)
-        assert ipopt.log_z <= exact[k] + 1e-9
-
-
-def test_ipopt_missing(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(spinbench.errors.UnavailableError, match=r"pip install 'spinbench\[ipopt\]'"):
-        GaugedBeliefPropagationMultiple(solver="ipopt")

@@ -1,4 +1,4 @@
-"""Models of one graph side by side, and schedules of maximisations, for the ascents in JAX."""
+"""Models of one graph side by side, and their schedules of maximisations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent.objectives import bits_of
+from spinbench.methods.gauge.ascent.newton import Maximisation
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,44 +26,25 @@ FRESH, TRIAL, AGAIN = 0, 1, 2
 """What a member does next: look at its point for the first time in this maximisation, at a point of its line search, or
 at its point again, with a larger shift."""
 LONGEST = 16
-"""Maximisations of a schedule at most; all schedules are filled up to it, so that steps are compiled once."""
-
-
-class Entry(NamedTuple):
-    """One maximisation.
-
-    Attributes:
-        conditioning: weight of Σ log cos(φ - ψ).
-        weight: δ of G-BP, the floor ε of G-MF.
-        tolerance: of the gradient.
-        limit: Newton steps.
-        patience: steps after which slow progress ends it.
-    """
-
-    conditioning: float
-    weight: float
-    tolerance: float
-    limit: int
-    patience: int
+"""Maximisations of a schedule at most; it is filled up to so many, so that steps are compiled once."""
 
 
 class Schedule(NamedTuple):
-    """Maximisations of each member, one after the other.
+    """Maximisations, one after the other.
 
     Attributes:
-        entries: (LONGEST, 5, M), each row an `Entry`.
-        count: (M,) how many of them count.
+        entries: (LONGEST, 5), each row a `Maximisation`.
+        count: () how many of them count.
     """
 
     entries: Array
     count: Array
 
 
-def schedule_of(entries: Sequence[Sequence[Entry]]) -> Schedule:
-    """Of at most LONGEST entries a member."""
-    rows = [[*mine, *[mine[-1]] * (LONGEST - len(mine))] for mine in entries]
-    count = np.array([len(mine) for mine in entries], dtype=np.int32)
-    return Schedule(np.ascontiguousarray(np.moveaxis(np.array(rows, dtype=np.float64), 0, -1)), count)
+def schedule_of(maximisations: Sequence[Maximisation]) -> Schedule:
+    """Of at most LONGEST maximisations."""
+    rows = [*maximisations, *[maximisations[-1]] * (LONGEST - len(maximisations))]
+    return Schedule(np.array(rows, dtype=np.float64), np.int32(len(maximisations)))
 
 
 class Members(NamedTuple):
@@ -130,20 +111,3 @@ def members_last(members: Members) -> Members:
     """The same with M on the last axis and entries on the first: tables and shares (2**d, n, M), free (size, M)."""
     tables, shares = (tuple(np.ascontiguousarray(part.T) for part in parts) for parts in members[:2])
     return Members(tables, shares, np.ascontiguousarray(members.free.T))
-
-
-def pinned_members(model: ForneyModel, tables: Sequence[FloatArray], count: int) -> Members:
-    """The first `count` models of (9): member i has edges before i at 0 and edge i at 1, which becomes its label 0."""
-    fixed = np.tri(count, model.num_edges, dtype=bool)  # [i, e]: e <= i
-    found: list[FloatArray] = []
-    shares: list[FloatArray] = []
-    for group, table in zip(model.groups, tables, strict=True):
-        d = group.degree
-        entries = np.arange(2**d)
-        places = 1 << np.arange(d - 1, -1, -1)
-        flips = ((group.edges[None] == np.arange(count)[:, None, None]) * places).sum(axis=2)  # (count, n)
-        found.append(np.take_along_axis(table[None], entries ^ flips[:, :, None], axis=2))
-        ones = bits_of(d).T.astype(bool)  # (2**d, d)
-        counted = ~(ones & fixed[:, group.edges][:, :, None, :]).any(axis=3)
-        shares.append(counted / counted.sum(axis=2, keepdims=True))
-    return Members(tuple(found), tuple(shares), np.repeat(~fixed, 2, axis=1).astype(np.float64))

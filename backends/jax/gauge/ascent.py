@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
+from spinbench.backends.jax import JaxBackend
 from spinbench.backends.jax.gauge.lanes import Lanes
+from spinbench.backends.jax.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 from spinbench.methods.gauge.ascent import newton as rules
-from spinbench.methods.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -77,29 +78,28 @@ class Ascent:
         lax, xp, tree = self._jax.lax, self._xp, self._jax.tree_util
         block = min(self._block, len(place.stage))
 
-        def going(carry: tuple[Any, Place], count: Any) -> Any:
-            return (carry[0] < passes) & xp.any(carry[1].stage < count)
+        def going(carry: tuple[Any, Place]) -> Any:
+            return (carry[0] < passes) & xp.any(carry[1].stage < schedule.count)
 
         def some(carry: tuple[Any, Place]) -> tuple[Any, Place]:
             taken, everyone = carry
             chosen = xp.argsort(everyone.stage >= schedule.count, stable=True)[:block]
-            mine, own, here = tree.tree_map(lambda part: part[..., chosen], (members, schedule, everyone))
+            mine, here = tree.tree_map(lambda part: part[..., chosen], (members, everyone))
             last = xp.minimum(taken + PASSES, passes)
             taken, here = lax.while_loop(
-                lambda c: going(c, own.count) & (c[0] < last),
-                lambda c: (c[0] + 1, self._pass(mine, own, c[1])),
+                lambda c: going(c) & (c[0] < last),
+                lambda c: (c[0] + 1, self._pass(mine, schedule, c[1])),
                 (taken, here),
             )
             return taken, tree.tree_map(lambda old, new: old.at[..., chosen].set(new), everyone, here)
 
-        return lax.while_loop(lambda c: going(c, schedule.count), some, (0, place))
+        return lax.while_loop(going, some, (0, place))
 
     def _pass(self, members: Members, schedule: Schedule, place: Place) -> Place:
         """The rules of `spinbench.methods.gauge.ascent.newton`, a point of the line search at a time."""
         xp = self._xp
-        k = xp.minimum(place.stage, schedule.count - 1)
-        entries = xp.take_along_axis(schedule.entries, k[None, None], axis=0)[0]
-        conditioning, weight, tolerance, limit, patience = entries
+        entry = schedule.entries[xp.minimum(place.stage, schedule.count - 1)]
+        conditioning, weight, tolerance, limit, patience = entry.T
         trial = place.phase == TRIAL
         z = place.z + xp.where(trial, place.length, 0.0) * place.move
         at = self._lanes.gauged(z, members)
@@ -162,6 +162,4 @@ class Ascent:
 @lru_cache(maxsize=32)
 def ascent(structure: Structure, joint: bool, device: str) -> Ascent:
     """The compiled steps of a graph, kept from one call to the next."""
-    from spinbench.backends.jax import JaxBackend
-
     return Ascent(structure, joint, JaxBackend(precision="float64", device=device))
