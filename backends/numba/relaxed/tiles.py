@@ -23,7 +23,8 @@ from numba.extending import intrinsic
 from spinbench.backends.numba.simd.memory import mark, place
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
-from spinbench.backends.numba.simd.vectors import Vector, spread_over, sum_of_lanes, wide
+from spinbench.backends.numba.simd.vector_type import Vector, spread_over, wide
+from spinbench.backends.numba.simd.vectors import sum_of_lanes
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]

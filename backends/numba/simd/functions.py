@@ -21,12 +21,9 @@ from typing import Any
 import numba as nb
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.simd.vectors import Vector, constant_of, element
+from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """How small functions that must be inlined into vector loops are compiled."""
@@ -209,28 +206,6 @@ def square_root(typing_context, x):
         return builder.call(function, [arguments[0]])
 
     return x(x), generate
-
-
-@intrinsic
-def flat(typing_context, array):
-    """A contiguous array as a vector; `reshape` would call a C function, which takes longer than 100 sigmoids."""
-    vector = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
-
-    def generate(context, builder, signature, arguments):
-        old = make_array(array)(context, builder, arguments[0])
-        new = make_array(vector)(context, builder)
-        populate_array(
-            new,
-            data=old.data,
-            shape=cgutils.pack_array(builder, [old.nitems]),
-            strides=cgutils.pack_array(builder, [old.itemsize]),
-            itemsize=old.itemsize,
-            meminfo=old.meminfo,
-            parent=old.parent,
-        )
-        return impl_ret_borrowed(context, builder, vector, new._getvalue())
-
-    return vector(array), generate
 
 
 @nb.njit(**OPTIONS)

@@ -28,15 +28,8 @@ from spinbench.backends.numba.simd.vector_memory import (
     load_uniform_vector,
     store_uniform_vector,
 )
-from spinbench.backends.numba.simd.vectors import (
-    Vector,
-    as_float32,
-    as_float64,
-    constant_of,
-    count_up,
-    every_second,
-    halves,
-)
+from spinbench.backends.numba.simd.vector_type import Vector, constant_of
+from spinbench.backends.numba.simd.vectors import as_float32, as_float64, count_up, every_second, halves
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)

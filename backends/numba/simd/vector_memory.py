@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.simd.memory import mark, place
-from spinbench.backends.numba.simd.vectors import Vector, wide
+from spinbench.backends.numba.simd.vector_type import Vector, wide
 
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""
