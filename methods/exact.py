@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Kernel, Method, Reduction, Tables
+from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.models import Model
@@ -16,7 +16,7 @@ from spinbench.models import Model
 
 @dataclass(frozen=True)
 class Exact(Method):
-    """Enumeration, bucket tree, frontier elimination or a closed form (`spinbench.reference`).
+    """Enumeration, bucket tree, frontier elimination or a closed form.
 
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.
@@ -53,29 +53,3 @@ class Exact(Method):
             log_z=float(trace.total("log_z")[0]),
             log_z_kind="exact",
         )
-
-
-class ExactKernel(Kernel):
-    """One `advance` is the whole computation, never read from the cache. Compiled solvers only where the backend
-    compiles loops."""
-
-    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
-        self._method = method
-        self._model = model
-        self._compiled = "loop" in backend.provides
-
-    def init(self, seed: int, start: np.ndarray) -> None:
-        return None
-
-    def advance(self, state: None, steps: int) -> tuple[None, dict[str, Any]]:
-        from spinbench.reference import solve
-
-        answer = solve(
-            self._model,
-            method=self._method.solver,
-            max_bytes=int(self._method.max_gib * 2**30),
-            cache=False,
-            compiled=self._compiled,
-        )
-        assert answer.flat is not None
-        return None, {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None]}

@@ -10,8 +10,8 @@ from scipy.special import gammaln, logsumexp
 
 import spinbench
 from comparison.answers import Answer, FloatArray, IntArray
+from spinbench.inference.answers import solve
 from spinbench.models import FactorGraph, PairwiseModel, catalogue, generators, lattices
-from spinbench.reference import solve
 
 Model = PairwiseModel | FactorGraph
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from spinbench.api import Estimate, Method, Precision
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import answers, registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.result import Result, Seconds
@@ -139,12 +139,10 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         ModelError: Z = 0.
         SpinbenchError: `max_gib` is not a positive number.
     """
-    from spinbench.reference import solve
-
     _check_model(model)
     if not (isinstance(max_gib, int | float | np.number) and max_gib > 0):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
-    answer = solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
+    answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = all(k == 2 for k in model.cardinalities)
     estimate = _in_terms_of_origin(
         model,

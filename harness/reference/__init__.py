@@ -1,8 +1,23 @@
-"""Exact answers: log Z, all marginals and independent samples of models that are narrow or special enough."""
+"""Exact answers: log Z, all marginals and independent samples of models that are narrow or special enough.
+
+The solvers of this floor are NumPy and Python; `spinbench.inference.answers` has the same questions answered with
+compiled code where that pays.
+"""
 
 from __future__ import annotations
 
 from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.choice import DEFAULT_MAX_BYTES, METHODS, sample, solve
+from spinbench.reference.answering import DEFAULT_MAX_BYTES, sample, solve
+from spinbench.reference.forney import forney_log_z
+from spinbench.reference.solvers import METHODS, NUMPY_SOLVERS, Solvers
 
-__all__ = ["DEFAULT_MAX_BYTES", "METHODS", "ExactAnswer", "sample", "solve"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "METHODS",
+    "NUMPY_SOLVERS",
+    "ExactAnswer",
+    "Solvers",
+    "forney_log_z",
+    "sample",
+    "solve",
+]

@@ -187,10 +187,3 @@ class BucketTree(Elimination):
             u = np.minimum(rng.random(count) * cumulative[-1], below)
             states[:, v] = (u >= cumulative[:-1]).sum(axis=0)
         return states
-
-
-class Tree(BucketTree):
-    """A forest: the bucket tree of width one, in time linear in the number of variables."""
-
-    name = "tree"
-    forests_only = True

@@ -1,179 +1,77 @@
-"""Exact log Z, marginals and samples: the choice of a solver, its refusal, and the cache."""
+"""Which solver answers: the cheapest that fits model and memory, or a refusal that says what would be needed."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-import importlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-import numpy as np
-
 from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
-from spinbench.models import Model
-from spinbench.reference import cache as store
-from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.network import IntArray
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.solvers import METHODS, Solvers
 
-_SOLVERS = {
-    "enumeration": "enumeration:Enumeration",
-    "grid": "spinbench.backends.numba.exact.grid:Grid",
-    "ring": "closed_forms:Ring",
-    "torus": "closed_forms:Torus",
-    "curie_weiss": "closed_forms:CurieWeiss",
-    "rbm": "bipartite:Bipartite",
-    "kac_ward": "kac_ward:KacWard",
-    "tree": "bucket_tree:Tree",
-    "bucket_tree": "bucket_tree:BucketTree",
-}
-# "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a search
-_STAGES = (("enumeration", "grid", "ring", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
-_COMPILED = ("grid",)
-_FASTER = {  # the same in compiled code
-    "rbm": "spinbench.backends.numba.exact.bipartite:CompiledBipartite",
-    "tree": "spinbench.backends.numba.exact.tree:CompiledForest",
-    "bucket_tree": "spinbench.backends.numba.exact.tree:CompiledTree",
-}
-_MANY = 15_000  # variables from which searches and drawings in Python take longer than loading compiled code
-_LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
-_NOTHING = 5e-4  # seconds below which looking for a faster solver takes longer than it,
-_NOTHING_COMPILED = 1e-4  # or, once compiled code is loaded, than the compiled ones take
-_HOPELESS = 1e5  # seconds beyond which no better order makes it possible
-METHODS = ("auto", *_SOLVERS)
-DEFAULT_MAX_BYTES = 2**30
+_CHEAP = 5e-4  # seconds in which no search pays
 
 T = TypeVar("T")
 
 
-def solve(
-    model: Model,
-    *,
-    method: str = "auto",
-    marginals: bool = True,
-    max_bytes: int = DEFAULT_MAX_BYTES,
-    cache: bool = True,
-    compiled: bool | None = None,
-) -> ExactAnswer:
-    """Exact log Z and, unless turned off, all single-variable marginals.
-
-    Args:
-        model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
-        method: one of `METHODS`; "auto" takes the cheapest that fits the model and the memory.
-        marginals: whether marginals are wanted.
-        max_bytes: memory that the solver may take; checked before it takes any.
-        cache: whether to look the answer up, and to store it, on disk.
-        compiled: whether Numba may be used: False never, True wherever it is faster once it is loaded, None where it
-            is so much faster that loading (and the first time compiling) it pays.
+def check_method(method: str, solvers: Solvers) -> None:
+    """Whether there is such a solver.
 
     Raises:
-        ModelError: no state has positive weight (Z = 0).
-        IntractableError: too wide for the memory, or too many states.
-        UnsupportedError: the named method does not fit this kind of model.
-        UnknownNameError: there is no such method.
+        UnknownNameError: there is none.
+        UnsupportedError: there is, in compiled code.
     """
-    _check_method(method)
-    if cache and (found := store.load(model, method, marginals=marginals)) is not None:
-        return found
-    begin = time.perf_counter()
-    problem = Problem(model)
-    solvers = _candidates(problem, method, compiled=compiled, sampling=False)
-    solver, (log_z, flat) = _first(
-        problem, solvers, max_bytes, lambda solver: solver.solve(marginals=marginals), marginals=marginals
-    )
-    decoded = None if flat is None else problem.decode_marginals(flat)
-    seconds = time.perf_counter() - begin
-    answer = ExactAnswer(log_z, decoded, model.cardinalities, solver.name, solver.width, seconds)
-    if cache:
-        store.save(model, method, answer)
-    return answer
-
-
-def sample(
-    model: Model,
-    count: int,
-    seed: int | np.random.Generator = 0,
-    *,
-    method: str = "auto",
-    max_bytes: int = DEFAULT_MAX_BYTES,
-    compiled: bool | None = None,
-) -> IntArray:
-    """Exact independent draws, (count, N) int64; the same seed and `compiled` give the same draws.
-
-    Raises:
-        ModelError: Z = 0, or a negative count.
-        IntractableError, UnsupportedError, UnknownNameError: as for `solve`; the closed forms give no samples.
-    """
-    _check_method(method)
-    if count < 0:
-        raise ModelError(f"{model.name}: {count} samples were asked for; the count must not be negative")
-    problem = Problem(model)
-    solvers = _candidates(problem, method, compiled=compiled, sampling=True)
-    rng = np.random.default_rng(seed)
-    _, states = _first(problem, solvers, max_bytes, lambda solver: solver.sample(count, rng), marginals=True)
-    return problem.coding.decode_states(states)
-
-
-def _check_method(method: str) -> None:
     if method not in METHODS:
         close = difflib.get_close_matches(method, METHODS, n=3) or METHODS
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
+    if method != "auto" and method not in solvers.kinds:
+        raise UnsupportedError(f"the exact method {method!r} needs compiled code (Numba), and this is NumPy alone")
 
 
-@functools.cache
-def _kind(name: str, *, compiled: bool | None = False) -> type[Solver]:
-    place = _FASTER.get(name, _SOLVERS[name]) if compiled else _SOLVERS[name]
-    module, _, attribute = place.partition(":")
-    where = module if "." in module else f"spinbench.reference.{module}"
-    found: type[Solver] = getattr(importlib.import_module(where), attribute)
-    return found
-
-
-def _build(name: str, problem: Problem, *, compiled: bool | None) -> Solver:
-    """A solver by its name; where there are two, the one that `compiled` asks for."""
-    if compiled is None and name in _FASTER:
-        if len(problem.cardinalities) <= _MANY:
-            solver = _kind(name).build(problem)
-            if not _LONG < solver.seconds < _HOPELESS:
-                return solver
-        compiled = True
-    return _kind(name, compiled=compiled).build(problem)
-
-
-def _candidates(problem: Problem, method: str, *, compiled: bool | None, sampling: bool) -> Iterator[Solver]:
+def candidates(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
     """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for."""
-    if method != "auto":
-        if sampling and not _kind(method).can_sample:
-            raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
-        if method in _COMPILED and compiled is False:
-            raise UnsupportedError(f"the exact method {method!r} needs Numba, and compiled=False rules it out")
-        try:
-            yield _build(method, problem, compiled=compiled)
-        except NotApplicableError as refusal:
-            raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
-        return
+    if method == "auto":
+        return _by_cost(problem, solvers, sampling=sampling)
+    return _named(problem, method, solvers, sampling=sampling)
+
+
+def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
+    kind = solvers.kinds[method]
+    if sampling and not kind.can_sample:
+        raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
+    try:
+        yield kind.build(problem)
+    except NotApplicableError as refusal:
+        raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
+
+
+def _by_cost(problem: Problem, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
     size = len(problem.cardinalities)
-    many = compiled is not False and size > _MANY
-    nothing = _NOTHING_COMPILED if compiled else _NOTHING
-    # seconds that a search would take about
-    enough = max(_NOTHING, (2e-5 if compiled or many else 5e-4) * size)
+    enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
-    for stage in (_STAGES[0], _STAGES[2], _STAGES[1]) if many else _STAGES:
-        found: list[Solver] = []
-        for name in stage:
-            if (compiled is not False or name not in _COMPILED) and (_kind(name).can_sample or not sampling):
-                with contextlib.suppress(NotApplicableError):
-                    found.append(_build(name, problem, compiled=compiled))
-                    if found[-1].seconds < nothing:
-                        break
+    for stage in solvers.stages(size):
+        found = _applicable(problem, stage, solvers, sampling=sampling)
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]
     yield from sorted(costly, key=lambda s: s.seconds)
+
+
+def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, sampling: bool) -> list[Solver]:
+    """The solvers of a stage that fit, up to one that takes next to nothing."""
+    found: list[Solver] = []
+    for name in stage:
+        kind = solvers.kinds.get(name)
+        if kind is None or (sampling and not kind.can_sample):
+            continue
+        with contextlib.suppress(NotApplicableError):
+            found.append(kind.build(problem))
+            if found[-1].seconds < solvers.nothing:
+                break
+    return found
 
 
 def _with_fallbacks(solvers: Iterator[Solver]) -> Iterator[Solver]:
@@ -182,7 +80,7 @@ def _with_fallbacks(solvers: Iterator[Solver]) -> Iterator[Solver]:
         yield from solver.fallbacks()
 
 
-def _first(
+def first(
     problem: Problem,
     solvers: Iterator[Solver],
     max_bytes: int,
@@ -190,15 +88,17 @@ def _first(
     *,
     marginals: bool,
 ) -> tuple[Solver, T]:
-    """The first solver that gives a result, and the result."""
+    """The first solver that gives a result, and the result.
+
+    Raises:
+        ModelError: Z = 0.
+        IntractableError: none does in so much memory.
+    """
     refusals: list[tuple[float, str]] = []
     for solver in _with_fallbacks(solvers):
         needed = solver.memory(marginals=marginals)
         if needed > max_bytes:
-            more = "" if solver.complete else " or more"
-            width = "" if solver.width is None else f"meets width {solver.width}{more} and "
-            taken = f"would take {_human(needed)}{more} of memory"
-            refusals.append((needed, f"{solver.name} {width}{taken}, {_human(max_bytes)} is allowed (max_bytes)"))
+            refusals.append((needed, _too_large(solver, needed, max_bytes)))
             continue
         try:
             return solver, action(solver)
@@ -209,6 +109,13 @@ def _first(
         except PrecisionError as why:
             refusals.append((math.inf, str(why)))
     raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
+
+
+def _too_large(solver: Solver, needed: int, max_bytes: int) -> str:
+    more = "" if solver.complete else " or more"
+    width = "" if solver.width is None else f"meets width {solver.width}{more} and "
+    taken = f"would take {_human(needed)}{more} of memory"
+    return f"{solver.name} {width}{taken}, {_human(max_bytes)} is allowed (max_bytes)"
 
 
 def _human(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Models whose sums are known: the ring, the uniform complete graph and Kaufman's torus."""
+"""Models whose sums are known: the uniform complete graph and Kaufman's torus."""
 
 from __future__ import annotations
 
@@ -9,93 +9,6 @@ import numpy as np
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, binary_marginals, draw
-
-
-class Ring(Solver):
-    """A single loop with any fields and couplings: Z is the trace of a product of 2 x 2 transfer matrices."""
-
-    name = "ring"
-    width = 2
-
-    def __init__(self, pairwise: Pairwise, order: IntArray) -> None:
-        self.order = order
-        self.constant = pairwise.constant
-        n = pairwise.size
-        coupling = dict(zip(map(tuple, pairwise.edges.tolist()), pairwise.couplings.tolist(), strict=True))
-        following = np.roll(order, -1)
-        ends = np.sort(np.stack([order, following], axis=1), axis=1).tolist()
-        self.logs = np.zeros((n, 2, 2))  # [k, state of the k-th on the loop, state of the next]
-        self.logs[:, 1, :] += pairwise.biases[order][:, None]
-        self.logs[:, 1, 1] += [coupling[(i, j)] for i, j in ends]
-        self.seconds = 2e-4 + 2e-6 * n * math.log2(n)
-
-    @classmethod
-    def build(cls, problem: Problem) -> Ring:
-        """Applies to one loop through all variables."""
-        pairwise = problem.pairwise
-        refusal = NotApplicableError("a single loop through all variables, and this model's graph is another")
-        if pairwise.size < 3 or (pairwise.degrees != 2).any():
-            raise refusal
-        neighbours = pairwise.neighbours()
-        order = [0, neighbours[0][0]]
-        while True:
-            first, second = neighbours[order[-1]]
-            following = second if first == order[-2] else first
-            if following == 0:
-                break
-            order.append(following)
-        if len(order) < pairwise.size:
-            raise refusal
-        return cls(pairwise, np.array(order, dtype=np.int64))
-
-    def memory(self, *, marginals: bool) -> int:
-        """Prefix and suffix products with their temporaries."""
-        return 8 * 4 * 12 * len(self.order)
-
-    def _suffixes(self) -> FloatArray:
-        """(n, 2, 2) logs of M_k M_{k+1} … M_{n-1}, by doubling."""
-        product, step = self.logs.copy(), 1
-        while step < len(product):
-            product[:-step] = _log_matmul(product[:-step], product[step:])
-            step *= 2
-        return product
-
-    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        """p(s_k = b) is the diagonal of (M_k … M_{n-1}) (M_0 … M_{k-1}), divided by Z."""
-        suffix = self._suffixes()
-        log_z = float(np.logaddexp(suffix[0, 0, 0], suffix[0, 1, 1]))
-        if not marginals:
-            return log_z + self.constant, None
-        prefix, step = self.logs.copy(), 1
-        while step < len(prefix):
-            prefix[step:] = _log_matmul(prefix[:-step], prefix[step:])
-            step *= 2
-        diagonal = suffix[0, [0, 1], [0, 1]][None].repeat(len(suffix), axis=0)
-        turned = np.swapaxes(prefix[:-1], 1, 2)
-        diagonal[1:] = np.logaddexp(suffix[1:, :, 0] + turned[:, :, 0], suffix[1:, :, 1] + turned[:, :, 1])
-        ones = np.empty(len(suffix))
-        ones[self.order] = np.exp(-np.logaddexp(0.0, diagonal[:, 0] - diagonal[:, 1]))
-        return log_z + self.constant, binary_marginals(ones)
-
-    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Draws the first spin, then each given the one before and the first."""
-        suffix = self._suffixes()
-        logistic = rng.logistic(size=(len(self.order), count))
-        states = np.empty((count, len(self.order)), dtype=np.int64)
-        first = now = (logistic[0] < suffix[0, 1, 1] - suffix[0, 0, 0]).astype(np.int64)
-        states[:, self.order[0]] = first
-        for k in range(1, len(self.order)):
-            towards = self.logs[k - 1, now] + suffix[k][:, first].T
-            now = (logistic[k] < towards[:, 1] - towards[:, 0]).astype(np.int64)
-            states[:, self.order[k]] = now
-        return states
-
-
-def _log_matmul(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Products of (…, 2, 2) matrices given by their logs."""
-    return np.asarray(
-        np.logaddexp(left[..., :, 0, None] + right[..., None, 0, :], left[..., :, 1, None] + right[..., None, 1, :])
-    )
 
 
 class CurieWeiss(Solver):

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import ClassVar, Self
 
 from spinbench.reference.order import Order, hopeless_order
-from spinbench.reference.problem import NotApplicableError, Problem
+from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
 
@@ -16,14 +16,12 @@ class Elimination(Solver):
 
     Attributes:
         entry_seconds, variable_seconds: rough times, of an entry of the cliques' tables and of a variable.
-        forests_only: whether graphs with loops are refused.
     """
 
     name = "bucket_tree"
     width: int
     entry_seconds: ClassVar[float]
     variable_seconds: ClassVar[float]
-    forests_only: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, order: Order) -> None:
         self.problem = problem
@@ -36,11 +34,8 @@ class Elimination(Solver):
 
     @classmethod
     def build(cls, problem: Problem) -> Self:
-        """Applies to every problem, or to forests alone; an order that is out of reach shows in `memory`."""
-        order = hopeless_order(problem) or cls._search(problem)
-        if cls.forests_only and order.width > 1:
-            raise NotApplicableError("a graph without loops, and this model has some")
-        return cls(problem, order)
+        """Applies to every problem; an order that is out of reach shows in `memory`."""
+        return cls(problem, hopeless_order(problem) or cls._search(problem))
 
     @staticmethod
     @abstractmethod

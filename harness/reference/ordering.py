@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
 from spinbench.reference.network import Scope
 from spinbench.reference.order import HOPELESS, Order
@@ -144,6 +143,7 @@ def _members(bits: int) -> list[int]:
 
 def _breadth_first(adjacent: list[int]) -> list[int]:
     """Ranks along a reverse Cuthill-McKee order, which keeps the frontier of a strip narrow."""
+    from scipy import sparse
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     ends = np.array([(v, u) for v, nearby in enumerate(adjacent) for u in _members(nearby)])

@@ -17,6 +17,7 @@ import numpy as np
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.coding import Coding, binary_coding, coding_of
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
+from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of, without_zeros
 
 
@@ -101,6 +102,18 @@ class Problem:
         if self._pairwise is None:
             raise NotApplicableError("binary variables and finite pairwise couplings, and this model has others")
         return self._pairwise
+
+    @cached_property
+    def sites(self) -> IntArray:
+        """(R, C), C <= R: the variables at the sites of an open-boundary grid.
+
+        Raises:
+            NotApplicableError: the model is none.
+        """
+        found = grid_sites(self.pairwise)
+        if found is None:
+            raise NotApplicableError("an open-boundary grid, and this model is none")
+        return found
 
 
 def _given_pairs(model: Model) -> Pairwise | None:

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from spinbench.inference import answers
 from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.reference import NUMPY_SOLVERS, Solvers
+
+
+def ladder(seed: int = 0) -> PairwiseModel:
+    """2 x 20, too many states to enumerate."""
+    rng = np.random.default_rng(seed)
+    edges = [(k, k + 1) for k in range(0, 40, 2)] + [(k, k + 2) for k in range(38)]
+    return PairwiseModel.from_edges(rng.normal(size=40), edges, rng.normal(size=len(edges)), name="ladder")
 
 
 def _pairwise(n: int, density: float, scale: float, seed: int, **kwargs: object) -> PairwiseModel:
@@ -66,6 +75,14 @@ SMALL_MODELS: dict[str, Callable[[], Model]] = {
 @pytest.fixture(params=list(SMALL_MODELS))
 def small_model(request: pytest.FixtureRequest) -> Model:
     return SMALL_MODELS[request.param]()
+
+
+@pytest.fixture(params=["numpy", "compiled", "all"])
+def solvers(request: pytest.FixtureRequest) -> Solvers:
+    """Each table of solvers that there is."""
+    if request.param == "all":
+        return answers.ALL_SOLVERS
+    return answers.compiled_solvers() if request.param == "compiled" else NUMPY_SOLVERS
 
 
 @pytest.fixture

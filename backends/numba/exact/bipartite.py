@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spinbench.backends.numba.exact.compiled import kernels
+from spinbench.backends.numba.exact import bipartite_kernels
 from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
 from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
@@ -46,7 +46,7 @@ class CompiledBipartite(Bipartite):
         largest = np.logaddexp(0.0, high_field + low_field.max(axis=0))  # log(1 + exp(field)) at the given high bits
         bound = high_weight + largest.sum(axis=1)
         ones_high, ones_low, ones_large = np.empty(len(high)), np.empty(len(low)), np.empty(len(self.others))
-        total: float = kernels("bipartite_kernels").sum_states(
+        total: float = bipartite_kernels.sum_states(
             np.exp(high_field),
             np.ascontiguousarray(np.exp(low_field.T)),
             np.exp(-largest),

@@ -13,88 +13,19 @@ again in log space: many times slower, and right for any couplings.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 
-from spinbench.backends.numba.exact.compiled import kernels
+from spinbench.backends.numba.exact import grid_columns, grid_kernels
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
-from spinbench.reference.problem import NotApplicableError, Problem
+from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver, draw
 
 _FLOOR = 1e-280
 
 T = TypeVar("T")
-
-
-def grid_sites(pairwise: Pairwise) -> IntArray | None:
-    """(R, C) int64, C <= R: the variables at the sites of the grid that a model's edges form, or None.
-
-    They may be numbered row by row, edges missing or not, or in any order if all edges are there.
-    """
-    columns = _row_length(pairwise)
-    site = np.arange(pairwise.size).reshape(-1, columns) if columns else _complete_grid(pairwise)
-    return site if site is None or site.shape[1] <= site.shape[0] else np.ascontiguousarray(site.T)
-
-
-def _row_length(pairwise: Pairwise) -> int:
-    """The number of columns of a grid numbered row by row, 0 if it is none."""
-    if not len(pairwise.edges):
-        return 0
-    first, second = pairwise.edges.T
-    steps = second - first
-    columns = int(steps.max())
-    right = second[steps == 1]
-    down = np.count_nonzero(steps == columns)
-    if columns == 1 or pairwise.size % columns or not right.size or right.size + down < steps.size:
-        return 0
-    return columns if np.count_nonzero(right % columns) == right.size else 0
-
-
-def _complete_grid(pairwise: Pairwise) -> IntArray | None:
-    """Sites from the distances to two corners on one side."""
-    n, count = pairwise.size, len(pairwise.edges)
-    half = 2 * n - count  # R + C, while R C = n
-    root = half * half - 4 * n
-    if n < 4 or half <= 0 or root < 0 or math.isqrt(root) ** 2 != root:
-        return None
-    columns = (half - math.isqrt(root)) // 2
-    rows = half - columns
-    if columns < 2 or rows * columns != n or pairwise.degrees.max() > 4:
-        return None
-    corners = np.flatnonzero(pairwise.degrees == 2)
-    if len(corners) != 4 or pairwise.degrees.min() < 2:
-        return None
-    neighbours = pairwise.neighbours()
-    near = _distances(neighbours, int(corners[0]))
-    beside = [int(v) for v in corners[1:] if near[v] == columns - 1]
-    if not beside:
-        return None
-    far = _distances(neighbours, beside[0])
-    column, odd = np.divmod(near - far + columns - 1, 2)
-    row = near - column
-    site = np.full((rows, columns), -1, dtype=np.int64)
-    if odd.any() or min(row.min(), column.min()) < 0 or row.max() >= rows or column.max() >= columns:
-        return None
-    site[row, column] = np.arange(n)
-    i, j = pairwise.edges.T
-    adjacent = np.abs(row[i] - row[j]) + np.abs(column[i] - column[j]) == 1
-    return site if adjacent.all() and (site >= 0).all() else None
-
-
-def _distances(neighbours: list[list[int]], start: int) -> IntArray:
-    distance = np.full(len(neighbours), 10 * len(neighbours), dtype=np.int64)
-    distance[start] = 0
-    queue = deque([start])
-    while queue:
-        v = queue.popleft()
-        for u in neighbours[v]:
-            if distance[u] > distance[v] + 1:
-                distance[u] = distance[v] + 1
-                queue.append(u)
-    return distance
 
 
 class _UnderflowError(ArithmeticError):
@@ -119,16 +50,12 @@ class Grid(Solver):
     @classmethod
     def build(cls, problem: Problem) -> Grid:
         """Applies to grids numbered row by row, or complete ones in any numbering."""
-        site = grid_sites(problem.pairwise)
-        if site is None:
-            raise NotApplicableError("an open-boundary grid, and this model is none")
-        return cls(site, problem.pairwise)
+        return cls(problem.sites, problem.pairwise)
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
         kept = self.rows + self.width + 2 if marginals else 1
-        copy: int = kernels("grid_columns").copy_size(self.width)
-        return 8 * ((kept + 1) * (1 << self.width) + copy)
+        return 8 * ((kept + 1) * (1 << self.width) + grid_columns.copy_size(self.width))
 
     def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
         """In plain sums, or in log space where those underflow."""
@@ -159,9 +86,9 @@ class _Sweep:
         self.rows, self.columns = site.shape
         self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
-        self.work = np.empty(kernels("grid_columns").copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
+        self.work = np.empty(grid_columns.copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
         model = pairwise.biases, pairwise.edges, pairwise.couplings
-        self.log_z: float = pairwise.constant + kernels("grid_kernels").forward(
+        self.log_z: float = pairwise.constant + grid_kernels.forward(
             site, *model, self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR
         )
         if math.isnan(self.log_z):
@@ -170,7 +97,7 @@ class _Sweep:
     def backward(self) -> FloatArray:
         """(2N,) 1 - p and p of each p(s = 1)."""
         both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
-        whole = kernels("grid_kernels").backward(
+        whole = grid_kernels.backward(
             self.site, self.coefficients, self.fronts, back, *self.work, both, self.log_space, _FLOOR
         )
         if not whole:
@@ -179,7 +106,7 @@ class _Sweep:
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
         """(count, N) states."""
-        column, draw_above = kernels("grid_columns").column, kernels("grid_kernels").draw_above
+        column, draw_above = grid_columns.column, grid_kernels.draw_above
         last = self.fronts[-1]
         bits = draw(last if self.log_space else np.log(last), count, rng)
         states = np.empty((count, self.site.size), dtype=np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spinbench.backends.numba.exact.compiled import kernels
+from spinbench.backends.numba.exact import order_kernels, strip_kernels
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import IntArray
 from spinbench.reference.order import HOPELESS, Order
@@ -25,7 +25,7 @@ def search_order(flat: FlatNetwork) -> Order:
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
     without a better one. Times are counted in operations, so that every machine finds the same order.
     """
-    exact_order, stripping = kernels("order_kernels"), kernels("strip_kernels")
+    exact_order, stripping = order_kernels, strip_kernels
     n = flat.states.size
     first, degree, lists = stripping.neighbours(n, flat.start, flat.scope)
     order = np.empty(n, dtype=np.int64)
@@ -63,7 +63,7 @@ def search_order(flat: FlatNetwork) -> Order:
 
 def _schedule(*, wide: bool, strip: bool) -> Iterator[tuple[int, int]]:
     """(rule, slack): along the numbering and breadth first, which are good on lattices; then the greedy rules."""
-    fixed, weight, fill = (getattr(kernels("order_kernels"), rule) for rule in ("FIXED", "WEIGHT", "FILL"))
+    fixed, weight, fill = (getattr(order_kernels, rule) for rule in ("FIXED", "WEIGHT", "FILL"))
     if strip:
         yield from ((fixed, 0), (fixed, 0))
     if wide:

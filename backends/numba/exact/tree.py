@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.exact.compiled import kernels
+from spinbench.backends.numba.exact import buckets, tree_kernels
 from spinbench.backends.numba.exact.order_search import search_order
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.elimination import Elimination
@@ -41,7 +41,7 @@ class CompiledTree(Elimination):
     @cached_property
     def _plan(self) -> tuple[tuple[IntArray, ...], IntArray, IntArray]:
         """states, start, scope, bucket and held as in `buckets`; offset; and the largest sizes (7,)."""
-        plan = kernels("buckets")
+        plan = buckets
         n, tables = self.flat.states.size, self.flat.start.size - 1
         position = np.empty(n, dtype=np.int64)
         position[self.order.order] = np.arange(n)
@@ -108,7 +108,7 @@ class CompiledTree(Elimination):
         store = np.empty(int(offset[-1]))
         store[: values.size] = values
         shared = (*plan, store, offset, np.concatenate([reach, np.empty(self.flat.states.size)]), *self._room())
-        log_z: float = kernels("tree_kernels").forward(*shared)
+        log_z: float = tree_kernels.forward(*shared)
         if log_z == -math.inf:
             raise ZeroWeightError
         if math.isnan(log_z):
@@ -124,9 +124,7 @@ class CompiledTree(Elimination):
         prior = np.empty(int(offset[-1] - self.flat.offset[-1]))
         at = np.cumsum(self.flat.states)
         flat = np.empty(int(at[-1]))
-        kernels("tree_kernels").backward(
-            *shared, prior, np.empty(int(most[4])), flat, (at - self.flat.states)[self.order.order]
-        )
+        tree_kernels.backward(*shared, prior, np.empty(int(most[4])), flat, (at - self.flat.states)[self.order.order])
         return log_z, flat
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
@@ -141,13 +139,6 @@ class CompiledTree(Elimination):
         for begin in range(0, count, chunk):
             many = min(chunk, count - begin)
             drawn = np.empty((n, many), dtype=np.int64)
-            kernels("tree_kernels").draw(*shared[:15], rng.random((n, many)), weights, drawn)
+            tree_kernels.draw(*shared[:15], rng.random((n, many)), weights, drawn)
             states[begin : begin + many, self.order.order] = drawn.T
         return states
-
-
-class CompiledForest(CompiledTree):
-    """A forest: width one, in time linear in the number of variables."""
-
-    name = "tree"
-    forests_only = True

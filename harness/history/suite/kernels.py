@@ -130,7 +130,7 @@ def track_bp_message(model: str) -> Any:
 
 def track_elimination(model: str) -> Any:
     """log Z and all marginals, the choice of an order included."""
-    from spinbench.reference import solve
+    from spinbench.inference.answers import solve
 
     given = _model(model)
     slow = model == "grid 20"

@@ -165,19 +165,6 @@ class ForneyModel:
         factors = tuple(Factor(slots, table) for slots, table in zip(self.incident, self.log_tables, strict=True))
         return FactorGraph((2,) * self.num_edges or (1,), factors, self.log_constant, self.name)
 
-    def exact_log_z(self, max_bytes: int | None = None) -> float:
-        """log Z from the exact solvers.
-
-        Raises:
-            IntractableError: too wide for the memory.
-        """
-        from spinbench import reference
-
-        if not self.num_edges:
-            return self.log_constant
-        limit = reference.DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
-        return reference.solve(self.to_factor_graph(), marginals=False, cache=False, max_bytes=limit).log_z
-
     @cached_property
     def content_hash(self) -> str:
         """Hex SHA-256 of edges, incidences and tables (neither the name nor the readouts)."""

@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+from small_exact_models import ladder
 
 from spinbench import reference
 from spinbench.errors import IntractableError
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
 from spinbench.reference.order import least_width
-
-
-def ladder(seed: int = 0) -> PairwiseModel:
-    rng = np.random.default_rng(seed)
-    edges = [(k, k + 1) for k in range(0, 40, 2)] + [(k, k + 2) for k in range(38)]
-    return PairwiseModel.from_edges(rng.normal(size=40), edges, rng.normal(size=len(edges)), name="ladder")
-
-
-def test_auto_takes_the_special_solver_that_fits():
-    rng = np.random.default_rng(0)
-    ring = [(k, (k + 1) % 50) for k in range(50)]
-    layers = [(i, 18 + j) for i in range(18) for j in range(40)]
-    tree = [(int(rng.integers(v)), v) for v in range(1, 60)]
-    loops = [*tree, (3, 41), (17, 55), (8, 30)]
-    for method, n, edges in [
-        ("ring", 50, ring),
-        ("rbm", 58, layers),
-        ("bucket_tree", 60, tree),
-        ("bucket_tree", 60, loops),
-    ]:
-        model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
-        assert reference.solve(model, cache=False).method == method
-    assert reference.solve(ladder(), cache=False).method == "grid"
-    assert reference.solve(PairwiseModel.from_edges([0.0, 1.0], [(0, 1)], [2.0]), cache=False).method == "enumeration"
-
-
-def test_auto_compiles_nothing_for_a_handful_of_states():
-    edges = [(k, k + 1) for k in range(9) if k % 3 != 2] + [(k, k + 3) for k in range(6)]
-    model = PairwiseModel.from_edges(np.ones(9), edges, np.arange(12.0) / 9)
-    for compiled, method in ((None, "enumeration"), (False, "enumeration"), (True, "grid")):
-        assert reference.solve(model, cache=False, compiled=compiled).method == method
 
 
 def test_auto_passes_over_what_does_not_fit_the_memory():
@@ -66,9 +34,8 @@ def test_auto_says_what_the_narrowest_way_would_take():
         reference.solve(model, cache=False)
 
 
-@pytest.mark.parametrize("compiled", [None, True, False])
 @pytest.mark.parametrize("n", [60, 1100, 1500])
-def test_complete_graphs_are_refused_at_once(n, compiled):
+def test_complete_graphs_are_refused_at_once(n, solvers):
     """No order is searched for and no table made; 2^1500 is no float."""
     edges = np.argwhere(np.triu(np.ones((n, n)), 1))
     couplings = np.random.default_rng(0).normal(size=len(edges))
@@ -78,18 +45,17 @@ def test_complete_graphs_are_refused_at_once(n, compiled):
         match=rf"^complete: no exact answer: bucket_tree meets width {n - 1} or more and would take "
         rf"{'8' if n == 60 else rf'2.{n - 57}'} EiB or more of memory, 1 GiB is allowed \(max_bytes\)$",
     ):
-        reference.solve(model, cache=False, compiled=compiled)
+        reference.solve(model, cache=False, solvers=solvers)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_hub_of_very_many_neighbours_is_no_overflow(compiled):
+def test_a_hub_of_very_many_neighbours_is_no_overflow(solvers):
     """Sparse, and too wide; along the numbering the hub goes first, at 2^2001 entries."""
     rng = np.random.default_rng(0)
     n = 2000
     edges = [(0, v) for v in range(1, n)] + [tuple(sorted(rng.choice(n, 2, replace=False))) for _ in range(3 * n)]
     model = PairwiseModel.from_edges(np.ones(n), np.unique(edges, axis=0), np.ones(len(np.unique(edges, axis=0))))
     with pytest.raises(IntractableError, match=r"bucket_tree meets width \d+ or more"):
-        reference.solve(model, method="bucket_tree", cache=False, compiled=compiled)
+        reference.solve(model, method="bucket_tree", cache=False, solvers=solvers)
 
 
 def test_a_dense_part_bounds_the_width():
@@ -104,51 +70,10 @@ def test_a_dense_part_bounds_the_width():
     assert least_width(3, np.empty((0, 2), dtype=np.int64), 1) == 0
 
 
-def test_refusal_comes_before_memory_is_taken():
-    """In a process that may hold 1.5 GB in all: 2^29 numbers would not fit."""
-    script = """
-import resource, numpy as np
-from spinbench import reference
-from spinbench.errors import IntractableError
-from spinbench.models import PairwiseModel
-resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
-edges = np.argwhere(np.triu(np.ones((30, 30)), 1))
-model = PairwiseModel.from_edges(np.arange(30.0), edges, np.ones(len(edges)))
-try:
-    reference.solve(model, cache=False)
-except IntractableError as error:
-    print("refused:", error)
-"""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.startswith("refused: model: no exact answer: bucket_tree meets width 29 and would take")
-
-
-def test_reference_loads_without_compilers():
-    script = (
-        "import sys, spinbench.reference; print(sorted({'numba', 'jax', 'networkx', 'matplotlib'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_machine_code_is_kept_with_its_sources(tmp_path):
-    """Else an update of a module would leave the code of those that call it as it was."""
-    script = """
-from spinbench.backends.numba.machine_code import numba_folder
-from spinbench.backends.numba.exact.compiled import kernels
-print(kernels("grid_kernels").forward.stats.cache_path.startswith(str(numba_folder())))
-"""
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment["SPINBENCH_CACHE_DIR"] = str(tmp_path)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.strip() == "True"
-
-
 def test_second_call_reads_the_cache(monkeypatch):
     model = ladder()
     first = reference.solve(model)
-    monkeypatch.setattr("spinbench.reference.choice.Problem", None)  # nothing may be computed now
+    monkeypatch.setattr("spinbench.reference.answering.Problem", None)  # nothing may be computed now
     second = reference.solve(model)
     assert (first.cached, second.cached) == (False, True)
     assert (second.log_z, second.method, second.width, second.seconds) == (

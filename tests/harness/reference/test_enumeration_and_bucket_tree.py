@@ -118,18 +118,6 @@ def test_less_memory_is_asked_for_without_marginals(random_pairwise):
     reference.solve(model, method="bucket_tree", max_bytes=2**20, marginals=False, cache=False)
 
 
-def test_tree_needs_a_forest(random_pairwise):
-    rng = np.random.default_rng(5)
-    edges = [(int(rng.integers(v)), v) for v in range(1, 12) if v != 7]
-    forest = PairwiseModel.from_edges(rng.normal(size=12), edges, 3 * rng.normal(size=len(edges)))
-    assert_same(
-        reference.solve(forest, method="tree", cache=False),
-        reference.solve(forest, method="enumeration", cache=False),
-    )
-    with pytest.raises(UnsupportedError, match="without loops"):
-        reference.solve(random_pairwise(6, 1.0, 1.0, 0), method="tree", cache=False)
-
-
 def test_long_chain_of_many_states():
     """10 000 variables against powers of the transfer matrix."""
     rng = np.random.default_rng(6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinbench import reference
+from spinbench.inference import answers
 from spinbench.models import PairwiseModel, catalogue, to_pairwise
 
 
@@ -18,7 +18,7 @@ def original_marginals(model, answer):
 @pytest.mark.parametrize("name", catalogue.names())
 def test_answers(name):
     model, trusted = catalogue.load(name), catalogue.reference(name)
-    answer = reference.solve(model, cache=False)
+    answer = answers.solve(model, cache=False)
     # the log Z of libdai/alarm is nearly zero, and known to 12 digits after the point
     assert answer.log_z == pytest.approx(trusted.log_z, rel=1e-9, abs=1e-12)
     if trusted.marginals is not None:
@@ -30,9 +30,9 @@ def test_answers(name):
 def test_second_ways_to_the_answer(name):
     """The bucket tree, and the Boltzmann machine that the model is."""
     model = catalogue.load(name)
-    answer = reference.solve(model, cache=False)
-    tree = reference.solve(model, method="bucket_tree", cache=False)
-    machine = reference.solve(to_pairwise(model), cache=False)
+    answer = answers.solve(model, cache=False)
+    tree = answers.solve(model, method="bucket_tree", cache=False)
+    machine = answers.solve(to_pairwise(model), cache=False)
     for other in (tree, machine):
         assert other.log_z == pytest.approx(answer.log_z, rel=1e-12)
     np.testing.assert_allclose(tree.probabilities, answer.probabilities, rtol=0, atol=1e-11)
@@ -44,9 +44,9 @@ def test_second_ways_to_the_answer(name):
 )
 def test_samples_have_the_marginals(name):
     model = catalogue.load(name)
-    states = reference.sample(model, 20_000, seed=1)
+    states = answers.sample(model, 20_000, seed=1)
     assert np.isfinite(model.log_weight(states)).all()
-    for v, vector in enumerate(reference.solve(model, cache=False).marginals):
+    for v, vector in enumerate(answers.solve(model, cache=False).marginals):
         share = np.bincount(states[:, v], minlength=vector.size) / 20_000
         error = np.sqrt(np.clip(vector * (1 - vector), 0, None) / 20_000)
         # over 1000 comparisons: 5 standard errors, and room for one draw of what is rarer than that

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.backends.numba.exact.grid import Grid, grid_sites
+from spinbench.backends.numba.exact.grid import Grid, _Sweep, _UnderflowError
 from spinbench.errors import IntractableError, UnsupportedError
+from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.problem import Problem
 
 
@@ -39,7 +41,7 @@ def relabelled(model: PairwiseModel, seed: int) -> PairwiseModel:
 
 
 def assert_as_enumerated(model, **options):
-    answer = reference.solve(model, method="grid", cache=False, **options)
+    answer = answers.solve(model, method="grid", cache=False, **options)
     expected = reference.solve(model, method="enumeration", cache=False)
     assert answer.log_z == pytest.approx(expected.log_z, rel=1e-13, abs=1e-12)
     np.testing.assert_allclose(answer.probabilities, expected.probabilities, rtol=0, atol=1e-12)
@@ -58,7 +60,7 @@ def test_huge_couplings_of_both_signs(coupling, seed):
     """±J with the field at zero: exponentially many states tie, and rounding shows."""
     signs = np.random.default_rng(seed).choice([-1, 1], size=len(grid_edges(4, 4)))
     model = PairwiseModel.from_spins(np.zeros(16), grid_edges(4, 4), coupling * signs)
-    answer = reference.solve(model, method="grid", cache=False)
+    answer = answers.solve(model, method="grid", cache=False)
     expected = reference.solve(model, method="enumeration", cache=False)
     assert answer.log_z == pytest.approx(expected.log_z, rel=1e-13)
     np.testing.assert_allclose(answer.probabilities, 0.5, rtol=0, atol=1e-11)
@@ -67,17 +69,15 @@ def test_huge_couplings_of_both_signs(coupling, seed):
 def test_both_arithmetics_agree(monkeypatch):
     """The switch to log space changes no answer."""
     model = grid(7, 9, 2.0)
-    plain = reference.solve(model, method="grid", cache=False)
+    plain = answers.solve(model, method="grid", cache=False)
     monkeypatch.setattr("spinbench.backends.numba.exact.grid._FLOOR", np.inf)
-    logs = reference.solve(model, method="grid", cache=False)
+    logs = answers.solve(model, method="grid", cache=False)
     assert logs.log_z == pytest.approx(plain.log_z, rel=1e-14)
     np.testing.assert_allclose(logs.probabilities, plain.probabilities, rtol=0, atol=1e-13)
 
 
 def test_underflow_is_noticed():
     """12 columns of couplings of 100: the plain frontier must be refused, not trusted."""
-    from spinbench.backends.numba.exact.grid import _Sweep, _UnderflowError
-
     pairwise = Problem(grid(12, 12, 100.0)).pairwise
     with pytest.raises(_UnderflowError):
         _Sweep(np.arange(144).reshape(12, 12), pairwise, keep=False, log_space=False)
@@ -99,7 +99,7 @@ def test_any_numbering_of_a_complete_grid(shape, seed):
 
 def test_the_shorter_side_is_the_frontier():
     for model in (grid(3, 30, 1.0), grid(30, 3, 1.0), relabelled(grid(3, 30, 1.0), 5)):
-        answer = reference.solve(model, method="grid", cache=False)
+        answer = answers.solve(model, method="grid", cache=False)
         tree = reference.solve(model, method="bucket_tree", cache=False)
         assert answer.width == 3
         assert answer.log_z == pytest.approx(tree.log_z, rel=1e-13)
@@ -135,7 +135,7 @@ def test_other_graphs_are_told_apart():
         assert (grid_sites(Problem(model).pairwise) is not None) == is_grid
         if not is_grid:
             with pytest.raises(UnsupportedError, match="open-boundary grid"):
-                reference.solve(model, method="grid", cache=False)
+                answers.solve(model, method="grid", cache=False)
 
 
 def test_ten_by_ten_takes_milliseconds():
@@ -144,7 +144,7 @@ def test_ten_by_ten_takes_milliseconds():
     seconds = []
     for _ in range(10):
         begin = time.process_time()
-        answer = reference.solve(model, cache=False)
+        answer = answers.solve(model, cache=False)
         seconds.append(time.process_time() - begin)
     assert answer.method == "grid"
     assert min(seconds) < 3e-3
@@ -153,11 +153,11 @@ def test_ten_by_ten_takes_milliseconds():
 def test_memory_is_known_beforehand():
     model = grid(30, 30, 1.0)
     with pytest.raises(IntractableError, match=r"grid meets width 30 .*GiB is allowed"):
-        reference.solve(model, method="grid", cache=False)
+        answers.solve(model, method="grid", cache=False)
     assert Grid.build(Problem(grid(20, 20, 1.0))).memory(marginals=True) < 2**29
-    with pytest.raises(UnsupportedError, match="compiled=False"):
-        reference.solve(grid(4, 4, 1.0), method="grid", compiled=False, cache=False)
-    assert reference.solve(grid(10, 10, 1.0), compiled=False, cache=False).method == "bucket_tree"
+    with pytest.raises(UnsupportedError, match=r"'grid' needs compiled code"):
+        reference.solve(grid(4, 4, 1.0), method="grid", cache=False)
+    assert reference.solve(grid(10, 10, 1.0), cache=False).method == "bucket_tree"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -165,7 +165,7 @@ def test_twenty_by_twenty_below_a_gibibyte():
     """The interpreter's own memory included."""
     script = """
 import numpy as np
-from spinbench import reference
+from spinbench.inference import answers
 from spinbench.models import PairwiseModel
 site = np.arange(400).reshape(20, 20)
 edges = [*zip(site[:, :-1].ravel(), site[:, 1:].ravel()), *zip(site[:-1].ravel(), site[1:].ravel())]
@@ -173,8 +173,8 @@ rng = np.random.default_rng(0)
 model = PairwiseModel.from_edges(rng.normal(size=400), edges, 2 * rng.normal(size=760))
 small = PairwiseModel.from_edges(np.ones(100), [(k, k + 1) for k in range(99) if k % 10 != 9]
                                  + [(k, k + 10) for k in range(90)], np.ones(180))
-reference.solve(small, method="grid", cache=False)
-answer = reference.solve(model, cache=False)
+answers.solve(small, method="grid", cache=False)
+answer = answers.solve(model, cache=False)
 # of this program alone: the peak that getrusage gives starts with that of the process that forked it
 with open("/proc/self/status") as status:
     print(answer.method, next(line.split()[1] for line in status if line.startswith("VmHWM")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spinbench import reference
 from spinbench.mathematics.forney import gauges
 from spinbench.mathematics.forney.gauge_messages import bethe, message_angles, node_beliefs, sum_product
 from spinbench.methods.gauge.ascent.derivatives import angle_derivatives
@@ -49,7 +50,7 @@ def node_angles(model, angles):
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_the_sum_of_all_terms_is_invariant(model):
-    exact = np.exp(model.exact_log_z())
+    exact = np.exp(reference.forney_log_z(model))
     for seed in range(10):
         angles = gauges.random_angles(model.num_edges, np.random.default_rng(seed), spread=0.3)
         product, _ = terms(model, gauges.transformed(model, angles))
@@ -88,7 +89,7 @@ def test_sum_product_is_exact_on_trees():
     edges = [(0, 1), (1, 2), (1, 3), (3, 4)]
     model = build.from_tables(edges, [rng.random((2,) * d) + 0.1 for d in np.bincount(np.ravel(edges))])
     state = sum_product(model)
-    assert bethe(model, state.messages) == pytest.approx(model.exact_log_z(), abs=1e-12)
+    assert bethe(model, state.messages) == pytest.approx(reference.forney_log_z(model), abs=1e-12)
     product, states = terms(model, [group.tables for group in model.groups])
     expected = product @ states / product.sum()
     np.testing.assert_allclose(model.variable_marginals(node_beliefs(model, state.messages)), expected, atol=1e-12)
@@ -98,7 +99,7 @@ def test_bethe_values_of_the_symmetric_three_cycle():
     """exp(β_a |h0 - h1|) with β = (1, 1, -1): log Z = 3.797846 and log Z_BP = 4.380784."""
     tables = [np.exp(b * np.array([[2.0, 0.0], [0.0, 2.0]])) for b in (1, 1, -1)]
     model = build.from_tables([(0, 1), (1, 2), (2, 0)], tables)
-    assert model.exact_log_z() == pytest.approx(3.797846, abs=1e-6)
+    assert reference.forney_log_z(model) == pytest.approx(3.797846, abs=1e-6)
     assert bethe(model, sum_product(model).messages) == pytest.approx(4.380784, abs=1e-6)
 
 

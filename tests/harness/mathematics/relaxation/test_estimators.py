@@ -59,7 +59,7 @@ def test_standard_errors_are_calibrated(chains: int, groups: tuple[tuple[int, ..
 
 def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
     model = grid_model(10, 1.0, 0.5, 0)
-    exact = reference.solve(model, marginals=False, cache=False, compiled=False).log_z
+    exact = reference.solve(model, marginals=False, cache=False).log_z
     r = relax(model, "sdp", 0.05)
     rng = np.random.default_rng(0)
     runs = [gaussian(r, exact_alpha(r, 512, 16, rng), in_sample=False) for _ in range(4)]
@@ -76,7 +76,7 @@ def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
 def test_in_sample_is_biased_low_and_says_so() -> None:
     """Moments of the draws themselves: on 100 variables and 2048 draws more than a nat is missing."""
     model = grid_model(10, 1.0, 0.5, 1)
-    exact = reference.solve(model, marginals=False, cache=False, compiled=False).log_z
+    exact = reference.solve(model, marginals=False, cache=False).log_z
     r = relax(model, "sdp", 0.05)
     found = gaussian(r, exact_alpha(r, 128, 16, np.random.default_rng(3))).estimates
     value, error = found["mirrored_in_sample"]

@@ -1,0 +1,21 @@
+"""Exact solvers in compiled code, as a kernel."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from spinbench.backends.numba.exact.bipartite import CompiledBipartite
+from spinbench.backends.numba.exact.grid import Grid
+from spinbench.backends.numba.exact.tree import CompiledTree
+from spinbench.methods.exact_kernel import ExactKernel
+from spinbench.reference import NUMPY_SOLVERS, Solvers
+
+
+class NumbaExactKernel(ExactKernel):
+    """Compiled solvers wherever there is one."""
+
+    solvers: ClassVar[Solvers] = Solvers(
+        {**NUMPY_SOLVERS.kinds, "grid": Grid, "rbm": CompiledBipartite, "bucket_tree": CompiledTree},
+        compiled_from=0,
+        nothing=1e-4,
+    )

@@ -1,0 +1,109 @@
+"""Exact answers from all solvers that there are: NumPy's, and compiled ones where they pay.
+
+The solvers of `spinbench.reference` are those of the kernel exact.numpy; exact.numba brings its own for some of their
+names, and one for grids. What is here joins the two: nothing is loaded that needs a compiler until it is worth it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinbench import reference
+from spinbench.inference import registry
+from spinbench.models import Model
+from spinbench.reference import DEFAULT_MAX_BYTES, NUMPY_SOLVERS, ExactAnswer, Solvers
+from spinbench.reference.network import IntArray
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import Solver
+from spinbench.reference.solvers import MANY
+
+_LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
+_HOPELESS = 1e5  # seconds beyond which no better order makes it possible
+
+
+@functools.cache
+def compiled_solvers() -> Solvers:
+    """Those of the kernel exact.numba; loads Numba.
+
+    Raises:
+        UnavailableError: Numba is not installed.
+        BrokenPluginError: it does not load.
+    """
+    registry.check("exact", "numba", "float64")
+    registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
+    found: Solvers = registry.load("kernels", "exact.numba").solvers
+    return found
+
+
+class _Grid:
+    """In compiled code alone, which is loaded for grids only."""
+
+    can_sample = True
+
+    @staticmethod
+    def build(problem: Problem) -> Solver:
+        _ = problem.sites  # or NotApplicableError
+        return compiled_solvers().kinds["grid"].build(problem)
+
+
+@dataclass(frozen=True)
+class _WherePays:
+    """NumPy's solver, or the same in compiled code where it is so much faster that loading it pays.
+
+    Attributes:
+        name: of the solver.
+        searches: whether NumPy's takes a search before it can say how long it will take.
+    """
+
+    name: str
+    searches: bool
+    can_sample: bool = True
+
+    def build(self, problem: Problem) -> Solver:
+        few = len(problem.cardinalities) <= MANY
+        if few or not self.searches:
+            solver = NUMPY_SOLVERS.kinds[self.name].build(problem)
+            if few and not _LONG < solver.seconds < _HOPELESS:
+                return solver
+        return compiled_solvers().kinds[self.name].build(problem)
+
+
+ALL_SOLVERS = Solvers(
+    {
+        **NUMPY_SOLVERS.kinds,
+        "grid": _Grid(),
+        "rbm": _WherePays("rbm", searches=False),
+        "bucket_tree": _WherePays("bucket_tree", searches=True),
+    },
+    compiled_from=MANY,
+)
+"""Each in NumPy or in compiled code, whichever is done sooner, the loading of compiled code included."""
+
+
+def solve(
+    model: Model,
+    *,
+    method: str = "auto",
+    marginals: bool = True,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    cache: bool = True,
+) -> ExactAnswer:
+    """As `spinbench.reference.solve`, with compiled code where it pays."""
+    return reference.solve(
+        model, method=method, marginals=marginals, max_bytes=max_bytes, cache=cache, solvers=ALL_SOLVERS
+    )
+
+
+def sample(
+    model: Model,
+    count: int,
+    seed: int | np.random.Generator = 0,
+    *,
+    method: str = "auto",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> IntArray:
+    """As `spinbench.reference.sample`, with compiled code where it pays."""
+    return reference.sample(model, count, seed, method=method, max_bytes=max_bytes, solvers=ALL_SOLVERS)

@@ -1,0 +1,70 @@
+"""Tables of solvers, which "auto" chooses from, and the one that needs no compiler."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from spinbench.reference.bipartite import Bipartite
+from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.closed_forms import CurieWeiss, Torus
+from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.kac_ward import KacWard
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import Solver
+
+STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
+"""Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
+search."""
+METHODS = ("auto", *(name for stage in STAGES for name in stage))
+MANY = 15_000
+"""Variables from which searches and drawings in Python take longer than loading compiled code."""
+
+
+class Kind(Protocol):
+    """A class of solvers, or what chooses between two."""
+
+    @property
+    def can_sample(self) -> bool: ...
+
+    def build(self, problem: Problem, /) -> Solver:
+        """As `Solver.build`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Solvers:
+    """What `solve` and `sample` choose from.
+
+    Attributes:
+        kinds: by their names, of which `METHODS` has all.
+        compiled_from: variables from which orders are searched for in compiled code.
+        nothing: seconds below which looking for a faster solver takes longer than the one that was found.
+    """
+
+    kinds: Mapping[str, Kind]
+    compiled_from: float = math.inf
+    nothing: float = 5e-4
+
+    def search_seconds(self, size: int) -> float:
+        """What the search for an order takes, about."""
+        return (2e-5 if size > self.compiled_from else 5e-4) * size
+
+    def stages(self, size: int) -> tuple[tuple[str, ...], ...]:
+        """`STAGES`, with drawings last where orders are found sooner."""
+        return (STAGES[0], STAGES[2], STAGES[1]) if size > max(self.compiled_from, MANY) else STAGES
+
+
+NUMPY_SOLVERS = Solvers(
+    {
+        "enumeration": Enumeration,
+        "torus": Torus,
+        "curie_weiss": CurieWeiss,
+        "rbm": Bipartite,
+        "kac_ward": KacWard,
+        "bucket_tree": BucketTree,
+    }
+)
+"""In NumPy and Python."""
