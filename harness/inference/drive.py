@@ -13,6 +13,7 @@ from spinbench.api import Engine, Estimate, State
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.inference.budget import Budget
+from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Looks
 
 BATCHES = 256
@@ -44,6 +45,7 @@ class Run:
     burn_in_seconds: float
     run_seconds: float
     compile_seconds: float
+    laps: Laps | None = None
     trajectory: list[Checkpoint] = field(default_factory=list)
 
 
@@ -97,10 +99,10 @@ def drive(
     state, burn_in = _burn_in(engine, state, budget, per_step, clock)
     _check_rest(budget, burn_in, clock.seconds)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
-    due = _checkpoints(budget, clock.seconds, checkpoints)
+    due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
     looks = Looks(budget.samples)
     for steps in _batches(budget, per_step, batches, trace, clock):
-        with clock:
+        with times(steps), clock:
             state, statistics = engine.advance(state, steps)
         trace.add(statistics, steps)
         if looks.due(trace):
@@ -112,7 +114,7 @@ def drive(
             run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
         if finished(trace):
             break
-    run.run_seconds = clock.seconds - run.burn_in_seconds
+    run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
     if not run.trajectory or run.trajectory[-1].samples < trace.samples:
         run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
     run.estimate = run.trajectory[-1].estimate
@@ -124,14 +126,14 @@ def answer_at_once(
 ) -> Run:
     """Of methods one `advance` of which is the whole answer: the first call compiles, the second is timed."""
     state = engine.init(seed, start)
-    first, clock = _Clock(), _Clock()
+    first, clock, times = _Clock(), _Clock(), LapTimes()
     with first:
         state, _ = engine.advance(state, 1)
-    with clock:
+    with times(1), clock:
         state, statistics = engine.advance(state, 1)
     trace.add(statistics, 1)
     found = estimate(trace)
-    run = Run(trace, found, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0))
+    run = Run(trace, found, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0), times.laps())
     run.trajectory.append(Checkpoint(clock.seconds, 1, found))
     return run
 

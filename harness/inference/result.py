@@ -10,6 +10,7 @@ import numpy as np
 
 from spinbench.api import LogZKind, Precision, Tier
 from spinbench.inference.drive import Checkpoint
+from spinbench.inference.laps import Laps
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Result:
         diagnostics: scalars such as the acceptance rate.
         method, backend, model: names; settings: the method's settings.
         chains, seed, precision, device, burn_in: as run.
+        laps: what a step cost; None for `spinbench.exact`.
     """
 
     marginals: Any
@@ -85,6 +87,7 @@ class Result:
     precision: Precision = "float64"
     device: str = "cpu"
     burn_in: int = 0
+    laps: Laps | None = None
 
     def __repr__(self) -> str:
         log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"

@@ -123,6 +123,7 @@ def run(
         precision=precision,
         device=device,
         burn_in=outcome.burn_in,
+        laps=outcome.laps,
     )
 
 

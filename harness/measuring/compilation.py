@@ -11,6 +11,13 @@ from spinbench.inference import registry
 
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 """Environment variables with the folders in which compiled code is kept from one process to the next."""
+OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
+"""Environment variable of a worker whose folders of compiled code no other process writes into."""
+
+
+def own_cache() -> bool:
+    """Whether this process alone writes into its folders of compiled code, so that new files there are its own."""
+    return OWN_CACHE_VARIABLE in os.environ
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import importlib
 import os
-import time
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +18,9 @@ from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked
 from spinbench.measuring.answer import Answer, failure
+from spinbench.measuring.load import Load
 from spinbench.measuring.records import plain
-from spinbench.measuring.stages import Stages, waited
+from spinbench.measuring.stages import Stages
 from spinbench.models import Model, specs
 
 WAITING_SHARE = 0.05
@@ -61,22 +61,27 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("model"):
         model = specs.build(cell["model"])
     with compilation.watched(cell["backend"]["name"], warm=warm) as compiled:
-        result, busy = _run(model, cell, stages)
+        result, load = _run(model, cell, stages)
     with stages("reference"):
         reference, described = _reference(model)
     with stages("metrics"):
         found, spread = tracked.numbers(result, reference, described)
         summary = tracked.summary(result, reference)
-    if compiled["kind"] in ("warm", "cached"):
-        del found["compile_seconds"]  # what was compiled earlier was not measured now
+    if compiled["kind"] != "none" and not (compiled["kind"] == "fresh" and compilation.own_cache()):
+        del found["compile_seconds"]  # compiled earlier, or perhaps by another process
     return {
         "status": "ok",
         "error": None,
         "traceback": None,
         "metrics": found,
-        "result": {**summary, "marginal_rmse_se": spread, "compilation": compiled["kind"]},
+        "result": {
+            **summary,
+            "marginal_rmse_se": spread,
+            "compilation": compiled["kind"],
+            "load": dataclasses.asdict(load),
+        },
         "reference": described,
-        "oversubscribed": busy,
+        "oversubscribed": _oversubscribed(load),
     }
 
 
@@ -92,47 +97,46 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
             registry.load("kernels", f"{method}.{backend}")
 
 
-def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
-    """The result, and a sentence if the process did not have its core to itself."""
+def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load]:
+    """The result, and how busy the machine was meanwhile."""
     settings = dict(cell["method"])
     method = registry.make_method(settings.pop("name"), settings)
-    result, busy = _once(model, method, cell, stages)
+    result, load = _once(model, method, cell, stages)
     if method.anytime or "loop" not in registry.backend_class(cell["backend"]["name"]).provides:
-        return result, busy
+        return result, load
     # Such a method compiles while it runs: what the second run saves is the compilation.
-    again, busy = _once(model, method, cell, stages)
+    again, load = _once(model, method, cell, stages)
     compiling = max(result.seconds.total - again.seconds.total, 0.0)
-    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling)), busy
+    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling)), load
 
 
-def _once(model: Model, method: Method, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, str | None]:
+def _once(model: Model, method: Method, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load]:
     place = dict(cell["backend"])
     backend, budget = place.pop("name"), Budget(**cell["budget"])
-    before, since = waited(), time.perf_counter()
+    load = Load()
     try:
-        result = run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
+        with load:
+            result = run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
     except BaseException:
-        stages.add("run", time.perf_counter() - since)
+        stages.add("run", load.wall_seconds)
         raise
-    took = time.perf_counter() - since
-    busy = _oversubscribed(before, waited(), took)
     for name, seconds in dataclasses.asdict(result.seconds).items():
         if name != "transfer":  # within the others
             stages.add(name, seconds)
-    stages.add("estimate", max(took - result.seconds.total, 0.0))
-    return result, busy
+    stages.add("estimate", max(load.wall_seconds - result.seconds.total, 0.0))
+    return result, load
 
 
-def _oversubscribed(before: float | None, after: float | None, seconds: float) -> str | None:
+def _oversubscribed(load: Load) -> str | None:
     """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
     cores = len(environment.affinity())
     for name in environment.THREAD_VARIABLES:
         value = os.environ.get(name, "1")
         if value.isdigit() and int(value) > cores:
             return f"{name}={value} asked for more threads than the {cores} core{'s' * (cores > 1)} of its process"
-    if before is None or after is None or after - before <= WAITING_SHARE * seconds:
+    if load.waited_seconds is None or load.waited_seconds <= WAITING_SHARE * load.wall_seconds:
         return None
-    share = (after - before) / seconds
+    share = load.waited_seconds / load.wall_seconds
     return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
 
 

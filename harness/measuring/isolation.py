@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.folders import cache_folder
 from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure
-from spinbench.measuring.compilation import CACHE_VARIABLES
+from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
 
 IDLE_WORKERS = 4
 """Warm workers kept at most: a JAX process holds about 300 MB."""
@@ -52,16 +53,29 @@ class Pool:
         self._core: Core | None = None
         self._affinity: set[int] = set()
 
-    def measure(self, cell: Mapping[str, Any], limit: float) -> Answer:
-        """The answer of a worker, or a failed one after `limit` seconds or when the worker dies."""
+    def measure(self, cell: Mapping[str, Any], limit: float, *, own_cache: bool = False) -> Answer:
+        """The answer of a worker, or a failed one after `limit` seconds or when the worker dies.
+
+        Args:
+            cell: what is measured.
+            limit: seconds.
+            own_cache: use a new process that finds nothing compiled, and whose compiled code is thrown away.
+        """
         place = cell["backend"]
         pair = (cell["method"]["name"], place["name"], str(place.get("device")), str(place.get("precision")))
         core = self.claim()
+        if own_cache:
+            with tempfile.TemporaryDirectory(prefix="spinbench-compiled-") as folder:
+                return self._asked(Worker(core, pair[2], Path(folder)), cell, limit, None)
         worker = self._workers.pop(pair, None)
         if worker is None:
             while len(self._workers) >= self._idle:
                 self._workers.popitem(last=False)[1].close()
-            worker = Worker(core, str(place.get("device")))
+            worker = Worker(core, pair[2])
+        return self._asked(worker, cell, limit, pair)
+
+    def _asked(self, worker: Worker, cell: Mapping[str, Any], limit: float, pair: tuple[str, ...] | None) -> Answer:
+        """The answer of a worker, which is kept for its pair unless anything went wrong."""
         since = time.perf_counter()
         try:
             answer = worker.measure(cell, limit)
@@ -71,7 +85,7 @@ class Pool:
         except BaseException:
             worker.close()
             raise
-        if answer["status"] == "failed":
+        if answer["status"] == "failed" or pair is None:
             worker.close()
         else:
             self._workers[pair] = worker
@@ -100,7 +114,7 @@ class Pool:
 class Worker:
     """A process that measures the cells it is sent, one JSON line each way (`spinbench.measuring.worker`)."""
 
-    def __init__(self, core: int, device: str) -> None:
+    def __init__(self, core: int, device: str, cache: Path | None = None) -> None:
         self._since = time.perf_counter()
         self._ready = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
@@ -109,7 +123,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=child_environment(device),
+            env=child_environment(device, cache),
             start_new_session=True,  # so that its own children are killed with it
         )
 
@@ -215,8 +229,11 @@ class Core:
         self._lock.release()
 
 
-def child_environment(device: str) -> dict[str, str]:
-    """Environment variables of a worker: one thread everywhere, and the folders for compiled code."""
+def child_environment(device: str, cache: Path | None = None) -> dict[str, str]:
+    """Environment variables of a worker: one thread everywhere, and the folders for compiled code.
+
+    `cache` is a folder of the worker's own; None: compiled code is shared with other processes.
+    """
     variables = dict(os.environ)
     variables |= dict.fromkeys(environment.THREAD_VARIABLES, "1")
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -224,6 +241,9 @@ def child_environment(device: str) -> dict[str, str]:
     for name, folder in zip(CACHE_VARIABLES, (numba_folder(), cache_folder() / "compiled" / "jax"), strict=True):
         folder.mkdir(parents=True, exist_ok=True)
         variables.setdefault(name, str(folder))
+    variables.pop(OWN_CACHE_VARIABLE, None)
+    if cache is not None:
+        variables |= {name: str(cache / name) for name in CACHE_VARIABLES} | {OWN_CACHE_VARIABLE: "1"}
     variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     # Several warm workers may hold a GPU: none of them may take all of its memory at once.
     variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

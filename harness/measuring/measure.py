@@ -37,11 +37,12 @@ def measure_cell(
     state = environment.git_state(environment.root()) if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
     started, since = int(time.time()), time.perf_counter()
+    own_cache = bool(whole.get("own_cache"))
     if pool is None:
         with contextlib.closing(Pool()) as single:
-            answer = single.measure(cell, limit)
+            answer = single.measure(cell, limit, own_cache=own_cache)
     else:
-        answer = pool.measure(cell, limit)
+        answer = pool.measure(cell, limit, own_cache=own_cache)
     duration = time.perf_counter() - since
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -21,9 +22,6 @@ def numbers(
     log_z_error = None
     if reference is not None and result.log_z is not None and reference.log_z is not None:
         log_z_error = abs(result.log_z - reference.log_z)
-    sampling_time = None
-    if result.ess is not None and np.isfinite(result.ess).any():
-        sampling_time = result.seconds.run / float(np.nanmedian(result.ess))
     points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
     known = [(seconds, error) for seconds, error in points if error is not None]
     target = statistics.TARGET_RMSE
@@ -32,15 +30,41 @@ def numbers(
     return {
         "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
         "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z"),
-        "run_seconds": _metric(result.seconds.run, None, ""),
-        "compile_seconds": _metric(result.seconds.compile, None, ""),
-        "seconds_per_ess": _metric(sampling_time, None, f"{none} effective sample size"),
+        **_costs(result),
         "time_to_error": _metric(
             statistics.time_to_error(known),
             None,
             missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
         ),
     }, spread
+
+
+def _costs(result: Result) -> dict[str, dict[str, Any]]:
+    """Seconds, in all and of a step, and what an effective sample takes of them and of samples."""
+    import numpy as np
+
+    none = f"{result.method} gives no"
+    known = result.ess is not None and bool(np.isfinite(result.ess).any())
+    ess = float(np.nanmedian(result.ess)) if known else math.nan  # type: ignore[arg-type]
+    step, cpu = _step_seconds(result)
+    return {
+        "run_seconds": _metric(result.seconds.run, None, ""),
+        "step_seconds": _metric(step, None, f"{none} time of a step"),
+        "step_cpu_seconds": _metric(cpu, None, f"{none} CPU time of a step"),
+        "compile_seconds": _metric(result.seconds.compile, None, ""),
+        "seconds_per_ess": _metric(result.seconds.run / ess if known else None, None, f"{none} effective sample size"),
+        "samples_per_ess": _metric(
+            result.samples * result.chains / ess if known else None, None, f"{none} effective sample size"
+        ),
+    }
+
+
+def _step_seconds(result: Result) -> tuple[float | None, float | None]:
+    """Lower quartile and mean over batches of CPU seconds; what a device does, only the wall clock tells."""
+    laps = result.laps
+    if laps is None:
+        return None, None
+    return (laps.q25_cpu, laps.mean_cpu) if result.device == "cpu" else (laps.q25_wall, None)
 
 
 def _metric(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:
@@ -93,6 +117,8 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "ess_median": statistic(np.nanmedian, result.ess),
         "r_hat_max": statistic(np.nanmax, result.r_hat),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
+        "laps": None if result.laps is None else dataclasses.asdict(result.laps),
+        "answer": _fingerprint(result),
         "diagnostics": result.diagnostics,
         "trajectory": [
             {
@@ -107,3 +133,13 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
             for point in result.trajectory
         ],
     }
+
+
+def _fingerprint(result: Result) -> str:
+    """16 hexadecimal digits that are equal if the marginals and log Z are, to the last bit."""
+    import numpy as np
+
+    content = hashlib.sha256(repr(result.log_z).encode())
+    if result.marginals is not None:
+        content.update(np.asarray(_flat(result.marginals), dtype=np.float64).tobytes())
+    return content.hexdigest()[:16]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +67,23 @@ class TestFigures:
         assert last["marginal_rmse"] == pytest.approx(rmse)
         assert last["samples"] == 200
         assert answer["metrics"]["time_to_error"] == {"failed": "an RMSE of 0.01 was not reached"}
+
+    def test_cost_of_a_step_and_of_an_effective_sample(self) -> None:
+        answer = measure_here(cell())
+        laps, metrics = answer["result"]["laps"], answer["metrics"]
+        assert laps["count"] == 200
+        assert metrics["step_seconds"] == {"value": laps["q25_cpu"]}
+        assert metrics["step_cpu_seconds"] == {"value": laps["mean_cpu"]}
+        assert metrics["samples_per_ess"]["value"] == pytest.approx(200 * 4 / answer["result"]["ess_median"])
+        load = answer["result"]["load"]
+        assert 0 < load["cpu_seconds"] < 10 * load["wall_seconds"]
+        assert len(load["yardstick"]) == 2
+        assert min(load["yardstick"]) > 0
+
+    def test_equal_numbers_have_equal_fingerprints(self) -> None:
+        first, again, other = (measure_here(cell(seed=seed))["result"]["answer"] for seed in (0, 0, 1))
+        assert first == again
+        assert first != other
 
     def test_time_to_error_is_that_of_the_trajectory(self) -> None:
         answer = measure_here(cell(budget={"samples": 40_000, "seconds": None, "burn_in": None}))
@@ -211,8 +230,40 @@ def test_jax_cell_is_compiled_once_and_says_so(tmp_path: Path, monkeypatch: pyte
         third = pool.measure(config, 120.0)
     assert first["status"] == "ok", first["error"]
     assert [answer["result"]["compilation"] for answer in (first, second, third)] == ["fresh", "warm", "cached"]
-    assert "compile_seconds" in first["metrics"]
-    assert "compile_seconds" not in second["metrics"]
+
+
+def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that appear in a shared one may be another process's: there, nothing is tracked."""
+    for name in CACHE_VARIABLES:
+        monkeypatch.setenv(name, str(tmp_path / name))
+        (tmp_path / name).mkdir()
+    config = cell(method={"name": "mf"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3)
+    stop = threading.Event()
+
+    def write() -> None:
+        for number in itertools.count():
+            (tmp_path / CACHE_VARIABLES[0] / f"other-{number}").touch()
+            if stop.wait(0.01):
+                return
+
+    other = threading.Thread(target=write)
+    other.start()
+    try:
+        with contextlib.closing(Pool()) as pool:
+            first = pool.measure(config, 120.0)
+            shared = pool.measure(config, 120.0)
+            own = [pool.measure(config, 120.0, own_cache=True) for _ in range(2)]
+    finally:
+        stop.set()
+        other.join()
+    assert first["status"] == "ok", first["error"]
+    assert shared["result"]["compilation"] == "fresh"  # as far as files tell
+    assert "compile_seconds" not in shared["metrics"]
+    assert [answer["result"]["compilation"] for answer in own] == ["fresh", "fresh"]
+    for answer in own:
+        assert answer["metrics"]["compile_seconds"]["value"] == answer["result"]["seconds"]["compile"] > 0.1
 
 
 def _left_behind(plugin: Path) -> list[str]:

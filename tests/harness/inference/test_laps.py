@@ -1,0 +1,58 @@
+"""What a step costs, from the times of batches: neither pauses nor a few slow batches move the quartile."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import spinbench
+from spinbench.inference.laps import LapTimes
+from spinbench.models import generators
+
+
+def spin(seconds: float) -> None:
+    """Use the processor."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+def test_pauses_count_in_no_cpu_seconds_and_a_few_in_no_quartile() -> None:
+    times = LapTimes()
+    for turn in range(20):
+        with times(4):
+            spin(2e-3)
+            time.sleep(0.01 if turn % 3 == 0 else 0.0)
+    laps = times.laps()
+    assert laps.count == 20
+    assert laps.q25_cpu == pytest.approx(5e-4, rel=0.1)
+    assert laps.mean_cpu == pytest.approx(5e-4, rel=0.2)
+    assert laps.q25_wall >= 5e-4
+
+
+def test_work_that_falls_due_at_times_is_in_the_mean_alone() -> None:
+    times = LapTimes()
+    for turn in range(20):
+        with times(2):
+            spin(2e-2 if turn % 5 == 0 else 1e-3)
+    laps = times.laps()
+    assert laps.q25_cpu == pytest.approx(5e-4, rel=0.1)
+    assert laps.mean_cpu > 2e-3
+
+
+def test_batches_of_different_lengths_are_compared_by_the_step() -> None:
+    times = LapTimes()
+    for steps in (1, 2, 3, 4):
+        with times(steps):
+            spin(steps * 1e-3)
+    assert times.laps().q25_cpu == pytest.approx(1e-3, rel=0.1)
+
+
+@pytest.mark.parametrize(("method", "count"), [("gibbs", 50), ("exact", 1)])
+def test_a_result_has_them(method: str, count: int) -> None:
+    result = spinbench.run(generators.grid(3, 3), method, "numpy", 50)
+    assert result.laps is not None
+    assert result.laps.count == count
+    assert 0 < result.laps.q25_wall < result.seconds.run + 1e-3
+    assert result.laps.mean_cpu > 0
