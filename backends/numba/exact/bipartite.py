@@ -52,7 +52,6 @@ class CompiledBipartite(Bipartite):
             np.exp(-largest),
             np.exp(bound - bound.max()),
             np.exp(low_weight - low_weight.max()),
-            np.empty(len(low)),
             ones_high,
             ones_low,
             ones_large,

@@ -8,18 +8,22 @@ innermost loop runs over the low bits.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from numba import njit
 
+OPTIONS: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp"}}
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
-def sum_states(high, low, scale, high_weight, low_weight, weight, ones_high, ones_low, ones_large, marginals):
+
+@njit(cache=True, **OPTIONS)
+def sum_states(high, low, scale, high_weight, low_weight, ones_high, ones_low, ones_large, marginals):
     """Sums over all states of the smaller layer.
 
     Args:
         high, low: (H, V), (V, L) exp of the parts of the fields; their products are finite.
         scale: (H, V) factors that make each 1 + exp(field) at most 1.
         high_weight, low_weight: (H,), (L,) weights of the states themselves, scaled.
-        weight: (L,) work.
         ones_high, ones_low, ones_large: (H,), (L,), (V,) get the sums of the weights of the states of the high and of
             the low bits, and of the larger layer's P(v = 1 | h).
 
@@ -27,11 +31,10 @@ def sum_states(high, low, scale, high_weight, low_weight, weight, ones_high, one
         The sum.
     """
     large, count = low.shape
+    weight = np.empty(count)
+    ones_low[:] = 0.0
+    ones_large[:] = 0.0
     total = 0.0
-    for k in range(count):
-        ones_low[k] = 0.0
-    for v in range(large):
-        ones_large[v] = 0.0
     for j in range(high_weight.size):
         for k in range(count):
             weight[k] = low_weight[k] * high_weight[j]
@@ -46,10 +49,16 @@ def sum_states(high, low, scale, high_weight, low_weight, weight, ones_high, one
         ones_high[j] = here
         total += here
         if marginals and here > 0:
-            for v in range(large):
-                first, row, share = high[j, v], low[v], 0.0
-                for k in range(count):
-                    odds = first * row[k]
-                    share += weight[k] * (odds / (1.0 + odds))
-                ones_large[v] += share
+            _add_large(weight, high[j], low, ones_large)
     return total
+
+
+@njit(cache=True, **OPTIONS)
+def _add_large(weight, high, low, ones_large):
+    """Adds weight · P(v = 1 | h) over the states of the low bits, at one state of the high ones."""
+    for v in range(high.size):
+        first, row, share = high[v], low[v], 0.0
+        for k in range(weight.size):
+            odds = first * row[k]
+            share += weight[k] * (odds / (1.0 + odds))
+        ones_large[v] += share

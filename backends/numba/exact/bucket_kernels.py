@@ -1,30 +1,65 @@
-"""A bucket at work (`tree_kernels`): its block of the clique's table, multiplied from the bucket's pieces.
-
-Arrays that the functions share, besides those of `buckets` (states, start, scope, bucket, held):
-
-    store     numbers of all pieces, from offset (T + n + 1,) on; reach (T + n,) the largest |log| of each
-    axis      (n,) the axis of a position in the bucket at work; card (A,) the states of its axes
-    small     what pieces over axis 0 and at most one more multiply to, (K_0, K_a) from small_at[a] on
-    piece     (P, 5) a row for each larger piece, columns as named below; stride (P, A), 0 where it lacks an axis
-    pattern   (Q, B) uint64, offsets within a block: of pieces that are gathered, and of children
-    base      (K B,) the product of all that lies within a block, at each state; block (B,) the block at work
-    digit     (A,) the present state of the axes outside the block; scale (A, K) products of `small` over them
-"""
+"""A bucket at work (`tree_kernels`): its block of the clique's table, multiplied from the bucket's pieces."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from spinbench.backends.numba.exact.buckets import BLOCK
+from spinbench.reference.network import FloatArray, IntArray
 
 REACH = 600.0
 SCALAR, ALONG, GATHERED = range(3)
 SOURCE, LEAD, KIND, AT, TARGETS = range(5)
-"""Columns of `piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a child's
-message within a block."""
+"""Columns of `Work.piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a
+child's message within a block."""
+
+
+class Numbers(NamedTuple):
+    """Entries of the pieces of a `Plan`, T tables and then n messages, and their sizes.
+
+    Attributes:
+        store: all entries, those of piece i from plan.offset[i] on.
+        reach: (T + n,) the largest |log| of each piece.
+        shifts: (n,) the log of what each message was divided by.
+    """
+
+    store: FloatArray
+    reach: FloatArray
+    shifts: FloatArray
+
+
+class Work(NamedTuple):
+    """Room for a bucket at work, with K states and A axes at most, P larger pieces, and blocks of B entries.
+
+    Attributes:
+        axis: (n,) the axis of a position in the bucket at work; card: (A,) the states of its axes.
+        small: what pieces over axis 0 and at most one more multiply to, (K_0, K_a) from small_at[a] on, (A + 1,);
+            small_reach: (A,) the largest |log| of each.
+        piece: (P, 5) a row for each larger piece; stride: (P, A), 0 where it lacks an axis.
+        pattern: (Q, B) uint64, offsets within a block: of pieces that are gathered, and of children; offsets: (B,) one
+            more.
+        base: (K B,) the product of all that lies within a block, at each state; block: (B,) the block at work.
+        digit: (A,) the present state of the axes outside the block; scale: (A, K) products of `small` over them.
+    """
+
+    axis: IntArray
+    card: IntArray
+    small: FloatArray
+    small_at: IntArray
+    small_reach: FloatArray
+    piece: IntArray
+    stride: IntArray
+    pattern: npt.NDArray[np.uint64]
+    offsets: npt.NDArray[np.uint64]
+    base: FloatArray
+    block: FloatArray
+    digit: IntArray
+    scale: FloatArray
 
 
 @njit(cache=True, error_model="numpy")
@@ -48,61 +83,85 @@ def centre(part, begin, end):
 
 
 @njit(cache=True, error_model="numpy")
-def prepare(
-    p, states, start, scope, bucket, held, store, offset, reach, axis, card, small, small_at, small_reach, piece, stride
-):
-    """Sets up bucket p. Returns axes, larger pieces, the log of what was taken out, a bound on |log| of products."""
-    message = start.size - 1 - states.size + p
-    axes = start[message + 1] - start[message] + 1
-    card[0] = states[p]
+def _set_axes(p, plan, work):
+    """Enters the axes of bucket p, with small tables of ones. Returns how many there are."""
+    message = plan.start.size - 1 - plan.states.size + p
+    axes = plan.start[message + 1] - plan.start[message] + 1
+    axis, card, small_at, small_reach = work.axis, work.card, work.small_at, work.small_reach
+    card[0] = plan.states[p]
     axis[p] = small_at[0] = 0
-    small_at[1] = states[p]
-    small_reach[0] = bound = taken = 0.0
+    small_at[1] = plan.states[p]
+    small_reach[0] = 0.0
     for a in range(1, axes):
-        u = scope[start[message] + a - 1]
+        u = plan.scope[plan.start[message] + a - 1]
         axis[u] = a
-        card[a] = states[u]
+        card[a] = plan.states[u]
         small_at[a + 1] = small_at[a] + card[0] * card[a]
         small_reach[a] = 0.0
     for i in range(small_at[axes]):
-        small[i] = 1.0
-    pieces = 0
-    for k in range(bucket[p], bucket[p + 1]):
-        i = held[k]
-        first, last = start[i], start[i + 1] - 1
-        if last - first > 1:
-            for a in range(axes):
-                stride[pieces, a] = 0
-            step, lead = 1, axes
-            for m in range(last, first - 1, -1):
-                a = axis[scope[m]]
-                stride[pieces, a] = step
-                step *= card[a]
-                if a > 0:
-                    lead = min(lead, a)
-            piece[pieces, SOURCE], piece[pieces, LEAD] = offset[i], lead
-            pieces += 1
-            bound += reach[i]
-            continue
-        left, right = axis[scope[first]], axis[scope[last]]
-        a = max(left, right)
-        others = card[a] if a > 0 else 1
-        if small_reach[a] + reach[i] > REACH / 2:  # many pieces on one pair: only what they make together counts
-            more, small_reach[a] = centre(small, small_at[a], small_at[a] + card[0] * others)
-            taken += more
-        small_reach[a] += reach[i]
-        for x in range(card[0]):
-            for y in range(others):
-                entry = x * others + y if left == 0 else y * card[0] + x
-                small[small_at[a] + x * others + y] *= store[offset[i] + entry]
+        work.small[i] = 1.0
+    return axes
+
+
+@njit(cache=True, error_model="numpy")
+def enter(i, q, source, axes, plan, work):
+    """Enters piece i, whose entries start at `source`, as row q of `piece` and `stride`."""
+    axis, card, stride, piece = work.axis, work.card, work.stride, work.piece
     for a in range(axes):
-        bound += small_reach[a]
+        stride[q, a] = 0
+    step, lead = 1, axes
+    for m in range(plan.start[i + 1] - 1, plan.start[i] - 1, -1):
+        a = axis[plan.scope[m]]
+        stride[q, a] = step
+        step *= card[a]
+        if a > 0:
+            lead = min(lead, a)
+    piece[q, SOURCE] = piece[q, AT] = source
+    piece[q, LEAD] = lead
+
+
+@njit(cache=True, error_model="numpy")
+def _absorb(i, plan, numbers, work):
+    """Multiplies piece i, over one or two positions, into a small table. Returns the log of what was taken out."""
+    card, small, small_at, small_reach = work.card, work.small, work.small_at, work.small_reach
+    left, right = work.axis[plan.scope[plan.start[i]]], work.axis[plan.scope[plan.start[i + 1] - 1]]
+    a = max(left, right)
+    others = card[a] if a > 0 else 1
+    taken = 0.0
+    if small_reach[a] + numbers.reach[i] > REACH / 2:  # many pieces on one pair: only what they make together counts
+        taken, small_reach[a] = centre(small, small_at[a], small_at[a] + card[0] * others)
+    small_reach[a] += numbers.reach[i]
+    source = plan.offset[i]
+    for x in range(card[0]):
+        for y in range(others):
+            entry = x * others + y if left == 0 else y * card[0] + x
+            small[small_at[a] + x * others + y] *= numbers.store[source + entry]
+    return taken
+
+
+@njit(cache=True, error_model="numpy")
+def prepare(p, plan, numbers, work):
+    """Sets up bucket p. Returns axes, larger pieces, the log of what was taken out, a bound on |log| of products."""
+    axes = _set_axes(p, plan, work)
+    bound = taken = 0.0
+    pieces = 0
+    for k in range(plan.bucket[p], plan.bucket[p + 1]):
+        i = plan.held[k]
+        if plan.start[i + 1] - plan.start[i] > 2:
+            enter(i, pieces, plan.offset[i], axes, plan, work)
+            pieces += 1
+            bound += numbers.reach[i]
+        else:
+            taken += _absorb(i, plan, numbers, work)
+    for a in range(axes):
+        bound += work.small_reach[a]
     return axes, pieces, taken, bound
 
 
 @njit(cache=True, error_model="numpy")
-def _pattern(q, low, axes, card, stride, out):
+def _pattern(q, low, axes, work, out):
     """Offsets of piece q over the axes from `low` on; SCALAR or ALONG where none are needed."""
+    card, stride = work.card, work.stride
     step, along, scalar = 1, True, True
     for a in range(axes - 1, low - 1, -1):
         along &= stride[q, a] == step
@@ -135,56 +194,66 @@ def _multiply(row, size, source, kind, pattern):
 
 
 @njit(cache=True, error_model="numpy")
-def make_base(axes, pieces, store, card, small, small_at, piece, stride, pattern, index, base):
+def make_base(axes, pieces, store, work):
     """Builds the product of what lies within a block, axis by axis from the last, and reads the other pieces' patterns.
 
     Returns the first axis within the block, and its entries.
     """
+    card, base, piece = work.card, work.base, work.piece
     low, block = axes, 1
     while low > 1 and (block == 1 or block * card[low - 1] <= BLOCK):
         low -= 1
         block *= card[low]
     for x in range(card[0]):
-        base[x * block] = small[x]
+        base[x * block] = work.small[x]
     size = 1
     for a in range(axes - 1, low - 1, -1):
-        for x in range(card[0]):
-            row = base[x * block :]
-            for k in range(card[a] - 1, -1, -1):
-                factor = small[small_at[a] + x * card[a] + k]
-                part = row[k * size :]
-                for i in range(size):
-                    part[i] = row[i] * factor
+        _grow(a, size, block, work)
         size *= card[a]
         for q in range(pieces):
             if piece[q, LEAD] == a:
-                kind = _pattern(q, a, axes, card, stride, index)
+                kind = _pattern(q, a, axes, work, work.offsets)
                 for x in range(card[0]):
-                    _multiply(base[x * block :], size, store[piece[q, SOURCE] + x * stride[q, 0] :], kind, index)
+                    source = store[piece[q, SOURCE] + x * work.stride[q, 0] :]
+                    _multiply(base[x * block :], size, source, kind, work.offsets)
     for q in range(pieces):
         if piece[q, LEAD] < low:
-            piece[q, KIND] = _pattern(q, low, axes, card, stride, pattern[q])
-            piece[q, AT] = piece[q, SOURCE]
+            piece[q, KIND] = _pattern(q, low, axes, work, work.pattern[q])
     return low, block
 
 
 @njit(cache=True, error_model="numpy")
-def make_scales(a, low, card, small, small_at, digit, scale):
+def _grow(a, size, block, work):
+    """From `size` entries of the base at each state to those over axis a, too."""
+    card, small, first = work.card, work.small, work.small_at[a]
+    for x in range(card[0]):
+        row = work.base[x * block :]
+        for k in range(card[a] - 1, -1, -1):
+            factor = small[first + x * card[a] + k]
+            part = row[k * size :]
+            for i in range(size):
+                part[i] = row[i] * factor
+
+
+@njit(cache=True, error_model="numpy")
+def make_scales(a, low, work):
     """Products of the small tables over the outer axes, anew from axis a on; with a = 0 from the first block."""
+    card, digit, scale = work.card, work.digit, work.scale
     if a == 0:
         for x in range(card[0]):
             scale[0, x] = 1.0
         for outer in range(1, low):
             digit[outer] = 0
     for outer in range(max(a, 1), low):
-        at = small_at[outer] + digit[outer]
+        at = work.small_at[outer] + digit[outer]
         for x in range(card[0]):
-            scale[outer, x] = scale[outer - 1, x] * small[at + x * card[outer]]
+            scale[outer, x] = scale[outer - 1, x] * work.small[at + x * card[outer]]
 
 
 @njit(cache=True, error_model="numpy")
-def next_block(low, rows, card, piece, stride, digit):
-    """To the next block: the outer axes count up, the last one fastest. Returns the axis that moved, 0 at the end."""
+def next_block(low, rows, work):
+    """To the next block: the outer axes count up, the last one fastest, and `piece` and `scale` follow."""
+    card, digit, piece, stride = work.card, work.digit, work.piece, work.stride
     a = low - 1
     while a > 0 and digit[a] == card[a] - 1:
         for q in range(rows):
@@ -195,19 +264,20 @@ def next_block(low, rows, card, piece, stride, digit):
         digit[a] += 1
         for q in range(rows):
             piece[q, AT] += stride[q, a]
-    return a
+    make_scales(max(a, 1), low, work)
 
 
 @njit(cache=True, error_model="numpy")
-def make_block(x, low, size, pieces, store, scale, base, block, piece, stride, pattern):
+def make_block(x, low, size, pieces, store, work):
     """The present block at state x of the bucket's variable, into `block`."""
-    factor = scale[low - 1, x]
+    block, piece, stride = work.block, work.piece, work.stride
+    factor = work.scale[low - 1, x]
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] == SCALAR:
             factor *= store[piece[q, AT] + x * stride[q, 0]]
-    row = base[x * size :]
+    row = work.base[x * size :]
     for i in range(size):
         block[i] = row[i] * factor
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] != SCALAR:
-            _multiply(block, size, store[piece[q, AT] + x * stride[q, 0] :], piece[q, KIND], pattern[q])
+            _multiply(block, size, store[piece[q, AT] + x * stride[q, 0] :], piece[q, KIND], work.pattern[q])

@@ -7,10 +7,47 @@ separator of p in C order. All numbers of all pieces lie in one array.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from numba import njit
+
+from spinbench.reference.network import IntArray
 
 BLOCK = 2048
 """Entries of the innermost block that stays in the first-level cache."""
+
+
+class Plan(NamedTuple):
+    """What the buckets multiply; all int64.
+
+    Attributes:
+        states: (n,) of each position.
+        start: (T + n + 1,) where the scopes of the pieces start in `scope`.
+        scope: positions.
+        bucket: (n + 1,) where the pieces of a bucket start in `held`: those whose first position it is.
+        held: (T + n,) pieces.
+        offset: (T + n + 1,) where the entries of the pieces start.
+    """
+
+    states: IntArray
+    start: IntArray
+    scope: IntArray
+    bucket: IntArray
+    held: IntArray
+    offset: IntArray
+
+
+class Most(NamedTuple):
+    """The largest numbers that a bucket has: of axes, of larger pieces and children, of patterns that it keeps, of
+    entries of a block, of a block at all states, of states, and of entries of small tables."""
+
+    axes: int
+    pieces: int
+    patterns: int
+    block: int
+    base: int
+    states: int
+    small: int
 
 
 @njit(cache=True, error_model="numpy")
@@ -29,9 +66,7 @@ def separators(tables, start, scope, lists, following):
     for p in range(lists.size):
         lists[p] = -1
     for t in range(tables):
-        lowest = scope[start[t]]
-        for k in range(start[t] + 1, start[t + 1]):
-            lowest = min(lowest, scope[k])
+        lowest = _lowest(t, start, scope)
         following[t] = lists[lowest]
         lists[lowest] = t
     end = start[tables]
@@ -39,27 +74,48 @@ def separators(tables, start, scope, lists, following):
         first = end
         piece = lists[p]
         while piece >= 0:
-            for k in range(start[piece], start[piece + 1]):
-                u = scope[k]
-                known = u == p
-                place = end
-                while not known and place > first and scope[place - 1] >= u:
-                    place -= 1
-                    known = scope[place] == u
-                if known:
-                    continue
-                if end == scope.size:
-                    return 2 * end + 64
-                for later in range(end, place, -1):
-                    scope[later] = scope[later - 1]
-                scope[place] = u
-                end += 1
+            end = _join(p, piece, first, end, start, scope)
+            if end > scope.size:
+                return end
             piece = following[piece]
         message = tables + p
         start[message + 1] = end
         if end > first:
             following[message] = lists[scope[first]]
             lists[scope[first]] = message
+    return end
+
+
+@njit(cache=True, error_model="numpy")
+def _lowest(piece, start, scope):
+    """The first position of a piece."""
+    lowest = scope[start[piece]]
+    for k in range(start[piece] + 1, start[piece + 1]):
+        lowest = min(lowest, scope[k])
+    return lowest
+
+
+@njit(cache=True, error_model="numpy")
+def _join(p, piece, first, end, start, scope):
+    """Adds the positions of a piece, but for p, to the ascending scope[first:end].
+
+    Returns its new end, or twice as much and more where it does not fit.
+    """
+    for k in range(start[piece], start[piece + 1]):
+        u = scope[k]
+        known = u == p
+        place = end
+        while not known and place > first and scope[place - 1] >= u:
+            place -= 1
+            known = scope[place] == u
+        if known:
+            continue
+        if end == scope.size:
+            return 2 * end + 64
+        for later in range(end, place, -1):
+            scope[later] = scope[later - 1]
+        scope[place] = u
+        end += 1
     return end
 
 
@@ -78,9 +134,7 @@ def fill_buckets(start, scope, bucket, held):
         for i in range(pieces - 1, -1, -1):
             if start[i] == start[i + 1]:
                 continue
-            lowest = scope[start[i]]
-            for k in range(start[i] + 1, start[i + 1]):
-                lowest = min(lowest, scope[k])
+            lowest = _lowest(i, start, scope)
             if turn == 0:
                 bucket[lowest] += 1
             else:
@@ -96,9 +150,9 @@ def room(tables, states, start, scope, bucket, held, message, most):
     """What the buckets take.
 
     Args:
+        tables, states, start, scope, bucket, held: T, and as in `Plan`.
         message: (n,) float64, gets the entries of each message.
-        most: (7,) int64, gets the largest numbers of axes, of larger pieces and children of a bucket, of patterns that
-            it keeps, of entries of a block, of a block at all states, of states, and of entries of small tables.
+        most: (7,) int64, gets a `Most`.
     """
     for k in range(7):
         most[k] = 1
@@ -113,19 +167,22 @@ def room(tables, states, start, scope, bucket, held, message, most):
         while k >= first and (block == 1 or block * states[scope[k]] <= BLOCK):
             block *= states[scope[k]]
             k -= 1
-        rows = patterns = 0
-        for k in range(bucket[p], bucket[p + 1]):
-            size = start[held[k] + 1] - start[held[k]]
-            rows += size > 2
-            if entries > block:
-                patterns += size > 2
-                if held[k] >= tables:
-                    rows += size > 1
-                    patterns += size > 1
-        most[0] = max(most[0], last - first + 1)
-        most[1] = max(most[1], rows + 1)
-        most[2] = max(most[2], patterns + 1)
-        most[3] = max(most[3], block)
-        most[4] = max(most[4], block * states[p])
-        most[5] = max(most[5], states[p])
-        most[6] = max(most[6], small)
+        rows, patterns = _rows(p, tables, entries > block, start, bucket, held)
+        needed = (last - first + 1, rows + 1, patterns + 1, block, block * states[p], states[p], small)
+        for k in range(7):
+            most[k] = max(most[k], needed[k])
+
+
+@njit(cache=True, error_model="numpy")
+def _rows(p, tables, several, start, bucket, held):
+    """Larger pieces and children of bucket p, and patterns that it keeps, where it has one block or several."""
+    rows = patterns = 0
+    for k in range(bucket[p], bucket[p + 1]):
+        size = start[held[k] + 1] - start[held[k]]
+        rows += size > 2
+        if several:
+            patterns += size > 2
+            if held[k] >= tables:
+                rows += size > 1
+                patterns += size > 1
+    return rows, patterns

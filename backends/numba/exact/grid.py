@@ -86,10 +86,10 @@ class _Sweep:
         self.rows, self.columns = site.shape
         self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
         self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
-        self.work = np.empty(grid_columns.copy_size(self.columns)), np.empty((self.columns, 2, 2, 2))
+        self.copy = np.empty(grid_columns.copy_size(self.columns))
         model = pairwise.biases, pairwise.edges, pairwise.couplings
         self.log_z: float = pairwise.constant + grid_kernels.forward(
-            site, *model, self.coefficients, self.fronts, keep, *self.work, log_space, _FLOOR
+            site, *model, self.coefficients, self.fronts, self.copy, log_space, _FLOOR
         )
         if math.isnan(self.log_z):
             raise _UnderflowError
@@ -98,7 +98,7 @@ class _Sweep:
         """(2N,) 1 - p and p of each p(s = 1)."""
         both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
         whole = grid_kernels.backward(
-            self.site, self.coefficients, self.fronts, back, *self.work, both, self.log_space, _FLOOR
+            self.site, self.coefficients, self.fronts, back, self.copy, both, self.log_space, _FLOOR
         )
         if not whole:
             raise _UnderflowError
@@ -118,6 +118,6 @@ class _Sweep:
                 within[0] = self.fronts[r]
                 for c in range(self.columns - 1):
                     within[c + 1] = within[c]
-                    column(within[c + 1], 2**self.columns, 1 << c, c > 0, 0, self.coefficients[r, c], self.log_space)
+                    column(within[c + 1], 1 << c, self.coefficients[r, c], self.log_space)
                 draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
         return states

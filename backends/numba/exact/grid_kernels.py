@@ -11,36 +11,26 @@ import math
 import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.exact.grid_columns import COLUMN, LANES, LOW, cross
-from spinbench.backends.numba.simd.functions import at_least, at_most
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    store_field_vector,
-)
+from spinbench.backends.numba.exact.grid_columns import LOW, cross
 
 LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
 
 
-@njit(**COLUMN)
-def _extremes(front, work):
-    """The largest and the smallest entry; in vectors, which LLVM does not make of comparisons. `work`: two vectors."""
-    here, there = address(front, 0), address(work, 0)
-    count = front.size if front.size < 2 * LANES else 2 * LANES
-    for i in range(count):
-        work[i] = front[i]
-    if front.size >= 2 * LANES:
-        most = least = load_field_vector(here, 0)
-        for i in range(LANES, front.size, LANES):
-            entries = load_field_vector(here, i)
-            most, least = at_least(most, entries), at_most(least, entries)
-        store_field_vector(there, 0, most)
-        store_field_vector(there, LANES, least)
-    largest = smallest = work[0]
-    for i in range(1, count):
-        largest, smallest = max(largest, work[i]), min(smallest, work[i])
-    return largest, smallest
+@njit(cache=True, error_model="numpy")
+def _extremes(front, work, logs):
+    """The largest entry and, of numbers >= 0, the smallest: their bits are ordered alike, and integers make vectors."""
+    largest = front[0]
+    if logs:
+        for i in range(front.size):
+            largest = max(largest, front[i])
+        return largest, 0.0
+    bits, found = front.view(np.int64), work.view(np.int64)
+    most = least = bits[0]
+    for i in range(bits.size):
+        most, least = max(most, bits[i]), min(least, bits[i])
+    found[0], found[1] = most, least
+    return work[0], work[1]
 
 
 @njit(cache=True, error_model="numpy")
@@ -99,30 +89,31 @@ def _scaled(coefficients, peak, turned, work, logs):
 
 
 @njit(cache=True, error_model="numpy")
-def forward(site, biases, edges, couplings, coefficients, fronts, keep, copy, work, logs, floor):
+def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, floor):
     """From a row of free spins down over all rows.
 
     Args:
         site, biases, edges, couplings, coefficients: as for `_weigh`.
         fronts: (R + 1, 2^C) gets the frontier after each row, or (1, 2^C) if they are not kept; each up to a factor.
-        copy: as for `cross`; work: (C, 2, 2, 2).
+        copy: as for `cross`.
         floor: an entry below it may have lost something.
 
     Returns:
         log Z; NaN if an entry fell below the floor.
     """
     rows, width = site.shape
+    work = np.empty((width, 2, 2, 2))
     front = fronts[0]
     for i in range(front.size):
         front[i] = 0.0 if logs else 1.0
     # above the first row is one of free spins
     total, peak = _weigh(site, biases, edges, couplings, coefficients, logs) - width * LOG_2, 0.0 if logs else 1.0
     for r in range(rows):
-        above, front = front, fronts[r + 1 if keep else 0]
+        above, front = front, fronts[r + 1 if fronts.shape[0] > 1 else 0]
         total += peak if logs else math.log(peak)
         _scaled(coefficients[r], peak, False, work, logs)
-        cross(above, front, width, 1, copy, work, logs)
-        peak, least = _extremes(front, copy)
+        cross(above, front, 1, copy, work, logs)
+        peak, least = _extremes(front, copy, logs)
         if not logs and least < floor:
             return math.nan
     rest = 0.0
@@ -132,11 +123,11 @@ def forward(site, biases, edges, couplings, coefficients, fronts, keep, copy, wo
 
 
 @njit(cache=True, error_model="numpy")
-def backward(site, coefficients, fronts, back, copy, work, both, logs, floor):
+def backward(site, coefficients, fronts, back, copy, both, logs, floor):
     """Marginals of all sites, once `forward` has kept its fronts.
 
     Args:
-        site, coefficients, copy, work: as for `forward`.
+        site, coefficients, copy: as for `forward`.
         back: (2^C,) work.
         both: (2N,) gets p(s = 0) and p(s = 1) of each variable.
 
@@ -144,7 +135,7 @@ def backward(site, coefficients, fronts, back, copy, work, both, logs, floor):
         Whether all entries stayed above the floor.
     """
     rows, width = site.shape
-    ones = np.empty(width)
+    ones, work = np.empty(width), np.empty((width, 2, 2, 2))
     for i in range(back.size):
         back[i] = 0.0 if logs else 1.0
     peak = 0.0 if logs else 1.0
@@ -154,8 +145,8 @@ def backward(site, coefficients, fronts, back, copy, work, both, logs, floor):
             both[2 * site[r, c]], both[2 * site[r, c] + 1] = 1.0 - ones[c], ones[c]
         if r > 0:
             _scaled(coefficients[r], peak, True, work, logs)
-            cross(back, back, width, -1, copy, work, logs)
-            peak, least = _extremes(back, copy)
+            cross(back, back, -1, copy, work, logs)
+            peak, least = _extremes(back, copy, logs)
             if not logs and least < floor:
                 return False
     return True

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.backends.numba.exact import order_kernels, strip_kernels
+from spinbench.backends.numba.exact.order_kernels import FILL, FIXED, WEIGHT
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import IntArray
 from spinbench.reference.order import HOPELESS, Order
@@ -18,6 +20,9 @@ _STRIP = 300  # nodes from which a breadth-first search is tried, which is good 
 _TRIALS = 5  # at least
 _MOST = 1e9  # nanoseconds of a search
 
+Lists = tuple[IntArray, IntArray, IntArray]
+"""first, degree and lists of `strip_kernels.neighbours`."""
+
 
 def search_order(flat: FlatNetwork) -> Order:
     """The best order found: what costs nothing first, then the core, again and again, with ties broken at random.
@@ -25,34 +30,45 @@ def search_order(flat: FlatNetwork) -> Order:
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
     without a better one. Times are counted in operations, so that every machine finds the same order.
     """
-    exact_order, stripping = order_kernels, strip_kernels
     n = flat.states.size
-    first, degree, lists = stripping.neighbours(n, flat.start, flat.scope)
+    around: Lists = strip_kernels.neighbours(n, flat.start, flat.scope)
     order = np.empty(n, dtype=np.int64)
-    count, gone, width, largest, entries = stripping.strip(first, degree, lists, flat.states, order)
+    count, gone, width, largest, entries = strip_kernels.strip(*around, flat.states, order)
     core = np.flatnonzero(~gone)
     if not core.size:
         return Order(order, width, largest, math.log2(max(entries, 1.0)), True)
     if core.size > _BITSET_LIMIT:
         return Order(order[:count], max(width, 3), math.inf, math.inf, False)
-    bits = exact_order.adjacency_bits(core, first, degree, lists)
-    weight = np.round(np.log2(flat.states[core]) * 2**20).astype(np.int64)
-    strip = core.size >= _STRIP
-    best, found = math.inf, Order(order[:count], width, largest, math.inf, False)
+    return _order_core(core, around, flat.states, _Stripped(order[:count], width, largest, entries))
+
+
+class _Stripped(NamedTuple):
+    """What went first: its order, width, log2 of its largest clique, entries."""
+
+    order: IntArray
+    width: int
+    largest: float
+    entries: float
+
+
+def _order_core(core: IntArray, around: Lists, states: IntArray, stripped: _Stripped) -> Order:
+    """Trial after trial; the best of them behind what was stripped."""
+    bits = order_kernels.adjacency_bits(core, *around)
+    weight = np.round(np.log2(states[core]) * 2**20).astype(np.int64)
+    first, width, largest, entries = stripped
+    best, found = math.inf, Order(first, width, largest, math.inf, False)
     spent = improved = 0.0  # nanoseconds, in all and up to the last better order
     here = np.empty(core.size, dtype=np.int64)
-    wide = float(degree[core].sum()) * bits.shape[1] > _FILL_LIMIT
-    for seed, (rule, slack) in enumerate(_schedule(wide=wide, strip=strip), start=1):
-        rank = _breadth_first(core, first, degree, lists) if rule == exact_order.FIXED and seed == 2 else core
+    for seed, (rule, slack, rank) in enumerate(_schedule(core, around, bits.shape[1]), start=1):
         limit = min(best, 2.0**HOPELESS)
-        done, met, top, total, work = exact_order.greedy(bits, weight, rule, rank, slack, seed, limit, here)
+        done, met, top, total, work = order_kernels.greedy(bits, weight, rule, rank, slack, seed, limit, here)
         spent += 2e4 + 5.0 * work
         if done == core.size and total < best:
             best, improved = total, spent
-            whole = np.concatenate([order[:count], core[here]])
+            whole = np.concatenate([first, core[here]])
             found = Order(whole, max(width, met), max(largest, top), math.log2(best + entries), True)
         elif best == math.inf and math.log2(total) < found.log2_total:
-            found = Order(order[:count], max(width, met), top, math.log2(total), False)
+            found = Order(first, max(width, met), top, math.log2(total), False)
         elimination = 6.0 * (best + entries)
         if seed < _TRIALS:
             continue
@@ -61,16 +77,17 @@ def search_order(flat: FlatNetwork) -> Order:
     return found
 
 
-def _schedule(*, wide: bool, strip: bool) -> Iterator[tuple[int, int]]:
-    """(rule, slack): along the numbering and breadth first, which are good on lattices; then the greedy rules."""
-    fixed, weight, fill = (getattr(order_kernels, rule) for rule in ("FIXED", "WEIGHT", "FILL"))
-    if strip:
-        yield from ((fixed, 0), (fixed, 0))
-    if wide:
-        yield from ((weight, 0),) * 3
+def _schedule(core: IntArray, around: Lists, words: int) -> Iterator[tuple[int, int, IntArray]]:
+    """(rule, slack, rank): along the numbering and breadth first, which are good on lattices; then greedily."""
+    if core.size >= _STRIP:
+        yield FIXED, 0, core
+        yield FIXED, 0, _breadth_first(core, *around)
+    if float(around[1][core].sum()) * words > _FILL_LIMIT:
+        yield from ((WEIGHT, 0, core),) * 3
         return
     for _ in range(10**5):
-        yield from ((fill, 0), (weight, 0), (fill, -1), (fill, 1), (fill, 1), (fill, 2))
+        for rule, slack in ((FILL, 0), (WEIGHT, 0), (FILL, -1), (FILL, 1), (FILL, 1), (FILL, 2)):
+            yield rule, slack, core
 
 
 def _breadth_first(core: IntArray, first: IntArray, degree: IntArray, lists: IntArray) -> IntArray:

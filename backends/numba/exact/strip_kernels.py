@@ -6,8 +6,38 @@ rules for triangulation of probabilistic networks", 2005).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
+
+from spinbench.reference.network import IntArray
+
+
+class Lists(NamedTuple):
+    """Adjacency lists of n variables, cleaned only when they are read or full: so a hub of many leaves costs no more
+    than its edges.
+
+    Attributes:
+        first: (n + 1,) where they start in `members`.
+        used: (n,) their lengths.
+        members: neighbours, and some of those that are gone.
+        gone: (n,) bool.
+    """
+
+    first: IntArray
+    used: IntArray
+    members: IntArray
+    gone: npt.NDArray[np.bool_]
+
+
+class Waiting(NamedTuple):
+    """Variables of one neighbour or none, and of two, as stacks (n,) with their heights (2,)."""
+
+    leaves: IntArray
+    pairs: IntArray
+    height: IntArray
 
 
 @njit(cache=True, error_model="numpy")
@@ -22,13 +52,12 @@ def neighbours(size, start, scope):
     Returns:
         first (n + 1,): where the lists start, with room for twice as many; degree (n,); lists, without repetitions.
     """
-    room = np.zeros(size + 1, dtype=np.int64)
+    first = np.zeros(size + 1, dtype=np.int64)
     for t in range(start.size - 1):
         for k in range(start[t], start[t + 1]):
-            room[scope[k] + 1] += start[t + 1] - start[t] - 1
-    first = np.zeros(size + 1, dtype=np.int64)
+            first[scope[k] + 1] += 2 * (start[t + 1] - start[t] - 1)
     for v in range(size):
-        first[v + 1] = first[v] + 2 * room[v + 1] + 2
+        first[v + 1] += first[v] + 2
     lists = np.empty(first[size], dtype=np.int64)
     degree = np.zeros(size, dtype=np.int64)
     for t in range(start.size - 1):
@@ -38,8 +67,14 @@ def neighbours(size, start, scope):
                 if other != k:
                     lists[first[v] + degree[v]] = scope[other]
                     degree[v] += 1
-    seen = np.full(size, -1, dtype=np.int64)
-    for v in range(size):
+    _drop_repetitions(first, degree, lists)
+    return first, degree, lists
+
+
+@njit(cache=True, error_model="numpy")
+def _drop_repetitions(first, degree, lists):
+    seen = np.full(degree.size, -1, dtype=np.int64)
+    for v in range(degree.size):
         kept = 0
         for k in range(first[v], first[v] + degree[v]):
             u = lists[k]
@@ -48,25 +83,61 @@ def neighbours(size, start, scope):
                 lists[first[v] + kept] = u
                 kept += 1
         degree[v] = kept
-    return first, degree, lists
 
 
 @njit(cache=True, error_model="numpy")
-def _compact(v, first, used, lists, gone):
+def _clean(v, around):
     """Takes those who are gone out of the list of v."""
+    first, members = around.first[v], around.members
     kept = 0
-    for k in range(first[v], first[v] + used[v]):
-        if not gone[lists[k]]:
-            lists[first[v] + kept] = lists[k]
+    for k in range(first, first + around.used[v]):
+        if not around.gone[members[k]]:
+            members[first + kept] = members[k]
             kept += 1
-    used[v] = kept
+    around.used[v] = kept
+
+
+@njit(cache=True, error_model="numpy")
+def _joined(a, b, around):
+    """Whether two variables are neighbours."""
+    if around.used[a] > around.used[b]:
+        a, b = b, a
+    _clean(a, around)
+    return b in around.members[around.first[a] : around.first[a] + around.used[a]]
+
+
+@njit(cache=True, error_model="numpy")
+def _append(u, other, around):
+    """Enters a new neighbour of u."""
+    if around.first[u] + around.used[u] == around.first[u + 1]:
+        _clean(u, around)
+    around.members[around.first[u] + around.used[u]] = other
+    around.used[u] += 1
+
+
+@njit(cache=True, error_model="numpy")
+def _push(v, degree, waiting):
+    if degree == 2:
+        waiting.pairs[waiting.height[1]] = v
+        waiting.height[1] += 1
+    elif degree == 1:
+        waiting.leaves[waiting.height[0]] = v
+        waiting.height[0] += 1
+
+
+@njit(cache=True, error_model="numpy")
+def _pop(waiting):
+    """Leaves first, or a tree would not get width 1."""
+    if waiting.height[0]:
+        waiting.height[0] -= 1
+        return waiting.leaves[waiting.height[0]]
+    waiting.height[1] -= 1
+    return waiting.pairs[waiting.height[1]]
 
 
 @njit(cache=True, error_model="numpy")
 def strip(first, degree, lists, states, order):
     """Eliminates variables with one neighbour, and those with two that have no more states than a neighbour.
-
-    Lists are cleaned only when they are read or full, so that a hub of many leaves costs no more than its edges.
 
     Args:
         first, degree, lists: of `neighbours`; left as those of the core.
@@ -77,66 +148,36 @@ def strip(first, degree, lists, states, order):
         count of those eliminated, which are gone (n,), width, log2 of the largest clique, entries in all (float).
     """
     n = states.size
-    gone = np.zeros(n, dtype=np.bool_)
-    used = degree.copy()
-    leaves, pairs = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    waiting_leaves = waiting_pairs = count = width = 0
-    largest = total = 0.0
+    around = Lists(first, degree.copy(), lists, np.zeros(n, dtype=np.bool_))
+    waiting = Waiting(np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(2, dtype=np.int64))
     for v in range(n):
-        if degree[v] <= 1:
-            leaves[waiting_leaves] = v
-            waiting_leaves += 1
-        elif degree[v] == 2:
-            pairs[waiting_pairs] = v
-            waiting_pairs += 1
-    while waiting_leaves or waiting_pairs:
-        if waiting_leaves:
-            waiting_leaves -= 1
-            v = leaves[waiting_leaves]
-        else:
-            waiting_pairs -= 1
-            v = pairs[waiting_pairs]
-        if gone[v]:
+        _push(v, max(degree[v], 1), waiting)
+    count = width = 0
+    largest = total = 0.0
+    while waiting.height[0] or waiting.height[1]:
+        v = _pop(waiting)
+        if around.gone[v]:
             continue
-        _compact(v, first, used, lists, gone)
-        nearby = lists[first[v] : first[v] + used[v]]
+        _clean(v, around)
+        nearby = lists[first[v] : first[v] + around.used[v]]
+        joins = nearby.size == 2 and not _joined(nearby[0], nearby[1], around)
+        if joins and states[v] < min(states[nearby[0]], states[nearby[1]]):
+            continue
+        around.gone[v] = True
+        order[count] = v
+        count += 1
         entries = float(states[v])
         for u in nearby:
             entries *= states[u]
-        closes = False  # whether the two neighbours are neighbours already
-        if nearby.size == 2:
-            a, b = nearby[0], nearby[1]
-            if used[a] > used[b]:
-                a, b = b, a
-            _compact(a, first, used, lists, gone)
-            for k in range(first[a], first[a] + used[a]):
-                if lists[k] == b:
-                    closes = True
-                    break
-            if not closes and states[v] < min(states[a], states[b]):
-                continue
-        gone[v] = True
-        order[count] = v
-        count += 1
-        width = max(width, nearby.size)
-        largest = max(largest, np.log2(entries))
-        total += entries
+        width, largest, total = max(width, nearby.size), max(largest, np.log2(entries)), total + entries
         for k in range(nearby.size):
             u = nearby[k]
-            if nearby.size == 2 and not closes:
-                if first[u] + used[u] == first[u + 1]:
-                    _compact(u, first, used, lists, gone)
-                lists[first[u] + used[u]] = nearby[1 - k]
-                used[u] += 1
-                continue
-            degree[u] -= 1
-            if degree[u] == 1:
-                leaves[waiting_leaves] = u
-                waiting_leaves += 1
-            elif degree[u] == 2:
-                pairs[waiting_pairs] = u
-                waiting_pairs += 1
+            if joins:
+                _append(u, nearby[1 - k], around)
+            else:
+                degree[u] -= 1
+                _push(u, degree[u], waiting)
     for v in range(n):
-        if not gone[v]:
-            _compact(v, first, used, lists, gone)
-    return count, gone, width, largest, total
+        if not around.gone[v]:
+            _clean(v, around)
+    return count, around.gone, width, largest, total

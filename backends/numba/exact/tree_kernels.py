@@ -1,4 +1,4 @@
-"""Compiled bucket elimination in plain arithmetic: messages, marginals and samples of any discrete model.
+"""Compiled bucket elimination in plain arithmetic: messages and marginals of any discrete model.
 
 The table of a bucket is never stored. A block of it that fits the first-level cache is multiplied from its pieces,
 summed over the bucket's variable and added to the message; on the way back it is made again. What is kept is a message
@@ -9,71 +9,66 @@ of the clique tables.
 
 Sums of positive numbers lose nothing but what underflows. Every piece is scaled so that the logarithms of its entries
 lie evenly around 0; where the sum of their largest passes REACH, `forward` gives up and the caller turns to logarithms.
-
-The functions share the arrays of `buckets` and of `bucket_kernels`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
-    LEAD,
     REACH,
     SOURCE,
     TARGETS,
     centre,
+    enter,
     make_base,
     make_block,
     make_scales,
     next_block,
     prepare,
 )
+from spinbench.reference.network import FloatArray, IntArray
+
+
+class Beliefs(NamedTuple):
+    """What `backward` fills.
+
+    Attributes:
+        prior: (messages in all,) work: p(x_S) of each bucket, then divided by its message.
+        sums: (K B,) work: the blocks of a bucket, summed.
+        marginals: flat; at: (n,) where those of a position start.
+    """
+
+    prior: FloatArray
+    sums: FloatArray
+    marginals: FloatArray
+    at: IntArray
 
 
 @njit(cache=True, error_model="numpy")
-def forward(
-    states, start, scope, bucket, held, store, offset, reach, axis, card, small, small_at, small_reach, piece, stride,
-    pattern, index, base, block, digit, scale, shifts
-):  # fmt: skip
-    """All messages, into `store`, their reach, and in `shifts` (n,) the log of what each was divided by.
+def forward(plan, numbers, work):
+    """All messages, their reach and their shifts.
 
     Returns:
         log of the sum; -inf if there is no weight, NaN where the range of float64 might not do.
     """
-    tables = start.size - 1 - states.size
+    tables = plan.start.size - 1 - plan.states.size
     total = lost = 0.0  # Neumaier's sum
-    for p in range(states.size):
-        axes, pieces, taken, bound = prepare(
-            p, states, start, scope, bucket, held, store, offset, reach,
-            axis, card, small, small_at, small_reach, piece, stride
-        )  # fmt: skip
+    for p in range(plan.states.size):
+        axes, pieces, taken, bound = prepare(p, plan, numbers, work)
         if bound > REACH:
             return math.nan
-        low, size = make_base(axes, pieces, store, card, small, small_at, piece, stride, pattern, index, base)
-        make_scales(0, low, card, small, small_at, digit, scale)
-        begin, end = offset[tables + p], offset[tables + p + 1]
-        for at in range(begin, end, size):
-            part = store[at:]
-            for x in range(card[0]):
-                make_block(x, low, size, pieces, store, scale, base, block, piece, stride, pattern)
-                if x == 0:
-                    for i in range(size):
-                        part[i] = block[i]
-                else:
-                    for i in range(size):
-                        part[i] += block[i]
-            make_scales(
-                max(next_block(low, pieces, card, piece, stride, digit), 1), low, card, small, small_at, digit, scale
-            )
-        shift, reach[tables + p] = centre(store, begin, end)
+        begin, end = plan.offset[tables + p], plan.offset[tables + p + 1]
+        _sum_out(axes, pieces, begin, end, numbers.store, work)
+        shift, numbers.reach[tables + p] = centre(numbers.store, begin, end)
         if shift == -math.inf:
             return shift
-        shifts[p] = shift
+        numbers.shifts[p] = shift
         term = taken + shift
         fresh = total + term
         lost += (total - fresh) + term if abs(total) >= abs(term) else (term - fresh) + total
@@ -82,11 +77,31 @@ def forward(
 
 
 @njit(cache=True, error_model="numpy")
-def _targets(q, low, axes, card, stride, out):
+def _sum_out(axes, pieces, begin, end, store, work):
+    """The message of the bucket at work, from its blocks, into store[begin:end]."""
+    low, size = make_base(axes, pieces, store, work)
+    make_scales(0, low, work)
+    block = work.block
+    for at in range(begin, end, size):
+        part = store[at:]
+        for x in range(work.card[0]):
+            make_block(x, low, size, pieces, store, work)
+            if x == 0:
+                for i in range(size):
+                    part[i] = block[i]
+            else:
+                for i in range(size):
+                    part[i] += block[i]
+        next_block(low, pieces, work)
+
+
+@njit(cache=True, error_model="numpy")
+def _targets(q, low, axes, work, out):
     """Of the axes from `low` on: offsets in the block of the entries that child q has, then of those it sums over.
 
     Returns the number of the former; there is nothing to read where it is 1 or all.
     """
+    card, stride = work.card, work.stride
     targets, block = 1, 1
     for a in range(low, axes):
         targets *= card[a] if stride[q, a] > 0 else 1
@@ -135,142 +150,103 @@ def _project(block, size, out, targets, pattern):
 
 
 @njit(cache=True, error_model="numpy")
-def _ask(i, q, source, start, scope, axis, card, axes, piece, stride):
-    """Enters message i of a child as row q."""
-    for a in range(axes):
-        stride[q, a] = 0
-    step = 1
-    for m in range(start[i + 1] - 1, start[i] - 1, -1):
-        stride[q, axis[scope[m]]] = step
-        step *= card[axis[scope[m]]]
-    piece[q, SOURCE] = piece[q, AT] = source
-
-
-@njit(cache=True, error_model="numpy")
-def backward(
-    states, start, scope, bucket, held, store, offset, reach, axis, card, small, small_at, small_reach, piece, stride,
-    pattern, index, base, block, digit, scale, shifts, prior, sums, marginals, marginal_at
-):  # fmt: skip
-    """Marginals of all variables, once `forward` has left its messages.
-
-    Args:
-        prior: (messages in all,) work: p(x_S) of each bucket, then divided by its message.
-        sums: (K B,) work: the blocks of a bucket, summed.
-        marginals: flat; marginal_at: (n,) where those of a position start.
-    """
-    tables = start.size - 1 - states.size
-    origin = offset[tables]
-    for p in range(states.size - 1, -1, -1):
-        axes, pieces, _, _ = prepare(
-            p, states, start, scope, bucket, held, store, offset, reach,
-            axis, card, small, small_at, small_reach, piece, stride
-        )  # fmt: skip
-        low, size = make_base(axes, pieces, store, card, small, small_at, piece, stride, pattern, index, base)
-        make_scales(0, low, card, small, small_at, digit, scale)
-        begin, end = offset[tables + p], offset[tables + p + 1]
-        message, ratio = store[begin:end], prior[begin - origin : end - origin]
-        if axes == 1:
-            ratio[0] = 1.0
-        unit = math.exp(-shifts[p])
-        for i in range(ratio.size):
-            ratio[i] = ratio[i] / message[i] * unit if message[i] > 0 else 0.0
-        rows = pieces
-        for k in range(bucket[p], bucket[p + 1]):
-            i = held[k]
-            if i < tables:
-                continue
-            for at in range(offset[i] - origin, offset[i + 1] - origin):
-                prior[at] = 0.0
-            if start[i + 1] - start[i] > 1 and axis[scope[start[i] + 1]] < low:
-                _ask(i, rows, offset[i] - origin, start, scope, axis, card, axes, piece, stride)
-                piece[rows, TARGETS] = _targets(rows, low, axes, card, stride, pattern[rows])
-                rows += 1
-        for i in range(card[0] * size):
-            sums[i] = 0.0
-        for at in range(0, end - begin, size):
-            part = ratio[at:]
-            for x in range(card[0]):
-                make_block(x, low, size, pieces, store, scale, base, block, piece, stride, pattern)
-                row = sums[x * size :]
-                for i in range(size):
-                    block[i] *= part[i]
-                    row[i] += block[i]
-                for q in range(pieces, rows):
-                    _project(block, size, prior[piece[q, AT] + x * stride[q, 0] :], piece[q, TARGETS], pattern[q])
-            make_scales(
-                max(next_block(low, rows, card, piece, stride, digit), 1), low, card, small, small_at, digit, scale
-            )
-        # the sum of the blocks, axis by axis; children get theirs as soon as all axes before their first are gone
-        left = size
-        for a in range(low, axes + 1):
-            for k in range(bucket[p], bucket[p + 1]):
-                i = held[k]
-                members = start[i + 1] - start[i]
-                if i < tables or (axes if members == 1 else axis[scope[start[i] + 1]]) != a:
-                    continue
-                _ask(i, rows, offset[i] - origin, start, scope, axis, card, axes, piece, stride)
-                targets = _targets(rows, a, axes, card, stride, index)
-                for x in range(card[0]):
-                    _project(sums[x * size :], left, prior[piece[rows, SOURCE] + x * stride[rows, 0] :], targets, index)
-            if a < axes:
-                left //= card[a]
-                for x in range(card[0]):
-                    row = sums[x * size :]
-                    for k in range(1, card[a]):
-                        part = row[k * left :]
-                        for i in range(left):
-                            row[i] += part[i]
+def backward(plan, numbers, work, beliefs):
+    """Marginals of all variables, once `forward` has left its messages."""
+    card, sums = work.card, beliefs.sums
+    for p in range(plan.states.size - 1, -1, -1):
+        axes, pieces, _, _ = prepare(p, plan, numbers, work)
+        low, size = make_base(axes, pieces, numbers.store, work)
+        make_scales(0, low, work)
+        ratio = _ratio(p, axes, plan, numbers, beliefs.prior)
+        rows = _enter_children(p, low, axes, pieces, plan, work, beliefs.prior)
+        _sum_blocks(ratio, low, size, pieces, rows, numbers.store, work, beliefs)
+        _sum_axes(p, low, axes, size, rows, plan, work, beliefs)
         total = 0.0
         for x in range(card[0]):
             total += sums[x * size]
         for x in range(card[0]):
-            marginals[marginal_at[p] + x] = sums[x * size] / total
+            beliefs.marginals[beliefs.at[p] + x] = sums[x * size] / total
 
 
 @njit(cache=True, error_model="numpy")
-def draw(
-    states, start, scope, bucket, held, store, offset, reach, axis, card, small, small_at, small_reach, piece, stride,
-    uniforms, weights, drawn
-):  # fmt: skip
-    """Independent samples, once `forward` has left its messages: each variable given those eliminated after it.
+def _ratio(p, axes, plan, numbers, prior):
+    """p(x_S) of bucket p over its message, in place of p(x_S)."""
+    tables = plan.start.size - 1 - plan.states.size
+    begin, end, origin = plan.offset[tables + p], plan.offset[tables + p + 1], plan.offset[tables]
+    message, ratio = numbers.store[begin:end], prior[begin - origin : end - origin]
+    if axes == 1:
+        ratio[0] = 1.0
+    unit = math.exp(-numbers.shifts[p])
+    for i in range(ratio.size):
+        ratio[i] = ratio[i] / message[i] * unit if message[i] > 0 else 0.0
+    return ratio
 
-    Args:
-        uniforms: (n, M) in [0, 1).
-        weights: (K, M) work.
-        drawn: (n, M) int64 states by position, filled from the last.
+
+@njit(cache=True, error_model="numpy")
+def _enter_children(p, low, axes, pieces, plan, work, prior):
+    """Clears the shares of the children of bucket p, and enters those that reach out of the block as further rows.
+
+    Returns the rows in all.
     """
-    tables = start.size - 1 - states.size
-    count = drawn.shape[1]
-    for p in range(states.size - 1, -1, -1):
-        axes, pieces, _, _ = prepare(
-            p, states, start, scope, bucket, held, store, offset, reach,
-            axis, card, small, small_at, small_reach, piece, stride
-        )  # fmt: skip
-        first = start[tables + p] - 1  # so that scope[first + a] is axis a
+    tables = plan.start.size - 1 - plan.states.size
+    origin = plan.offset[tables]
+    rows = pieces
+    for k in range(plan.bucket[p], plan.bucket[p + 1]):
+        i = plan.held[k]
+        if i < tables:
+            continue
+        for at in range(plan.offset[i] - origin, plan.offset[i + 1] - origin):
+            prior[at] = 0.0
+        if plan.start[i + 1] - plan.start[i] > 1 and work.axis[plan.scope[plan.start[i] + 1]] < low:
+            enter(i, rows, plan.offset[i] - origin, axes, plan, work)
+            work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[rows])
+            rows += 1
+    return rows
+
+
+@njit(cache=True, error_model="numpy")
+def _sum_blocks(ratio, low, size, pieces, rows, store, work, beliefs):
+    """Sums the blocks of the bucket at work, times `ratio`, into `sums`, and into the shares of rows of children."""
+    card, block, piece = work.card, work.block, work.piece
+    for i in range(card[0] * size):
+        beliefs.sums[i] = 0.0
+    for at in range(0, ratio.size, size):
+        part = ratio[at:]
         for x in range(card[0]):
-            for m in range(count):
-                weights[x, m] = small[x]
-            for a in range(1, axes):
-                u, row = scope[first + a], small[small_at[a] + x * card[a] :]
-                for m in range(count):
-                    weights[x, m] *= row[drawn[u, m]]
-            for q in range(pieces):
-                for m in range(count):
-                    at = piece[q, SOURCE] + x * stride[q, 0]
-                    for a in range(piece[q, LEAD], axes):
-                        if stride[q, a]:
-                            at += stride[q, a] * drawn[scope[first + a], m]
-                    weights[x, m] *= store[at]
-        for m in range(count):
-            total = 0.0
+            make_block(x, low, size, pieces, store, work)
+            row = beliefs.sums[x * size :]
+            for i in range(size):
+                block[i] *= part[i]
+                row[i] += block[i]
+            for q in range(pieces, rows):
+                share = beliefs.prior[piece[q, AT] + x * work.stride[q, 0] :]
+                _project(block, size, share, piece[q, TARGETS], work.pattern[q])
+        next_block(low, rows, work)
+
+
+@njit(cache=True, error_model="numpy")
+def _sum_axes(p, low, axes, size, row, plan, work, beliefs):
+    """Sums `sums` axis by axis, to its first entry at each state of bucket p; children whose first axis is next get
+    their share. `row` of `piece` is free."""
+    tables = plan.start.size - 1 - plan.states.size
+    card, sums = work.card, beliefs.sums
+    left = size
+    for a in range(low, axes + 1):
+        for k in range(plan.bucket[p], plan.bucket[p + 1]):
+            i = plan.held[k]
+            members = plan.start[i + 1] - plan.start[i]
+            if i < tables or (axes if members == 1 else work.axis[plan.scope[plan.start[i] + 1]]) != a:
+                continue
+            enter(i, row, plan.offset[i] - plan.offset[tables], axes, plan, work)
+            targets = _targets(row, a, axes, work, work.offsets)
             for x in range(card[0]):
-                total += weights[x, m]
-            left = uniforms[p, m] * total
-            chosen = -1
+                share = beliefs.prior[work.piece[row, SOURCE] + x * work.stride[row, 0] :]
+                _project(sums[x * size :], left, share, targets, work.offsets)
+        if a < axes:
+            left //= card[a]
             for x in range(card[0]):
-                if weights[x, m] > 0:  # rounding must not reach a state of weight zero
-                    chosen = x
-                    left -= weights[x, m]
-                    if left < 0:
-                        break
-            drawn[p, m] = chosen
+                row_of_state = sums[x * size :]
+                for k in range(1, card[a]):
+                    part = row_of_state[k * left :]
+                    for i in range(left):
+                        row_of_state[i] += part[i]
