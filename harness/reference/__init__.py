@@ -7,8 +7,7 @@ compiled code where that pays.
 from __future__ import annotations
 
 from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.answering import DEFAULT_MAX_BYTES, sample, solve
-from spinbench.reference.forney import forney_log_z
+from spinbench.reference.answering import DEFAULT_MAX_BYTES, forney_log_z, sample, solve
 from spinbench.reference.solvers import METHODS, NUMPY_SOLVERS, Solvers
 
 __all__ = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models import Model
+from spinbench.models.forney.model import ForneyModel
 from spinbench.reference import cache as store
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import candidates, check_method, first
@@ -86,3 +87,15 @@ def sample(
     chosen = candidates(problem, method, solvers, sampling=True)
     _, states = first(problem, chosen, max_bytes, lambda solver: solver.sample(count, rng), marginals=True)
     return problem.coding.decode_states(states)
+
+
+def forney_log_z(model: ForneyModel, *, max_bytes: int = DEFAULT_MAX_BYTES) -> float:
+    """log Z of a Forney model.
+
+    Raises:
+        ModelError: Z = 0.
+        IntractableError: too wide for the memory.
+    """
+    if not model.num_edges:
+        return model.log_constant
+    return solve(model.to_factor_graph(), marginals=False, cache=False, max_bytes=max_bytes).log_z

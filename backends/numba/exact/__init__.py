@@ -1,1 +1,21 @@
-"""Exact answers in compiled code: elimination trees, frontiers of grids, two-layer models."""
+"""Exact answers in compiled code. `kernel` (exact.numba) says which solver has which name.
+
+    grid           frontier elimination, of binary pairs on an open R x C grid, C <= R, C = 21 in a gibibyte: always
+        grid_kernels       over the rows, down and up; samples
+        grid_columns       over one row
+    bipartite      a sum over the smaller layer of two, of at most 24 spins: where NumPy would take more than a second
+        bipartite_kernels
+    tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
+                   than 15 000 variables
+        order_search       which variable goes first, in trials
+        strip_kernels      what goes first at no cost: leaves, and variables of two neighbours
+        order_kernels      one trial at the rest, greedily
+        buckets            what each bucket multiplies, and the room it takes
+        bucket_kernels     one bucket at work
+        tree_kernels       messages, and marginals on the way back
+        draw_kernels       samples
+
+That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
+notice where that would lose something: `grid` then starts again in log space, the others hand over to the solver of the
+same name in NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
+"""
