@@ -11,7 +11,6 @@ from typing import Any
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
-from spinbench.models import families
 
 SCHEMA = 1
 METRICS = ("marginal_rmse", "log_z_error", "run_seconds", "compile_seconds", "seconds_per_ess", "time_to_error")
@@ -115,6 +114,8 @@ def axes(config: Mapping[str, Any]) -> dict[str, str]:
 
 def model_label(spec: Mapping[str, Any]) -> str:
     """The model's name, with those of its parameters that are not at their defaults: "grid(rows=20,c2=2)"."""
+    from spinbench.models import families  # to read records takes neither models nor plugins
+
     name = str(spec["name"])
     if name == "file":
         evidence = spec.get("evidence")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.names import unknown_name
+from spinbench.foundation import plugins
 from spinbench.measuring import environment
 from spinbench.measuring.records import COMMAND_FILE, Record
 from spinbench.reporting import board_tables, figures, leaderboard
@@ -19,18 +19,12 @@ from spinbench.reporting.display import console, shown
 
 PICTURE = "accuracy.png"
 
-REPORTS = {
-    "table1": "spinbench.papers.relaxation.crf.table:report",
-    "grid_mse": "spinbench.papers.relaxation.grid_errors:report",
-    "gauge_error": "spinbench.papers.gauging.figures:report_errors",
-    "gauge_gain": "spinbench.papers.gauging.figures:report_gains",
-}
-"""Reports of experiments that compare methods over many models, by the name that a configuration gives (`report`).
-
-Each is a function of (records, folder): it returns what is to be printed, and may write files into the folder.
-"""
-
 Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
+"""What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
+a function of (records, folder), registered as an entry point of `spinbench.reports`.
+
+It returns what is to be printed, and may write files into the folder.
+"""
 
 
 def find(name: str) -> Report:
@@ -38,12 +32,9 @@ def find(name: str) -> Report:
 
     Raises:
         UnknownNameError: there is none; the closest names are offered.
+        BrokenPluginError: it raised on import or is no function, or two distributions claim the name.
     """
-    if name not in REPORTS:
-        raise unknown_name("report", name, REPORTS)
-    module, _, function = REPORTS[name].partition(":")
-    found: Report = getattr(importlib.import_module(module), function)
-    return found
+    return cast(Report, plugins.load("reports", name, lambda found: "" if callable(found) else "is no function"))
 
 
 def chosen(folder: Path) -> str | None:

@@ -217,9 +217,21 @@ def test_plugin_that_raises_on_import(
     )
 
 
+def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    source = "def report(records, folder): return [f'{len(records)} of mine into {folder.name}']"
+    install_plugin("spinbench_mine", source, {"reports": {"mine": "report", "none": "nothing"}})
+    small = ("method=exact", "backend=numpy", "model=boltzmann/neural15")
+    assert sweep(*small, "sweep_dir=out", "report=mine") == 0
+    assert "1 of mine into out" in capsys.readouterr().out
+    assert sweep(*small, "sweep_dir=other", "report=none") == 2
+    assert "report 'none' (spinbench_mine:nothing, from spinbench_mine 1.0) failed on import" in capsys.readouterr().err
+    assert not Path("other").exists()
+
+
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
+        (["report=tabel1"], "no report is named 'tabel1'; did you mean table1"),
         (["method=gibs"], "no method is named 'gibs'; did you mean gibbs"),
         (["-m", "backend=numpy,nunba"], "no backend is named 'nunba'; did you mean numba"),
         (["model=uai14/grids_12"], "did you mean uai14/Grids_12"),
