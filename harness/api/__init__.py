@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spinbench.api import messages, relaxation, sweeps
     from spinbench.api.trace import Trace
     from spinbench.foundation.parameters import family
+    from spinbench.mathematics.claims import MarginalClaims, conditional_range, marginal_claims
     from spinbench.mathematics.statistics import effective_sample_size, log_mean, split_r_hat, standard_error
     from spinbench.models import (
         Factor,
@@ -55,6 +56,7 @@ __all__ = [
     "Kernel",
     "Key",
     "LogZKind",
+    "MarginalClaims",
     "Method",
     "Model",
     "Origin",
@@ -67,9 +69,11 @@ __all__ = [
     "Tier",
     "Trace",
     "condition",
+    "conditional_range",
     "effective_sample_size",
     "family",
     "log_mean",
+    "marginal_claims",
     "messages",
     "relaxation",
     "split_r_hat",
@@ -84,6 +88,7 @@ _TABLES = ("messages", "relaxation", "sweeps")
 _HOME = {
     "Trace": "spinbench.api.trace",
     "family": "spinbench.foundation.parameters",
+    **dict.fromkeys(("MarginalClaims", "conditional_range", "marginal_claims"), "spinbench.mathematics.claims"),
     **dict.fromkeys(
         ("effective_sample_size", "log_mean", "split_r_hat", "standard_error"), "spinbench.mathematics.statistics"
     ),
