@@ -1,7 +1,7 @@
 """Q = W + D as a sum over edges (`spinbench.mathematics.relaxation.density.EdgeFactor`), on tiles of chains.
 
-O(E) work, whatever the graph; a draw takes a normal number an edge and one a variable. For a single chain there are
-loops over edges alone, which LLVM vectorises; for a tile the inner loops run over its chains.
+O(E) work, whatever the graph; a draw takes a normal number an edge and one a variable. The inner loops run over the
+chains of a tile; a single chain's have one turn, so that LLVM vectorises those over edges.
 """
 
 from __future__ import annotations
@@ -66,10 +66,6 @@ def no_edges(layout: Layout) -> Edges:
 def scale_terms(edges, t):
     """t_e *= √w_e."""
     terms, roots, width = address(t, 0), address(edges.root_weights, 0), unit(t)
-    if width == 1:
-        for e in range(edges.weights.size):
-            store_sum(terms, e, load_table(roots, e) * load_sum(terms, e))
-        return
     for e in range(edges.weights.size):
         for c in range(width):
             store_sum(terms, e * width + c, load_table(roots, e) * load_sum(terms, e * width + c))
@@ -81,11 +77,6 @@ def make_terms(edges, v, t):
     terms, x, width = address(t, 0), address(v, 0), unit(t)
     first, second = address(edges.first, 0), address(edges.second, 0)
     weights, signs = address(edges.weights, 0), address(edges.signs, 0)
-    if width == 1:
-        for e in range(edges.weights.size):
-            pair = load_state(x, load_table(first, e)) + load_table(signs, e) * load_state(x, load_table(second, e))
-            store_sum(terms, e, load_table(weights, e) * pair)
-        return
     for e in range(edges.weights.size):
         i, j = load_table(first, e), load_table(second, e)
         weight, sign = load_table(weights, e), load_table(signs, e)
@@ -103,12 +94,6 @@ def spread_terms(edges, t, out):
     incident, signs = address(edges.incident, 0), address(edges.incident_signs, 0)
     for c in range(width):
         store_state(terms, count * width + c, out.dtype.type(0))
-    if width == 1:
-        for k in range(most):
-            for i in range(n):
-                term = load_table(signs, k * n + i) * load_state(terms, load_table(incident, k * n + i))
-                store_sum(to, i, load_sum(to, i) + term)
-        return
     for k in range(most):
         for i in range(n):
             e, sign = load_table(incident, k * n + i), load_table(signs, k * n + i)

@@ -80,7 +80,7 @@ def make_dense(gram: Array, lower: Array, layout: Layout) -> Gram:
     """From Q and its Cholesky factor, (N, N) float64; by diagonals where they have few."""
     if count_diagonals(lower) <= WORTH * len(lower):
         return _make(BANDED, layout, band=make_diagonals(gram, layout), lower=make_diagonals(lower, layout))
-    return _make(DENSE, layout, first=make_matrix(gram, layout), second=make_matrix(lower, layout, lower=True))
+    return _make(DENSE, layout, first=make_matrix(gram, layout), second=make_matrix(lower, layout))
 
 
 def make_sparse(factor: EdgeFactor, layout: Layout) -> Gram:
