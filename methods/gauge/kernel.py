@@ -32,9 +32,11 @@ class GaugePlan:
 
     Attributes:
         models: relabellings of one contracted Forney model, each with a state to start from at x = 0.
+        rounding: nats to be taken off every bound, for the rounding of its tables and sums.
     """
 
     models: tuple[ForneyModel, ...]
+    rounding: float
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GaugePlan) and [m.content_hash for m in self.models] == [

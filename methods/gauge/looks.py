@@ -31,15 +31,13 @@ class Candidate:
     Attributes:
         model: the relabelled model.
         theta: (2E,) angles.
-        tables: verified.
-        slack: to be taken off bounds from them.
+        tables: lower bounds on the gauged ones.
         value: its bound.
     """
 
     model: ForneyModel
     theta: FloatArray
     tables: Tables
-    slack: float
     value: float
 
 
@@ -60,10 +58,10 @@ def look_at_gauges(
 ) -> list[Candidate | None]:
     """Offer the bounds of gauges (M, 2E); the candidates by the bound `judge`, None where a gauge gives no bound."""
     given = tables_of(models)
-    fine, tables, slack = verified_rows(models[0], theta, given)
+    fine, tables = verified_rows(models[0], theta, given)
     sums = partial_sums(models[0], tables)
-    taken_off = np.array([model.log_constant for model in models]) - slack
-    bounds = {"g_bp": sums.zero + taken_off, "single": sums.single + taken_off, "multiple": sums.multiple + taken_off}
+    constants = np.array([model.log_constant for model in models])
+    bounds = {"g_bp": sums.zero + constants, "single": sums.single + constants, "multiple": sums.multiple + constants}
     beliefs = Beliefs(models[0], theta, given, [barrier_weights(group.degree, delta) for group in models[0].groups])
     found: list[Candidate | None] = []
     for row, (model, report) in enumerate(zip(models, reports, strict=True)):
@@ -75,7 +73,7 @@ def look_at_gauges(
             report.offer(name, float(bounds[name][row]))
         report.bound = max(report.bound, report.bounds[judge])
         mine = [table[row] for table in tables]
-        candidate = Candidate(model, theta[row], mine, float(slack[row]), float(bounds[judge][row]))
+        candidate = Candidate(model, theta[row], mine, float(bounds[judge][row]))
         if candidate.value > report.judged:
             report.answer(candidate.value, float(ended.residual[row]), ended.end[row])
             if judge == "g_bp":  # the others are asked for no marginals
@@ -95,14 +93,14 @@ def look_at_points(
     """Offer the bounds of gauges (M, 2E) and product distributions q (M, E), those also with nearly certain edges made
     certain; each is the answer where it is the best so far."""
     given = tables_of(models)
-    fine, tables, slack = verified_rows(models[0], theta, given)
+    fine, tables = verified_rows(models[0], theta, given)
     snapped = field_gauge.snapped(q)
     values, certain = (mean_field_rows(models[0], tables, at) for at in (q, snapped))
     better = certain >= values
     q = np.where(better[:, None], snapped, q)
     weights = [product_weights(q[:, g.edges]) + field_gauge.FLOOR / 2**g.degree for g in models[0].groups]
     beliefs = Beliefs(models[0], theta, given, weights)
-    values = np.where(better, certain, values) + np.array([model.log_constant for model in models]) - slack
+    values = np.where(better, certain, values) + np.array([model.log_constant for model in models])
     for row, (model, report) in enumerate(zip(models, reports, strict=True)):
         if not fine[row]:
             report.unverified += 1

@@ -10,6 +10,7 @@ from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.forney.contraction import contract
+from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
@@ -72,7 +73,7 @@ class Gauged(Method):
             UnsupportedError: a node's degree is too large for a table, or a variable has more than two states.
             ModelError: Z = 0.
         """
-        return GaugePlan(prepare(model, self.labels, self.merge, self.seed))
+        return GaugePlan(prepare(model, self.labels, self.merge, self.seed), work_of(model).allowance())
 
     def report(self, plan: GaugePlan) -> Report:
         """Before the first step."""
@@ -87,7 +88,7 @@ class Gauged(Method):
         return bool(trace.total("finished")[0])
 
     def estimate(self, model: Model, tables: GaugePlan, trace: Trace) -> Estimate:
-        """The best verified bound so far; not converged while the search goes on.
+        """The best verified bound so far, less its rounding; not converged while the search goes on.
 
         The diagnostics stalled and out_of_steps are 1 where that is how the maximisation ended that gave it.
         """
@@ -95,10 +96,10 @@ class Gauged(Method):
         found = dict(zip(self.names, trace.total("bounds")[:, 0].tolist(), strict=True))
         return Estimate(
             marginals=trace.total("marginals")[:, 0] if self.gives_marginals else None,
-            log_z=float(trace.total("bound")[0]),
+            log_z=float(trace.total("bound")[0]) - tables.rounding,
             log_z_kind="lower",
             diagnostics={
-                **{f"bound_{name}": value for name, value in found.items()},
+                **{f"bound_{name}": value - tables.rounding for name, value in found.items()},
                 "residual": float(trace.total("residual")[0]),
                 "unverified": float(trace.total("unverified")[0]),
                 "stalled": float(end == "stalled"),

@@ -39,13 +39,13 @@ def search_sequential(
     """
     gauged = gauged_model(candidate)
     first, (rest,) = remainder(candidate.model, [table[None] for table in candidate.tables])
-    total = candidate.model.log_constant + float(rest) - candidate.slack
+    total = candidate.model.log_constant + float(rest)
     report.offer_answer("sequential", total)
     for edge in range(first):
         term = condition_first_one(gauged, edge)
         if term is not None:
             value = yield from _term(term, report, deltas, simplify)
-            total = float(np.logaddexp(total, value - candidate.slack))
+            total = float(np.logaddexp(total, value))
             report.offer_answer("sequential", total)
         yield
 

@@ -137,7 +137,7 @@ class BatchSearch:
         if first:
             log_sums = np.concatenate([log_sums, (yield from self._terms(candidates, first))], axis=1)
         for p, candidate, found in zip(best, candidates, np.logaddexp.reduce(log_sums, axis=1).tolist(), strict=True):
-            self.reports[p].offer_answer("sequential", candidate.model.log_constant + found - candidate.slack)
+            self.reports[p].offer_answer("sequential", candidate.model.log_constant + found)
 
     def _terms(self, candidates: Sequence[Candidate], count: int) -> Steps:
         """(M, count) logarithms of lower bounds on the first terms of each."""

@@ -46,5 +46,5 @@ def term_bounds(model: ForneyModel, members: Members, theta: FloatArray) -> Floa
         theta: (M, 2E) angles.
     """
     counted = [share > 0 for share in members.shares]
-    fine, tables, slack = verified_rows(model, theta, list(members.tables), counted)
-    return np.where(fine, partial_sums(model, tables).multiple - slack, -np.inf)
+    fine, tables = verified_rows(model, theta, list(members.tables), counted)
+    return np.where(fine, partial_sums(model, tables).multiple, -np.inf)

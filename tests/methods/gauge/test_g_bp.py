@@ -11,7 +11,6 @@ import pytest
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.forney import gauge_messages
-from spinbench.methods.gauge import bounds
 from spinbench.methods.gauge.ascent import point_mass
 from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
@@ -29,8 +28,7 @@ FINE = tuple(10.0**-k for k in range(10))
 def g_bp(model, deltas=FINE):
     """The bound on a model as it stands: neither contracted nor relabelled."""
     *_, last = point_mass.continuation(model, deltas)
-    tables, slack = bounds.verify(model, last.theta)
-    return bounds.point_mass_bound(model, tables) - slack
+    return zoo.point_mass_bound(model, zoo.verify(model, last.theta))
 
 
 def run(method, model):
