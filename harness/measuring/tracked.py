@@ -20,8 +20,9 @@ def numbers(
     """The tracked numbers, and the standard error of the marginals' RMSE."""
     rmse, spread = _rmse_of(result, reference)
     log_z_error = None
-    if reference is not None and result.log_z is not None and reference.log_z is not None:
-        log_z_error = abs(result.log_z - reference.log_z)
+    log_z = _resolved(result)
+    if reference is not None and log_z is not None and reference.log_z is not None:
+        log_z_error = abs(log_z - reference.log_z)
     points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
     known = [(seconds, error) for seconds, error in points if error is not None]
     target = statistics.TARGET_RMSE
@@ -29,7 +30,7 @@ def numbers(
     none = f"{result.method} gives no"
     return {
         "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
-        "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z"),
+        "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z that it vouches for"),
         **_costs(result),
         "time_to_error": _metric(
             statistics.time_to_error(known),
@@ -37,6 +38,12 @@ def numbers(
             missing or (f"an RMSE of {target:g} was not reached" if known else f"{none} marginals"),
         ),
     }, spread
+
+
+def _resolved(result: Result) -> float | None:
+    """log Z, unless nothing supports it: then its error is infinite, and no number may be made of it."""
+    unresolved = result.log_z_se is not None and math.isinf(result.log_z_se)
+    return None if unresolved else result.log_z
 
 
 def _costs(result: Result) -> dict[str, dict[str, Any]]:
@@ -109,7 +116,7 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "samples": result.samples,
         "chains": result.chains,
         "burn_in": result.burn_in,
-        "log_z": result.log_z,
+        "log_z": _resolved(result),
         "log_z_se": result.log_z_se,
         "log_z_kind": result.log_z_kind,
         "log_z_estimates": result.log_z_estimates,

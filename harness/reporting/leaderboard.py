@@ -30,7 +30,8 @@ class Row:
         log_z_error, ess_per_second, run_seconds: medians over replicates.
         compile_seconds: the same, of those replicates that compiled something, if any did.
         tier: "native" or "generic"; empty where nothing ran.
-        status: remarks, or "failed".
+        status: the verdict, "ok" or what speaks against the numbers, and remarks; or "failed".
+        doubted: whether a replicate's verdict is another than ok.
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         members: the records.
         log_z: in nats, the median over replicates; None where no record has one.
@@ -52,10 +53,14 @@ class Row:
     time_to_error: float | None = None
     members: tuple[Record, ...] = field(default=(), repr=False, compare=False)
     log_z: float | None = None
+    doubted: bool = False
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """One row for each model, method, backend and protocol; by model, then by accuracy. Skipped cells have none."""
+    """One row for each model, method, backend and protocol; by model, then by accuracy. Skipped cells have none.
+
+    Rows whose verdict is not ok come after those whose is: their errors are no merit.
+    """
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in records:
         if record["status"] != "skipped":
@@ -67,7 +72,9 @@ def rows(records: Iterable[Record]) -> list[Row]:
         by_model[key[0]] += group
     known = {model: brackets.bracket(group) for model, group in by_model.items()}
     found = [_row(group, variants[key], known[key[0]]) for key, group in groups.items()]
-    return sorted(found, key=lambda row: (row.model, row.rmse is None, row.rmse or 0.0, row.method, row.backend))
+    return sorted(
+        found, key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
+    )
 
 
 def is_wrong(row: Row) -> bool:
@@ -141,6 +148,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         time_to_error=_reached(good),
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
+        doubted=any(record["result"]["status"] != "ok" for record in good),
     )
 
 
@@ -181,11 +189,11 @@ def _pooled(metrics: Sequence[Mapping[str, Any]]) -> tuple[float | None, float |
 def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:
     if not good:
         return "failed"
-    remarks = [] if len(good) == len(group) else [f"{len(group) - len(good)} failed"]
+    verdicts = {doubt for record in good for doubt in record["result"]["status"].split(", ") if doubt != "ok"}
+    remarks = sorted(verdicts) or ["ok"]
+    remarks += [] if len(good) == len(group) else [f"{len(group) - len(good)} failed"]
     flags = {known.flag(record) for record in good}
     remarks += [flag for flag in brackets.FLAGS if flag in flags]
-    if any(record["result"]["status"] != "ok" for record in good):
-        remarks.append("not converged")
     mixing = max((record["result"]["r_hat_max"] or 1.0 for record in good), default=1.0)
     if mixing > R_HAT_LIMIT:
         remarks.append(f"R-hat {mixing:.2f}" if mixing < 100 else "R-hat > 100")
@@ -196,7 +204,7 @@ def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> 
     # compile seconds of a warm process or from a disk cache are no compilation
     kinds = {record["result"]["compilation"] for record in good}
     remarks += [kind for kind in ("warm", "cached") if kind in kinds]
-    return ", ".join(["ok", *remarks])
+    return ", ".join(remarks)
 
 
 def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[str, ...], str]:

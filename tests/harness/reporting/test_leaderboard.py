@@ -99,7 +99,8 @@ def test_other_settings_are_other_rows_named_by_the_difference() -> None:
         ({"r_hat_max": 1.234}, "ok, R-hat 1.23"),
         ({"r_hat_max": 5e7}, "ok, R-hat > 100"),
         ({"r_hat_max": None}, "ok"),
-        ({"status": "not converged"}, "ok, not converged"),
+        ({"status": "not converged"}, "not converged"),
+        ({"status": "marginals not mixed, log Z unresolved"}, "log Z unresolved, marginals not mixed"),
     ],
 )
 def test_status_holds_what_qualifies_the_figures(changes: dict[str, Any], status: str) -> None:
@@ -207,3 +208,11 @@ def test_no_picture_without_errors_and_a_sentence_where_it_cannot_be_written(
     shown = capsys.readouterr().out
     assert "failed: dhmc on numpy, m: it broke" in shown
     assert "cannot be written" in shown
+
+
+def test_rows_that_nobody_vouches_for_come_last() -> None:
+    lucky, sound = record("dhmc"), record("gibbs")
+    lucky["result"]["status"] = "marginals not mixed"
+    lucky["metrics"]["marginal_rmse"]["value"] = sound["metrics"]["marginal_rmse"]["value"] / 100
+    board = leaderboard.rows([lucky, sound])
+    assert [(row.method, row.doubted) for row in board] == [("gibbs", False), ("dhmc", True)]

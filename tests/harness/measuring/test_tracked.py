@@ -1,0 +1,22 @@
+"""What a record says of a result."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.measuring import tracked
+from spinbench.models.generators import grid
+
+
+@pytest.mark.parametrize(("error", "kept"), [(0.1, True), (None, True), (np.inf, False)])
+def test_no_number_is_made_of_an_unresolved_log_z(error: float | None, kept: bool) -> None:
+    model = grid(2, 2)
+    exact = spinbench.exact(model, cache=False)
+    result = dataclasses.replace(exact, log_z_se=error, status="ok" if kept else "log Z unresolved")
+    metrics, _ = tracked.numbers(result, exact, {})
+    assert ("value" in metrics["log_z_error"]) is kept
+    assert (tracked.summary(result, exact)["log_z"] is not None) is kept
