@@ -20,6 +20,10 @@ from generated import ROOT, package_tree
 MARK = "<!-- floors -->"
 """Where a page wants the picture."""
 
+CAPTION = (
+    "Each row imports from the columns in which it has a dot, the larger the more often; all dots lie right of the "
+    "stairs, so none imports upwards. The numbers count modules. Drawn from the contract and the imports themselves."
+)
 ROW, STEP, NAMES, HEAD = 24, 19, 330, 88
 """Pixels at full size: height of a row, width of a column, width of the rows' names, height of the columns' names."""
 
@@ -85,7 +89,7 @@ def svg(floors: Floors) -> str:
             *_bands(floors.layers, width - 40),
             *(part for row, name in enumerate(names) for part in _row(floors, row, name)),
             *_dots(floors.imports, names),
-            "</svg></figure>",
+            f"</svg><figcaption>{CAPTION}</figcaption></figure>",
         ]
     )
 

@@ -125,6 +125,14 @@ def test_the_reference_holds_what_it_is_generated_from(site: Path) -> None:
     assert all(f'id="{name}"' in command_line for name in ("sweep", "list", "report", "gate", "check"))
 
 
+def test_the_floors_are_drawn(site: Path) -> None:
+    page = (site / "architecture.html").read_text(encoding="utf-8")
+    picture = page.partition('<figure class="floors"><svg')[2].partition("</svg>")[0]
+    assert all(f">{name}</text>" in picture for name in ("cli", "measuring", "inference", "backends", "errors"))
+    assert picture.count("<circle") > 40
+    assert "sweeping imports from measuring" in picture
+
+
 def test_mathematics_is_rendered(site: Path) -> None:
     page = (site / "explanations" / "relaxation.html").read_text(encoding="utf-8")
     assert page.count('<span class="formula"><svg') > 20
