@@ -69,7 +69,7 @@ def _dispatch(words: list[str]) -> int:
         case "gate":
             return _gate(arguments.base, arguments.head, arguments.machine)
         case _:
-            from spinbench.testing.report import main as check
+            from spinbench.testing.command import main as check
 
             return check(backend=arguments.backend, method=arguments.method)
 

@@ -12,7 +12,7 @@ import pytest
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.inference import registry
 from spinbench.testing import Check, backend_checks, checks, method_checks
-from spinbench.testing.report import main, outcome
+from spinbench.testing.command import main, outcome
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
