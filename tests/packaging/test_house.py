@@ -1,0 +1,119 @@
+"""The house keeps its measure: folders, files, functions and their parameters, and modules that are named in strings.
+
+Which module may import which is the contract in pyproject.toml; `.ci/lint-imports` holds the code to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = {
+    "harness": "spinbench",
+    "backends": "spinbench.backends",
+    "methods": "spinbench.methods",
+    "conf": "spinbench.conf",
+}
+FILES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+TREES = {file: ast.parse(text) for file, text in FILES.items()}
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+(LAYERS,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
+
+MOST_PARAMETERS = 9
+DOOR = "harness/inference/runner.py:run"
+DOOR_OPTIONS = ("chains", "seed", "burn_in", "precision", "device", "start", "checkpoints", "settings")
+"""`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in
+one signature and one docstring. Behind the door no function takes so many."""
+
+
+def test_a_folder_holds_at_most_twenty_modules() -> None:
+    modules = Counter(str(Path(file).parent) for file in FILES if not file.endswith("__init__.py"))
+    assert {folder: count for folder, count in modules.items() if count > 20} == {}
+
+
+def test_the_top_of_harness_holds_at_most_eight_files() -> None:
+    assert len([path for path in (ROOT / "harness").iterdir() if path.is_file()]) <= 8
+
+
+def test_files_are_short() -> None:
+    lines = {file: text.count("\n") for file, text in FILES.items()}
+    assert statistics.median(lines.values()) <= 130
+    assert sum(count > 280 for count in lines.values()) <= 0.05 * len(lines)
+    assert {file: count for file, count in lines.items() if count > 320} == {}
+
+
+def test_functions_are_short() -> None:
+    lines = [node.end_lineno - node.lineno + 1 for _, node in _functions() if node.end_lineno]
+    assert sum(count > 30 for count in lines) <= 0.05 * len(lines)
+
+
+def test_functions_take_few_parameters() -> None:
+    counts = {name: len(_parameters(node)) for name, node in _functions() if name != DOOR}
+    assert {name: count for name, count in counts.items() if count > MOST_PARAMETERS} == {}
+
+
+def test_the_door_takes_what_is_listed_here() -> None:
+    names = _parameters(dict(_functions())[DOOR])
+    assert names[-len(DOOR_OPTIONS) :] == list(DOOR_OPTIONS)
+    assert len(names) - len(DOOR_OPTIONS) <= MOST_PARAMETERS
+
+
+def test_strings_name_no_module_above() -> None:
+    """What is imported by a name in a string escapes the contract of imports. Entry points stand in pyproject.toml."""
+    upward = {
+        f"{file}: {name}"
+        for file, tree in TREES.items()
+        if file != "harness/__init__.py"  # the names of the whole package
+        for name in _modules_in_strings(tree)
+        if _height(name) > _height(_module(file))
+    }
+    assert upward == set()
+
+
+def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for file, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{file}:{node.name}", node
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Names, without those of an object or a class itself."""
+    given = node.args
+    positional = [one.arg for one in (*given.posonlyargs, *given.args)]
+    rest = [one.arg for one in (given.vararg, *given.kwonlyargs, given.kwarg) if one is not None]
+    return positional[positional[:1] in (["self"], ["cls"]) :] + rest
+
+
+def _modules_in_strings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.partition(":")[0]
+            if re.fullmatch(r"spinbench(\.\w+)+", name) and _is_module(name):
+                yield name
+
+
+def _is_module(name: str) -> bool:
+    return any(_module(file) == name for file in FILES)
+
+
+def _module(file: str) -> str:
+    folder, _, rest = file.removesuffix(".py").removesuffix("/__init__").partition("/")
+    return ".".join(filter(None, [FOLDERS[folder], rest.replace("/", ".")]))
+
+
+def _height(module: str) -> int:
+    """Of the module's floor, counted from the ground."""
+    name = module.split(".")[1]
+    (level,) = (i for i, layer in enumerate(reversed(LAYERS)) if name in layer.split(" | "))
+    return level
