@@ -59,5 +59,5 @@ class LapTimes:
         """The summary of at least one batch."""
         steps = np.array(self.steps)
         wall, cpu = np.array(self.wall), np.array(self.cpu)
-        quartiles = (float(np.quantile(one / steps, QUARTILE)) for one in (wall, cpu))
-        return Laps(len(steps), *quartiles, mean_cpu=float(cpu.sum() / steps.sum()))
+        fast_wall, fast_cpu = (float(np.quantile(one / steps, QUARTILE)) for one in (wall, cpu))
+        return Laps(len(steps), fast_wall, fast_cpu, mean_cpu=float(cpu.sum() / steps.sum()))

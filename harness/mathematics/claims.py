@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.special import expit
 
 from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
 from spinbench.models import PairwiseModel
@@ -71,7 +69,9 @@ class Ratio(NamedTuple):
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
     """By how much two standard errors of `freedom` degrees fall short of 95 % of Student's law."""
-    return np.asarray(stats.t.ppf(_TWO_SIGMA, np.maximum(freedom, 1.0)) / 2)
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(np.maximum(freedom, 1.0), _TWO_SIGMA) / 2)
 
 
 def remembered(r_hat: npt.ArrayLike) -> FloatArray:
@@ -135,7 +135,7 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(drawn / effective))
     value = _balance(forward, backward, effective, shift)
-    a, b = expit(value - forward + shift), expit(backward - value - shift)
+    a, b = _expit(value - forward + shift), _expit(backward - value - shift)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + drawn) / (effective * drawn)
     if not weight > 0:
@@ -171,13 +171,13 @@ def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     low, high = (
         model.biases + np.bincount(ends, clip(both, 0.0), len(model.biases)) for clip in (np.minimum, np.maximum)
     )
-    least, most = expit(low), expit(high)
+    least, most = _expit(low), _expit(high)
     for group in model.groups:
         members = list(group)
         for i in members:
             others = [j for j in members if j != i]
-            least[i] = expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
-            most[i] = expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
+            least[i] = _expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
+            most[i] = _expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
     return least, most
 
 
@@ -187,7 +187,7 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     high = float(max(forward.max(), backward.max())) + 50.0
     for _ in range(100):
         value = (low + high) / 2
-        if expit(backward - value - shift).sum() > effective * expit(value - forward + shift).mean():
+        if _expit(backward - value - shift).sum() > effective * _expit(value - forward + shift).mean():
             low = value
         else:
             high = value
@@ -215,3 +215,10 @@ def _r_hat(values: FloatArray) -> float:
     if not within > 0:
         return np.inf if between > 0 else 1.0
     return float(np.sqrt((within * (half - 1) / half + between) / within))
+
+
+def _expit(values: npt.ArrayLike) -> FloatArray:
+    """The logistic function. SciPy is imported on use: `spinbench list` imports this module for every sampler."""
+    from scipy import special
+
+    return np.asarray(special.expit(np.asarray(values, dtype=np.float64)))
