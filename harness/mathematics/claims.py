@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.special import expit
 
 from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
 from spinbench.models import PairwiseModel
@@ -71,6 +69,8 @@ class Ratio(NamedTuple):
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:
     """By how much two standard errors of `freedom` degrees fall short of 95 % of Student's law."""
+    from scipy import stats  # slow to import, and `spinbench list` imports methods
+
     return np.asarray(stats.t.ppf(_TWO_SIGMA, np.maximum(freedom, 1.0)) / 2)
 
 
@@ -128,6 +128,8 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
         forward: (B, C) x at states of chains that sample p, evenly spaced.
         backward: (R,) x at independent draws of q.
     """
+    from scipy.special import expit
+
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
     effective = float(forward.size)
@@ -166,6 +168,8 @@ def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
 @lru_cache(maxsize=4)
 def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
+    from scipy.special import expit
+
     ends = np.concatenate([model.edges[:, 0], model.edges[:, 1]])
     both = np.concatenate([model.couplings, model.couplings])
     low, high = (
@@ -183,6 +187,8 @@ def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
     """Where the two sides' weights are equal; their difference falls in the value, so bisection finds it."""
+    from scipy.special import expit
+
     low = float(min(forward.min(), backward.min())) - 50.0
     high = float(max(forward.max(), backward.max())) + 50.0
     for _ in range(100):
