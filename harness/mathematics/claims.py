@@ -105,8 +105,10 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     effective = samples * chains / (np.median(time[varies]) if varies.any() else 1.0)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     r_hat = split_r_hat(series)
-    unseen = _UNSEEN * np.maximum(high - means, means - low) / effective
+    farthest = np.maximum(high - means, means - low)
+    unseen = _UNSEEN * farthest / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
+    claimed = np.minimum(claimed, farthest)  # the mean can be no further off
     return MarginalClaims(claimed, standard, r_hat, _doubt(batches, chains, r_hat))
 
 
