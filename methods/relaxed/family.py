@@ -15,6 +15,7 @@ from spinbench.api import Array, Backend, Estimate, Key, Reduction
 from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.models import PairwiseModel
@@ -128,7 +129,7 @@ def estimate(
     units: str = "p",
     diagnostics: Mapping[str, float] | None = None,
 ) -> Estimate:
-    """Marginals from the statistic `units`, log Z as `log_z` asks, and their Monte Carlo errors.
+    """Marginals from the statistic `units`, log Z as `log_z` asks, and what may be claimed of them.
 
     Args:
         relaxation: gives the model's relaxation; called where log Z needs it.
@@ -139,7 +140,7 @@ def estimate(
     """
     series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
     marginals = trace.mean(units).mean(axis=-1)
-    errors = statistics.standard_error(series)
+    claimed = marginal_claims(series, trace.samples, np.zeros(len(marginals)), np.ones(len(marginals)))
     found: dict[str, tuple[float, float]] = {}
     notes = dict(diagnostics or {})
     if log_z == "zero_state":
@@ -153,11 +154,12 @@ def estimate(
     answer = found.get(log_z)
     return Estimate(
         marginals=marginals,
-        marginals_se=errors,
+        marginals_se=claimed.errors,
         log_z=answer[0] if answer else None,
         log_z_se=answer[1] if answer else None,
-        ess=statistics.effective_sample_size(marginals, errors),
-        r_hat=statistics.split_r_hat(series),
+        ess=statistics.effective_sample_size(marginals, claimed.standard_errors),
+        r_hat=claimed.r_hat,
         log_z_estimates=found,
         diagnostics=notes,
+        doubts=(f"marginals {claimed.doubt}",) if claimed.doubt else (),
     )
