@@ -27,23 +27,23 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     MAX_BLOCKS,
     FloatArray,
-    Layout,
-    Units,
+    Sweep,
     layout,
     scan_tables,
     sweep_tables,
     units_of,
 )
 from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.methods.gibbs.log_z import ladder_mean, log_conditional
 from spinbench.methods.gibbs.program import GibbsProgram
 from spinbench.models import Model, PairwiseModel
 
@@ -160,12 +160,10 @@ class Gibbs(Method):
         weight = fixed = 0.0
         if self.log_z != "none":
             mode = find_mode(model, plan.order, sweep)
-            state = np.empty_like(mode)
-            state[plan.order] = mode
-            weight = float(model.log_weight(state))
-            if few:
-                tail = len(plan.kinds) - len(sweep.last)  # type: ignore[union-attr]
-                fixed = _log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
+            weight = float(model.log_weight(_by_variable(plan.order, mode)))
+            if isinstance(sweep, Sweep):
+                tail = len(plan.kinds) - len(sweep.last)
+                fixed = log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
         return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
 
     def program(self, backend: Backend) -> Program:
@@ -204,12 +202,12 @@ class Gibbs(Method):
                 estimates["chib_ms"] = float(tables.mode_log_weight) + level, error
         log_z, log_z_se = estimates.get(self.log_z, (None, None))
         return Estimate(
-            marginals=_by_variable(tables, means),
-            marginals_se=_by_variable(tables, errors),
+            marginals=_by_variable(tables.order, means),
+            marginals_se=_by_variable(tables.order, errors),
             log_z=log_z,
             log_z_se=log_z_se,
-            ess=_by_variable(tables, statistics.effective_sample_size(means, errors)),
-            r_hat=_by_variable(tables, statistics.split_r_hat(series)),
+            ess=_by_variable(tables.order, statistics.effective_sample_size(means, errors)),
+            r_hat=_by_variable(tables.order, statistics.split_r_hat(series)),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
         )
@@ -225,57 +223,8 @@ def _check_bits(model: PairwiseModel, bits: int) -> None:
         )
 
 
-def ladder_mean(trace: Trace) -> tuple[float, float]:
-    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
-
-    Ladders are independent; chains within one share the place of the first state, so that their mean is one
-    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
-    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
-    are what is left to see a spread of; they do not know what the shared place adds to it.
-
-    Returns:
-        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
-    """
-    counts = np.array(trace.counts, dtype=np.float64)
-    ladders = trace.series("ladders").mean(axis=-1) * counts
-    logs = trace.series("ladder") + np.log(counts)[:, None]
-    top = logs.max()
-    sums = np.exp(logs - top).mean(axis=-1)
-    total = ladders.sum()
-    mean = sums.sum() / total
-    expected = (ladders * (1 - ladders / total)).sum()
-    if expected <= 0:
-        chains = np.exp(logs - top).sum(axis=0)
-        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
-        return float(top + np.log(mean)), float(spread / chains.mean())
-    variance = ((sums - ladders * mean) ** 2).sum() / expected
-    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
-
-
-def _by_variable(tables: Tables, values: FloatArray) -> FloatArray:
+def _by_variable(order: Array, values: FloatArray) -> FloatArray:
+    """Values of rows as those of variables."""
     result = np.empty_like(values)
-    result[tables.order] = values
+    result[order] = values
     return result
-
-
-def _log_conditional(
-    model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int
-) -> float:
-    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
-    from scipy import sparse
-
-    n = model.num_variables
-    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
-    fields = np.empty(n)
-    fields[plan.order] = model.biases[plan.order] + W @ state
-    values = np.empty(n)
-    values[plan.order] = state
-    position = np.empty(n, dtype=np.int64)
-    position[plan.order] = np.arange(n)
-    counted = position[units.members[:, 0]] >= low
-    members, sizes = units.members[counted], units.sizes[counted]
-    absent = np.arange(members.shape[1]) >= sizes[:, None]
-    x = np.where(absent, -np.inf, fields[members])
-    off = np.where(units.grouped[counted], -np.inf, 0.0)
-    there = np.where(absent, 0.0, values[members]) > 0
-    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())

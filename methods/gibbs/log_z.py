@@ -1,0 +1,58 @@
+"""What estimates of log Z need beside the chains: the mean of ladders, and what of T(s* <- s) does not depend on s."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinbench.api.trace import Trace
+from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
+from spinbench.models import PairwiseModel
+
+
+def ladder_mean(trace: Trace) -> tuple[float, float]:
+    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
+
+    Ladders are independent; chains within one share the place of the first state, so that their mean is one
+    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
+    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
+    are what is left to see a spread of; they do not know what the shared place adds to it.
+
+    Returns:
+        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
+    """
+    counts = np.array(trace.counts, dtype=np.float64)
+    ladders = trace.series("ladders").mean(axis=-1) * counts
+    logs = trace.series("ladder") + np.log(counts)[:, None]
+    top = logs.max()
+    sums = np.exp(logs - top).mean(axis=-1)
+    total = ladders.sum()
+    mean = sums.sum() / total
+    expected = (ladders * (1 - ladders / total)).sum()
+    if expected <= 0:
+        chains = np.exp(logs - top).sum(axis=0)
+        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
+        return float(top + np.log(mean)), float(spread / chains.mean())
+    variance = ((sums - ladders * mean) ** 2).sum() / expected
+    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
+
+
+def log_conditional(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int) -> float:
+    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
+    from scipy import sparse
+
+    n = model.num_variables
+    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
+    fields = np.empty(n)
+    fields[plan.order] = model.biases[plan.order] + W @ state
+    values = np.empty(n)
+    values[plan.order] = state
+    position = np.empty(n, dtype=np.int64)
+    position[plan.order] = np.arange(n)
+    counted = position[units.members[:, 0]] >= low
+    members, sizes = units.members[counted], units.sizes[counted]
+    absent = np.arange(members.shape[1]) >= sizes[:, None]
+    x = np.where(absent, -np.inf, fields[members])
+    off = np.where(units.grouped[counted], -np.inf, 0.0)
+    there = np.where(absent, 0.0, values[members]) > 0
+    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())
