@@ -30,18 +30,17 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     MAX_BLOCKS,
     FloatArray,
-    Layout,
-    Units,
+    Sweep,
     layout,
     scan_tables,
     sweep_tables,
@@ -170,12 +169,10 @@ class Gibbs(Method):
         weight = fixed = 0.0
         if self.log_z != "none":
             mode = find_mode(model, plan.order, sweep)
-            state = np.empty_like(mode)
-            state[plan.order] = mode
-            weight = float(model.log_weight(state))
-            if few:
-                tail = len(plan.kinds) - len(sweep.last)  # type: ignore[union-attr]
-                fixed = _log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
+            weight = float(model.log_weight(_by_variable(plan.order, mode)))
+            if isinstance(sweep, Sweep):
+                tail = len(plan.kinds) - len(sweep.last)
+                fixed = log_z.log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
         return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
 
     def program(self, backend: Backend) -> Program:
@@ -210,12 +207,12 @@ class Gibbs(Method):
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")
         return Estimate(
-            marginals=_by_variable(tables, means),
-            marginals_se=_by_variable(tables, found.errors),
+            marginals=_by_variable(tables.order, means),
+            marginals_se=_by_variable(tables.order, found.errors),
             log_z=value,
             log_z_se=claim,
-            ess=_by_variable(tables, statistics.effective_sample_size(means, found.standard_errors)),
-            r_hat=_by_variable(tables, found.r_hat),
+            ess=_by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors)),
+            r_hat=_by_variable(tables.order, found.r_hat),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
             doubts=tuple(doubts),
@@ -232,30 +229,8 @@ def _check_bits(model: PairwiseModel, bits: int) -> None:
         )
 
 
-def _by_variable(tables: Tables, values: FloatArray) -> FloatArray:
+def _by_variable(order: Array, values: FloatArray) -> FloatArray:
+    """Values of rows as those of variables."""
     result = np.empty_like(values)
-    result[tables.order] = values
+    result[order] = values
     return result
-
-
-def _log_conditional(
-    model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int
-) -> float:
-    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
-    from scipy import sparse
-
-    n = model.num_variables
-    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
-    fields = np.empty(n)
-    fields[plan.order] = model.biases[plan.order] + W @ state
-    values = np.empty(n)
-    values[plan.order] = state
-    position = np.empty(n, dtype=np.int64)
-    position[plan.order] = np.arange(n)
-    counted = position[units.members[:, 0]] >= low
-    members, sizes = units.members[counted], units.sizes[counted]
-    absent = np.arange(members.shape[1]) >= sizes[:, None]
-    x = np.where(absent, -np.inf, fields[members])
-    off = np.where(units.grouped[counted], -np.inf, 0.0)
-    there = np.where(absent, 0.0, values[members]) > 0
-    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())

@@ -7,7 +7,10 @@ import numpy as np
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, beside, ratio
+from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]
 
@@ -74,3 +77,24 @@ def ladder_mean(trace: Trace) -> tuple[float, float]:
         return float(top + np.log(mean)), float(spread / chains.mean())
     variance = ((sums - ladders * mean) ** 2).sum() / expected
     return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
+
+
+def log_conditional(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int) -> float:
+    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
+    from scipy import sparse
+
+    n = model.num_variables
+    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
+    fields = np.empty(n)
+    fields[plan.order] = model.biases[plan.order] + W @ state
+    values = np.empty(n)
+    values[plan.order] = state
+    position = np.empty(n, dtype=np.int64)
+    position[plan.order] = np.arange(n)
+    counted = position[units.members[:, 0]] >= low
+    members, sizes = units.members[counted], units.sizes[counted]
+    absent = np.arange(members.shape[1]) >= sizes[:, None]
+    x = np.where(absent, -np.inf, fields[members])
+    off = np.where(units.grouped[counted], -np.inf, 0.0)
+    there = np.where(absent, 0.0, values[members]) > 0
+    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())

@@ -1,4 +1,4 @@
-"""Chromatic and raster sweeps of many chains with their states as bits: one word holds a row's state in 64 chains.
+"""The form "bits": sweeps of many chains with their states as bits: one word holds a row's state in 64 chains.
 
 A row is drawn in all chains at once by comparing the binary digits of uniform numbers U, one word of random bits a
 digit, with those of the chains' probabilities p, from the highest digit on, until all chains have decided: U < p is
@@ -25,11 +25,13 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.gibbs.units import INLINE, JIT
+from spinbench.backends.numba.gibbs.form import SUM, WORD, Asked, BlockForm, Chains, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.simd.memory import address, keep, load_sum, load_table, moved, store_sum
 from spinbench.backends.numba.simd.random import mix64
 from spinbench.backends.numba.simd.vector_memory import (
+    aligned_zeros,
     line_address,
     load_field_words,
     load_state_words,
@@ -40,11 +42,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.simd.vectors import (
-    any_bit,
-    bit_mask,
-    choose,
-)
+from spinbench.backends.numba.simd.vectors import any_bit, bit_mask, choose
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +51,8 @@ COUNTERS = 6
 FLUSH = 2**COUNTERS - 1
 FUNCTIONS = 16
 """Of two bits."""
-WORD = 64
+CHAINS = 64
+"""Of a word."""
 
 
 class Digits(NamedTuple):
@@ -96,7 +95,7 @@ def make_digits(flat: Flat, bits: int) -> Digits:
 
 def word_blocks(chains: int) -> tuple[int, int]:
     """(blocks, words of a block); a block is 1, 2, 4 or 8 words of 64 chains, the last of them perhaps idle."""
-    words = -(-chains // WORD)
+    words = -(-chains // CHAINS)
     size = min(8, 1 << (words - 1).bit_length())
     return -(-words // size), size
 
@@ -104,7 +103,7 @@ def word_blocks(chains: int) -> tuple[int, int]:
 def pack_states(states: Array, blocks: int, size: int) -> Array:
     """(K, N, B) uint64 from (N, C) 0 and 1: chain 64 w + k is bit k of word w."""
     n, chains = states.shape
-    padded = np.zeros((n, blocks * size * WORD), dtype=np.uint8)
+    padded = np.zeros((n, blocks * size * CHAINS), dtype=np.uint8)
     padded[:, :chains] = states
     words = np.packbits(padded, axis=1, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
     return words.reshape(n, blocks, size).swapaxes(0, 1)
@@ -211,38 +210,66 @@ def _add_counts(counters, sums, words):
     """sums += counters, which become 0; eight chains at a time."""
     for w in range(words):
         for byte in range(8):
-            x = load_sum_vector(sums, WORD * w + 8 * byte)
+            x = load_sum_vector(sums, CHAINS * w + 8 * byte)
             weight = 1.0
             for k in range(COUNTERS):
                 x = choose(bit_mask(load_sum(counters, k * words + w) >> np.uint64(8 * byte)), x + weight, x)
                 weight = weight + weight
-            store_sum_vector(sums, WORD * w + 8 * byte, x)
+            store_sum_vector(sums, CHAINS * w + 8 * byte, x)
     for k in range(COUNTERS * words):
         store_sum(counters, k, np.uint64(0))
 
 
 @nb.njit(**JIT)
-def run_bits(g, keys, first, steps, s, sums, lanes):
-    """keys (K, 2, B); s (K, N, B) words; sums (K, N, 64 B) float64; lanes: a tuple of B numbers, for its type."""
+def run_bits(g, steps, chains, lanes):
+    """lanes: a tuple of B numbers, for its type."""
+    keys, s, _, _, sums, _ = chains
     blocks, n, words = s.shape
     functions = np.empty((FUNCTIONS + 8) * words, dtype=np.uint64)
     counts = np.zeros(n * COUNTERS * words + 8, dtype=np.uint64)
     values, counters = line_address(functions), line_address(counts)
     t_ = Digits(address(g.start, 0), address(g.columns, 0), address(g.digits, 0), g.bits)
+    last = steps.end - 1
     for k in range(blocks):
-        state, total = address(s, k * n * words), address(sums, k * n * words * WORD)
+        state, total = address(s, k * n * words), address(sums, k * n * words * CHAINS)
         starts, gammas = address(keys, 2 * k * words), address(keys, (2 * k + 1) * words)
         gamma = load_table_words(gammas, 0, lanes)
         row_stride = gamma * np.uint64(g.bits)
-        z = load_table_words(starts, 0, lanes) + row_stride * (np.uint64(first) * np.uint64(n))
-        for t in range(first, first + steps):
+        z = load_table_words(starts, 0, lanes) + row_stride * (np.uint64(steps.first) * np.uint64(n))
+        for t in range(steps.first, last + 1):
             for i in range(n):
                 drawn = _draw(t_, i, state, values, z, gamma, lanes)
                 z = z + row_stride
                 store_state_vector(state, i * words, drawn)
                 _count(moved(counters, i * COUNTERS * words), drawn, lanes)
-            if (t - first) % FLUSH == FLUSH - 1 or t == first + steps - 1:
+            if (t - steps.first) % FLUSH == FLUSH - 1 or t == last:
                 for i in range(n):
-                    _add_counts(moved(counters, i * COUNTERS * words), moved(total, i * words * WORD), words)
+                    _add_counts(moved(counters, i * COUNTERS * words), moved(total, i * words * CHAINS), words)
     keep(functions)
     keep(counts)
+
+
+class Bits(BlockForm):
+    """s (K, N, B) words of 64 chains; keys (K, 2, B); sums (K, N, 64 B); tables: `Digits`."""
+
+    name = "bits"
+
+    def reads_flat(self, source: Source) -> bool:
+        return False
+
+    def make_tables(self, source: Source) -> Digits:
+        return make_digits(source.exact(), source.method.precision_bits)
+
+    def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
+        n, chains = states.shape
+        blocks, size = word_blocks(chains)
+        s = aligned_zeros((blocks, n, size), WORD)
+        s[:] = pack_states(states, blocks, size)
+        return block_keys(seed, blocks, size), s, no_fields(self.real)
+
+    def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
+        blocks, _, size = s.shape
+        return np.zeros((blocks, self.n, size * CHAINS), SUM), np.zeros((blocks, 1))
+
+    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+        run_bits(self.tables, steps, chains, (0,) * chains.s.shape[2])

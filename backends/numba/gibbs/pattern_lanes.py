@@ -1,4 +1,4 @@
-"""Chromatic and raster sweeps in vectors of 32 chains by looking probabilities up (`patterns`).
+"""The form "pattern_lanes": chromatic and raster sweeps in vectors of 32 chains by looking probabilities up.
 
 A state is a word of 16 bits, all 0 or all 1, so that the neighbours' states make the index of an entry in one
 instruction a neighbour. 16 random bits are compared with the highest 16 of the entry; where they are equal, one time in
@@ -10,32 +10,34 @@ index, 1 for the look-up, 5 for comparison, state and sum, 24 in all: 12 cycles 
 instructions. What reaches it: one vector of chains does all its sweeps before the next, with the generator in registers
 and states, sums and tables in the first-level cache; rows of a colour do not wait for each other.
 
-Chain c takes its numbers from quarter c mod 4 of the words of stream c // 4. Arguments as in `sweeps`.
+Chain c takes its numbers from quarter c mod 4 of the words of stream c // 4.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.patterns import PIECE
-from spinbench.backends.numba.gibbs.units import INLINE, JIT, KERNEL
+from spinbench.backends.numba.gibbs.form import Array, Asked, BlockForm, Chains, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
+from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import (
     address,
     keep,
     load_field,
-    load_state,
     load_sum,
     load_table,
-    load_uniform,
     moved,
     store_field,
-    store_state,
     store_sum,
 )
-from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
+from spinbench.backends.numba.simd.random import mix64
 from spinbench.backends.numba.simd.vector_memory import (
+    aligned_zeros,
     line_address,
     load_field_vector,
     load_state_vector,
@@ -47,22 +49,35 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_sum_vector,
     store_uniform_vector,
 )
-from spinbench.backends.numba.simd.vectors import (
-    any_lane,
-    choose,
-    quarters,
-)
+from spinbench.backends.numba.simd.vectors import any_lane, choose, quarters
 
 CHAINS = 32
 """Of a block: a vector."""
-PARTS = 4
+PARTS = (0,) * 4
 """Chains that share a stream of words."""
 FLUSH = 2**PIECE
 """Terms that a sum of pieces holds."""
-EVERY = np.uint16(0xFFFF)
-LOW_BITS = np.uint64(2**48 - 1)
-REST = np.uint64(16)
+MARKS = (np.uint16(0), np.uint16(1), np.uint16(0xFFFF))
 WORDS = (0,) * 8
+
+
+class Block(NamedTuple):
+    """Pointers of a block of chains.
+
+    Attributes:
+        s: (N + 1, 32) states.
+        recent: (N, K, 32) pieces of p, or (N, 32) counts of s, of the last sweeps.
+        lost: (K, 32) pieces of the losses of a sweep's last rows.
+        levels: (32,) log T of a sweep.
+        patterns, hashes: room for `decide`.
+    """
+
+    s: Any
+    recent: Any
+    lost: Any
+    levels: Any
+    patterns: Any
+    hashes: Any
 
 
 @nb.njit(**INLINE)
@@ -85,21 +100,11 @@ def _entries(table, first, pattern, shape):
     return choose(pattern >= np.uint16(32), look_up(table, first + 32, low), look_up(table, first, low))
 
 
-@nb.njit(**KERNEL)
-def _decide(thresholds, first, patterns, hashes, state):
-    """The states of lanes whose highest bits are equal, marked in `state` by 1, from further bits."""
-    for lane in range(CHAINS):
-        if load_state(state, lane) == np.uint16(1):
-            word = load_uniform(hashes, lane >> 2) + GOLDEN_GAMMA * np.uint64((lane & 3) + 1)
-            threshold = load_table(thresholds, first + np.int64(load_field(patterns, lane))) & LOW_BITS
-            store_state(state, lane, EVERY if mix64(word) >> REST < threshold else np.uint16(0))
-
-
 @nb.njit(**INLINE)
-def _add_pieces(table, row, pieces, pattern, shape, to):
+def _add_pieces(table, row, g, pattern, to):
     """to[piece] += the pieces of a row's number, vectors."""
-    for k in range(len(pieces)):
-        part = _entries(table, (row * len(pieces) + k) << len(shape), pattern, shape)
+    for k in range(len(g.pieces)):
+        part = _entries(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
         store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
 
 
@@ -114,82 +119,137 @@ def _add_sums(parts, pieces, unit, sums):
 
 
 @nb.njit(**INLINE)
-def _add_counts(counts, sums):
-    """sums += counts, which become 0."""
+def _lose(g, i, pattern, b):
+    """Add row i's loss."""
+    _add_pieces(g.losses, i, g, pattern, b.lost)
+    if i % FLUSH == FLUSH - 1:
+        _add_sums(b.lost, g.pieces, -g.most, b.levels)
+
+
+@nb.njit(**INLINE)
+def _begin_level(g, asked, b):
+    """Log T of the rows that the sweep does not tell of."""
     for c in range(CHAINS):
-        store_sum(sums, c, load_sum(sums, c) + np.float64(load_field(counts, c)))
-        store_field(counts, c, np.uint16(0))
+        store_sum(b.levels, c, asked.fixed)
+    for i in range(asked.head, asked.tail):
+        _lose(g, i, _pattern(g.near, i, g.shape, b.s), b)
+    _add_sums(b.lost, g.pieces, -g.most, b.levels)
 
 
 @nb.njit(**INLINE)
 def _add_level(levels, log_t):
-    """log_t = log(e^log_t + e^level); levels become 0."""
+    """log_t = log(e^log_t + e^level)."""
     for c in range(0, CHAINS, 8):
         level, before = load_sum_vector(levels, c), load_sum_vector(log_t, c)
         store_sum_vector(log_t, c, at_least(level, before) + log1p(exp(-magnitude(level - before))))
 
 
+@nb.njit(**INLINE)
+def _draw(g, i, pattern, words, b):
+    """Row i's new states."""
+    first, own = i << len(g.shape), i * CHAINS
+    threshold, drawn = _entries(g.high, first, pattern, g.shape), quarters(words)
+    equal, none = drawn == threshold, pattern ^ pattern
+    drawn = choose(drawn < threshold, ~none, none)
+    if any_lane(equal):
+        store_field_vector(b.patterns, 0, pattern)
+        store_uniform_vector(b.hashes, 0, words)
+        store_state_vector(b.s, own, choose(equal, none + MARKS[1], drawn))
+        decide(g.thresholds, first, b.patterns, b.hashes, moved(b.s, own), MARKS, PARTS)
+        drawn = load_state_vector(b.s, own)
+    store_state_vector(b.s, own, drawn)
+    return drawn
+
+
+@nb.njit(**INLINE)
+def _sweep(g, n, asked, z, gamma, b):
+    """With the words that begin with mix(z)."""
+    for i in range(n):
+        pattern, own = _pattern(g.near, i, g.shape, b.s), i * CHAINS
+        drawn = _draw(g, i, pattern, mix64(z), b)
+        z = z + gamma
+        if asked.averaged:
+            _add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
+        else:
+            store_field_vector(b.recent, own, load_field_vector(b.recent, own) - drawn)
+        if asked.chib and i < asked.head:
+            _lose(g, i, pattern, b)
+
+
+@nb.njit(**INLINE)
+def _flush(g, n, averaged, recent, sums):
+    """sums += the recent ones, which become 0."""
+    for i in range(n):
+        if averaged:
+            _add_sums(moved(recent, i * len(g.pieces) * CHAINS), g.pieces, 1.0, moved(sums, i * CHAINS))
+        else:
+            add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
+
+
 @nb.njit(**JIT)
-def run_pattern_lanes(g, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
-    """Blocks of 32 chains; g `Words`; keys (K, 2, 8); s (K, N + 1, 32) uint16; sums (K, N, 32); log_t (K, 32)."""
-    blocks, n, pieces = s.shape[0], sums.shape[1], g.pieces
-    near, high, thresholds = address(g.near, 0), address(g.high, 0), address(g.thresholds, 0)
-    p, losses = address(g.p, 0), address(g.losses, 0)
-    width = len(pieces) if averaged else 1
+def run_pattern_lanes(tables, asked, steps, chains):
+    keys, s, _, _, sums, log_t = chains
+    blocks, n, pieces = s.shape[0], sums.shape[1], tables.pieces
+    width = len(pieces) if asked.averaged else 1
     recent_ = np.zeros((n * width + 2) * CHAINS, dtype=np.uint16)
     lost_, levels_ = np.zeros((len(pieces) + 2) * CHAINS, dtype=np.uint16), np.empty(CHAINS + 8)
     patterns_, hashes_ = np.empty(2 * CHAINS, dtype=np.uint16), np.empty(16, dtype=np.uint64)
     recent, lost, levels = line_address(recent_), line_address(lost_), line_address(levels_)
-    patterns, hashes = line_address(patterns_), line_address(hashes_)
-    shift = len(g.shape)
-    for b in range(blocks):
-        state, total = address(s, b * (n + 1) * CHAINS), address(sums, b * n * CHAINS)
-        start = load_table_words(address(keys, 16 * b), 0, WORDS)
-        gamma = load_table_words(address(keys, 16 * b + 8), 0, WORDS)
-        for t in range(first, first + steps):
-            z = start + gamma * (np.uint64(t) * np.uint64(n + 1))
-            if chib:
-                for c in range(CHAINS):
-                    store_sum(levels, c, fixed)
-                for i in range(head, tail):
-                    _add_pieces(losses, i, pieces, _pattern(near, i, g.shape, state), g.shape, lost)
-                    if i % FLUSH == FLUSH - 1:
-                        _add_sums(lost, pieces, -g.most, levels)
+    g, patterns, hashes = _pointers(tables), line_address(patterns_), line_address(hashes_)
+    for k in range(blocks):
+        b = Block(address(s, k * (n + 1) * CHAINS), recent, lost, levels, patterns, hashes)
+        start = load_table_words(address(keys, 16 * k), 0, WORDS)
+        gamma = load_table_words(address(keys, 16 * k + 8), 0, WORDS)
+        for t in range(steps.first, steps.end):
+            if asked.chib:
+                _begin_level(g, asked, b)
+            _sweep(g, n, asked, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
+            if asked.chib:
                 _add_sums(lost, pieces, -g.most, levels)
-            for i in range(n):
-                pattern = _pattern(near, i, g.shape, state)
-                words = mix64(z)
-                z = z + gamma
-                threshold, drawn = _entries(high, i << shift, pattern, g.shape), quarters(words)
-                equal, none = drawn == threshold, pattern ^ pattern
-                drawn = choose(drawn < threshold, ~none, none)
-                own = i * CHAINS
-                if any_lane(equal):
-                    store_field_vector(patterns, 0, pattern)
-                    store_uniform_vector(hashes, 0, words)
-                    store_state_vector(state, own, choose(equal, none + np.uint16(1), drawn))
-                    _decide(thresholds, i << shift, patterns, hashes, moved(state, own))
-                    drawn = load_state_vector(state, own)
-                store_state_vector(state, own, drawn)
-                if averaged:
-                    _add_pieces(p, i, pieces, pattern, g.shape, moved(recent, own * len(pieces)))
-                else:
-                    store_field_vector(recent, own, load_field_vector(recent, own) - drawn)
-                if chib and i < head:
-                    _add_pieces(losses, i, pieces, pattern, g.shape, lost)
-                    if i % FLUSH == FLUSH - 1:
-                        _add_sums(lost, pieces, -g.most, levels)
-            if chib:
-                _add_sums(lost, pieces, -g.most, levels)
-                _add_level(levels, address(log_t, b * CHAINS))
-            if (t - first) % FLUSH == FLUSH - 1 or t == first + steps - 1:
-                for i in range(n):
-                    if averaged:
-                        _add_sums(moved(recent, i * len(pieces) * CHAINS), pieces, 1.0, moved(total, i * CHAINS))
-                    else:
-                        _add_counts(moved(recent, i * CHAINS), moved(total, i * CHAINS))
+                _add_level(levels, address(log_t, k * CHAINS))
+            if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
+                _flush(g, n, asked.averaged, recent, address(sums, k * n * CHAINS))
     keep(recent_)
     keep(lost_)
     keep(levels_)
     keep(patterns_)
     keep(hashes_)
+
+
+@nb.njit(**INLINE)
+def _pointers(g):
+    """`Words` with pointers in place of the arrays."""
+    return Words(
+        address(g.near, 0),
+        address(g.thresholds, 0),
+        address(g.high, 0),
+        address(g.p, 0),
+        address(g.losses, 0),
+        g.pieces,
+        g.most,
+        g.shape,
+    )
+
+
+class PatternLanes(BlockForm):
+    """s (K, N + 1, 32) uint16, 0 or all bits 1, the last row 0; keys (K, 2, 8); tables: `Words`."""
+
+    name = "pattern_lanes"
+
+    def reads_flat(self, source: Source) -> bool:
+        return False
+
+    def make_tables(self, source: Source) -> Words:
+        found = make_patterns(source.exact(), source.tail, source.method.precision_bits)
+        return make_words(found, self.real)
+
+    def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
+        n, chains = states.shape
+        blocks = -(-chains // CHAINS)
+        s = aligned_zeros((blocks, n + 1, CHAINS), np.dtype(np.uint16))
+        for k in range(chains):
+            s[k // CHAINS, :n, k % CHAINS] = np.where(states[:, k] > 0, MARKS[2], MARKS[0])
+        return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
+
+    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+        run_pattern_lanes(self.tables, asked, steps, chains)

@@ -1,11 +1,9 @@
-"""Chromatic and raster sweeps of one chain after the other by looking probabilities up (`patterns`).
+"""The form "pattern_rows": chromatic and raster sweeps of one row after the other by looking probabilities up.
 
 Everything of an update is an integer: the neighbours' states make an index, the entry there is compared with 64 random
 bits. The limit, with four neighbours: 8 loads for the index, 5 instructions that combine them, 6 for comparison, state
 and sum, 2 for random bits and 2 of the loop, which at 6 a cycle is 4 cycles an update. What reaches it: rows of a
 colour do not wait for each other, so that many are on their way at once, and there is no branch but the loop's.
-
-Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
@@ -13,8 +11,10 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.patterns import Patterns
-from spinbench.backends.numba.gibbs.units import INLINE, JIT, log_add
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts, log_add
+from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.memory import (
     address,
     keep,
@@ -28,12 +28,8 @@ from spinbench.backends.numba.simd.memory import (
     store_sum,
 )
 from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vector_memory import (
-    store_uniform_vector,
-)
-from spinbench.backends.numba.simd.vectors import (
-    count_up,
-)
+from spinbench.backends.numba.simd.vector_memory import store_uniform_vector
+from spinbench.backends.numba.simd.vectors import count_up
 
 WORDS = 8
 """64-bit words of a vector."""
@@ -74,33 +70,58 @@ def _update(g, n, forced, averaged, u, s, sums, counts):
     return lost
 
 
+@nb.njit(**INLINE)
+def _sweep(g, n, asked, u, s, sums, counts):
+    """One sweep and what its rows lose; branches within the loop would cost as much as a tenth of it."""
+    if asked.chib:
+        if asked.averaged:
+            return _update(g, n, asked.head, True, u, s, sums, counts)
+        return _update(g, n, asked.head, False, u, s, sums, counts)
+    if asked.averaged:
+        return _update(g, n, 0, True, u, s, sums, counts)
+    return _update(g, n, 0, False, u, s, sums, counts)
+
+
 @nb.njit(**JIT)
-def run_pattern_rows(g, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
-    """g `Patterns`; keys (C, 2); s (C, N + 1) uint8, the last 0; sums (C, N)."""
-    n, shift = sums.shape[1], len(g.shape)
+def run_pattern_rows(tables, asked, steps, chains):
+    keys, s, _, _, sums, log_t = chains
+    n, shape = sums.shape[1], tables.shape
     bits, ones = np.empty(n + WORDS, dtype=np.uint64), np.zeros(n, dtype=np.int64)
     u, counts = address(bits, 0), address(ones, 0)
-    t_ = Patterns(address(g.near, 0), address(g.thresholds, 0), address(g.p, 0), address(g.losses, 0), g.shape)
+    near, thresholds = address(tables.near, 0), address(tables.thresholds, 0)
+    g = Patterns(near, thresholds, address(tables.p, 0), address(tables.losses, 0), shape)
     for c in range(s.shape[0]):
-        state, total = address(s, c * (n + 1)), address(sums, c * n)
-        for t in range(first, first + steps):
+        state, out = address(s, c * (n + 1)), address(sums, c * n)
+        for t in range(steps.first, steps.end):
             lost = 0.0
-            for i in range(head, tail if chib else head):
-                lost += load_table(t_.losses, (i << shift) + _pattern(t_.near, i, g.shape, state))
+            for i in range(asked.head, asked.tail if asked.chib else asked.head):
+                lost += load_table(g.losses, (i << len(shape)) + _pattern(g.near, i, shape, state))
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
-            if chib:  # branches within the loop would cost as much as a tenth of it
-                if averaged:
-                    lost += _update(t_, n, head, True, u, state, total, counts)
-                else:
-                    lost += _update(t_, n, head, False, u, state, total, counts)
-                log_t[c] = log_add(log_t[c], fixed - lost)
-            elif averaged:
-                _update(t_, n, 0, True, u, state, total, counts)
-            else:
-                _update(t_, n, 0, False, u, state, total, counts)
-        if not averaged:
-            for i in range(n):
-                store_sum(total, i, load_sum(total, i) + np.float64(load_field(counts, i)))
-                store_field(counts, i, 0)
+            lost += _sweep(g, n, asked, u, state, out, counts)
+            if asked.chib:
+                log_t[c] = log_add(log_t[c], asked.fixed - lost)
+        if not asked.averaged:
+            add_counts(counts, 0, out, n)
     keep(bits)
     keep(ones)
+
+
+class PatternRows(Form):
+    """s (C, N + 1) uint8, the last 0; tables: `Patterns`."""
+
+    name = "pattern_rows"
+
+    def reads_flat(self, source: Source) -> bool:
+        return False
+
+    def make_tables(self, source: Source) -> Patterns:
+        return make_patterns(source.exact(), source.tail)
+
+    def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
+        n, chains = states.shape
+        s = np.zeros((chains, n + 1), dtype=np.uint8)
+        s[:, :n] = states.T
+        return row_keys(seed, states), s, no_fields(self.real)
+
+    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+        run_pattern_rows(self.tables, asked, steps, chains)

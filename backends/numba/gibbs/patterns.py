@@ -6,14 +6,16 @@ are as exact as the host makes them: p is held as the 64-bit number p 2^64, comp
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, make_bands
+from spinbench.backends.numba.gibbs.shared import KERNEL
 from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.simd.memory import load_field, load_state, load_table, load_uniform, store_state
+from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
 
 Array = npt.NDArray[Any]
 
@@ -80,18 +82,19 @@ def _even_width(widest: int) -> int:
     return -(-max(1, widest) // 2) * 2
 
 
-def _fit(n: int, width: int, most: int) -> bool:
+def fit(n: int, width: int, most: int) -> bool:
+    """Whether n rows of so many neighbours have at most `most` entries."""
     return width <= MAX_NEIGHBOURS and n << width <= most
 
 
 def fit_lanes(n: int, widest: int) -> bool:
     """Whether the tables of n rows of at most `widest` neighbours are small enough for vectors of chains."""
-    return _fit(n, _even_width(widest), MOST_ENTRIES)
+    return fit(n, _even_width(widest), MOST_ENTRIES)
 
 
 def fit_rows(n: int, widest: int) -> bool:
     """The same row by row."""
-    return _fit(n, _even_width(widest), MOST_ROW_ENTRIES)
+    return fit(n, _even_width(widest), MOST_ROW_ENTRIES)
 
 
 class Entries(NamedTuple):
@@ -108,7 +111,7 @@ class Entries(NamedTuple):
     losses: Array
 
 
-def _tabulate(flat: Flat, weights: Array, later: Array, tail: int, bits: int = 0) -> Entries:
+def tabulate(flat: Flat, weights: Array, later: Array, tail: int, bits: int = 0) -> Entries:
     """Entries of rows with couplings (N, D), of which `later` (N, D) tells those to later rows."""
     n, width = weights.shape
     pattern = ((np.arange(2**width)[:, None] >> np.arange(width)) & 1).T.astype(np.float64)
@@ -147,110 +150,9 @@ def make_patterns(flat: Flat, tail: int, bits: int = 0) -> Patterns:
     weights = np.zeros((n, width))
     weights[row, slot] = flat.weights
     later = np.arange(width) < (flat.later - flat.start[:-1])[:, None]
-    entries = _tabulate(flat, weights, later, tail, bits)
+    entries = tabulate(flat, weights, later, tail, bits)
     shape = (0,) * width
     return Patterns(near.ravel(), entries.thresholds.ravel(), entries.p.ravel(), entries.losses.ravel(), shape)
-
-
-class Sites(NamedTuple):
-    """The tables for vectors over rows. Rows are those of `Bands`, each block filled up to whole vectors with others
-    that are always 0; bit q of a pattern is the state of the neighbour in slot q of the block.
-
-    Attributes:
-        bounds, slots, shifts, places, columns, before, after: as in `Bands`, of M padded rows.
-        high: (M P,) uint32, the highest bits of the thresholds.
-        thresholds, p, losses: as in `Patterns`.
-        rows: (N,) int64, the padded row of each row.
-        head, tail: () blocks; the rows of those below `head` have no earlier neighbours, of those from `tail` on no
-            later ones.
-        fixed: () float64, Σ log p(s*_i | rest) of the blocks from `tail` on.
-        width: () the most slots of a block.
-    """
-
-    bounds: Array
-    slots: Array
-    shifts: Array
-    places: Array
-    columns: Array
-    high: Array
-    thresholds: Array
-    p: Array
-    losses: Array
-    rows: Array
-    before: int
-    after: int
-    head: int
-    tail: int
-    fixed: float
-    width: int
-
-
-def make_sites(flat: Flat, bounds: Array, head: int, tail: int, most: int = MOST_ROW_ENTRIES) -> Sites | None:
-    """Tables of a model by blocks; None where they would be large.
-
-    Args:
-        flat: in float64.
-        bounds: of the blocks.
-        head, tail: as in `sweeps`.
-        most: entries of a table.
-    """
-    if not _fit(len(flat.biases), int(np.diff(flat.start).max(initial=0)), most):
-        return None
-    sizes = np.diff(bounds)
-    padded = np.concatenate([[0], np.cumsum(-(-sizes // LANES) * LANES)])
-    rows = np.arange(len(flat.biases)) + np.repeat(padded[:-1] - bounds[:-1], sizes)
-    whole = _padded(flat, rows, int(padded[-1]))
-    bands = make_bands(whole, whole.biases, whole.sign, padded)
-    width = max(1, int(np.diff(bands.slots).max(initial=0)))
-    if width > MAX_NEIGHBOURS or int(padded[-1]) << width > most:
-        return None
-    weights, later = np.zeros((padded[-1], width)), np.zeros((padded[-1], width), dtype=bool)
-    for block, (low, high) in enumerate(pairwise(padded.tolist())):
-        for k, slot in enumerate(range(bands.slots[block], bands.slots[block + 1])):
-            weights[low:high, k] = bands.weights[bands.offsets[slot] :][: high - low]
-            if bands.shifts[slot] != GATHERED:
-                later[low:high, k] = bands.shifts[slot] > 0
-            else:
-                later[low:high, k] = bands.columns[bands.places[slot] :][: high - low] > np.arange(low, high)
-    head_block = int(np.searchsorted(bounds, head, "right")) - 1
-    tail_block = int(np.searchsorted(bounds, tail))
-    entries = _tabulate(whole, weights, later, int(padded[tail_block]))
-    away = (flat.sign * flat.forced)[bounds[tail_block] :]
-    there = np.zeros(padded[-1], dtype=bool)
-    there[rows] = True
-    for table in entries:
-        table[~there[: len(table)]] = 0
-    return Sites(
-        *(padded, bands.slots, bands.shifts, bands.places, bands.columns),
-        high=(entries.thresholds >> np.uint64(32)).astype(np.uint32).ravel(),
-        thresholds=entries.thresholds.ravel(),
-        p=entries.p.ravel(),
-        losses=entries.losses.ravel(),
-        rows=rows,
-        before=bands.before,
-        after=bands.after,
-        head=head_block,
-        tail=max(tail_block, head_block),
-        fixed=-float(np.logaddexp(0.0, away).sum()),
-        width=width,
-    )
-
-
-def _padded(flat: Flat, rows: Array, count: int) -> Flat:
-    """The model of `count` rows, of which those not among `rows` are alone."""
-    n, degree = len(rows), np.zeros(count, dtype=np.int64)
-    degree[rows] = np.diff(flat.start)
-    start = np.concatenate([[0], np.cumsum(degree)])
-
-    def spread(values: Array) -> Array:
-        whole = np.zeros(count, dtype=values.dtype)
-        whole[rows] = values
-        return whole
-
-    later = start[:-1] + spread(flat.later - flat.start[:n])
-    columns = rows[flat.columns].astype(np.uint32)
-    reals = (spread(flat.biases), spread(flat.forced), spread(flat.sign))
-    return Flat(start, later, columns, flat.weights, *reals, flat.first, flat.sizes, flat.strides)
 
 
 def make_words(patterns: Patterns, real: np.dtype[Any]) -> Words:
@@ -279,3 +181,22 @@ def _pieces(values: Array, pieces: int) -> Array:
 
 def _with_spare(table: Array) -> Array:
     return np.concatenate([table, np.zeros(SPARE, dtype=table.dtype)])
+
+
+@nb.njit(**KERNEL)
+def decide(thresholds, first, entries, hashes, state, marks, parts):
+    """The states of the lanes of a vector whose highest bits are equal to the threshold's, from further bits.
+
+    marks: (0, 1, a state of 1), of the states' type: 1 in `state` says which lanes those are. entries: of the lanes in
+    `thresholds`, from `first` on. parts: a tuple of as many numbers as lanes share one of the `hashes`.
+    """
+    none, equal, every = marks
+    shared = np.int64(len(parts))
+    known = np.uint64(64 // shared)
+    for lane in range(8 * shared):
+        if load_state(state, lane) == equal:
+            word = load_uniform(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
+            threshold = load_table(thresholds, first + np.int64(load_field(entries, lane)))
+            rest = mix64(word) >> known
+            below = rest < (threshold & (np.uint64(2**64 - 1) >> known))
+            store_state(state, lane, every if below else none)

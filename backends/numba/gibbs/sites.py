@@ -1,26 +1,38 @@
-"""Chromatic sweeps of binary variables in vectors over the rows of a block, one chain after the other.
+"""The form "sites": chromatic sweeps of binary variables in vectors over the rows of a block, chain by chain.
 
-The limit is that of `sweeps`: 22 cycles for 16 updates in float32. What reaches it on lattices: neighbours are
-loaded at a shift (`gibbs_bands.Bands`), a gathered one costs as much as everything else together. Small models wait
+The limit is that of `lanes`: 22 cycles for 16 updates in float32. What reaches it on lattices: neighbours are
+loaded at a shift (`bands.Bands`), a gathered one costs as much as everything else together. Small models wait
 for the latency of an update (about 130 cycles a colour). Large ones would wait for memory, 40 bytes an update; so where
 there are two colours several sweeps run at once as a wave: each colour of a sweep follows the one before at a distance
 of one chunk of rows, which is enough for all neighbours, and the rows in flight stay in the second-level cache.
-
-Arguments as in `sweeps`.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands
-from spinbench.backends.numba.gibbs.sweeps import FLUSH, add_recent, draw, summed_factor
-from spinbench.backends.numba.gibbs.units import INLINE, JIT, forced_field, log_add, pointers
+from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.shared import (
+    FLUSH,
+    INLINE,
+    JIT,
+    add_recent,
+    draw,
+    log_add,
+    log_forced_middle,
+    pointers,
+    summed_factor,
+)
+from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import address, keep, load_table
 from spinbench.backends.numba.simd.random import row_numbers
 from spinbench.backends.numba.simd.vector_memory import (
+    aligned_zeros,
     gather_states,
     line_address,
     load_state_vector,
@@ -29,11 +41,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_state_vector,
     store_sum_vector,
 )
-from spinbench.backends.numba.simd.vectors import (
-    choose,
-    count_up,
-    total,
-)
+from spinbench.backends.numba.simd.vectors import choose, count_up, total
 
 CHUNK = 1024
 """Rows of a chunk of the wave, at least."""
@@ -41,26 +49,60 @@ WAVE_SWEEPS = 8
 """Sweeps of a wave of more than one chunk: their chunks of both colours fit the second-level cache."""
 
 
-@nb.njit(**INLINE)
-def log_forced_middle(f, s, head, tail):
-    """Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
-    total = 0.0
-    for i in range(head, tail):
-        total -= np.float64(softplus(load_table(f.sign, i) * forced_field(f, i, s)))
-    return total
+class Wave(NamedTuple):
+    """How sweeps are cut.
+
+    The sweeps' colours are numbered h = 0, 1, …; at time τ colour h works on chunk τ - h of its rows (wave), or on all
+    its chunks before the next colour's (no wave).
+
+    Attributes:
+        sweeps: () at once.
+        chunk: () rows.
+        chunks: () of the largest block.
+        lag: () time from a colour to the next.
+        blocks: () colours of a sweep.
+    """
+
+    sweeps: int
+    chunk: int
+    chunks: int
+    lag: int
+    blocks: int
+
+
+class Chain(NamedTuple):
+    """Of one chain: pointers to states and recent sums, the key of its numbers, lanes of a vector.
+
+    Attributes:
+        averaged: as asked.
+        forced: rows below this count for log T.
+    """
+
+    s: Any
+    recent: Any
+    start: Any
+    gamma: Any
+    width: Any
+    averaged: Any
+    forced: Any
 
 
 @nb.njit(**INLINE)
-def _band_field(b, first_slot, last_slot, row, base, s):
-    """a_i + Σ_j W_ij s_j of a vector of rows."""
+def near_states(b, q, row, base, s):
+    """The states of the neighbours in slot q of rows row, row + 1, …; the slot begins with row `base`."""
+    shift = load_table(b.shifts, q)
+    if shift != GATHERED:
+        return load_state_vector(s, row + shift)
+    return gather_states(s, b.columns, load_table(b.places, q) + row - base)
+
+
+@nb.njit(**INLINE)
+def _band_field(b, block, row, base, s):
+    """a_i + Σ_j W_ij s_j of a vector of rows of a block."""
     x = load_table_vector(b.biases, row)
-    for q in range(first_slot, last_slot):
+    for q in range(load_table(b.slots, block), load_table(b.slots, block + 1)):
         w = load_table_vector(b.weights, load_table(b.offsets, q) + row - base)
-        shift = load_table(b.shifts, q)
-        if shift != GATHERED:
-            x = x + w * load_state_vector(s, row + shift)
-        else:
-            x = x + w * gather_states(s, b.columns, load_table(b.places, q) + row - base)
+        x = x + w * near_states(b, q, row, base, s)
     return x
 
 
@@ -91,100 +133,119 @@ def _band_pointers(b):
 
 
 @nb.njit(**INLINE)
-def _update_rows(b, block, low, high, start, gamma, counter, averaged, forced, s, recent, width):
-    """Update rows low … high - 1 of a block; returns -Σ log p(s*_i | rest) as of the update over those below `forced`.
+def _update_rows(b, chain, block, low, high, counter):
+    """Update rows low … high - 1 of a block with the numbers of the step that begins at `counter`.
 
-    `counter` is the step's; recent: pointer to the sums of the last sweeps.
+    Returns -Σ log p(s*_i | rest) as of the update over those below `chain.forced`.
     """
-    first, last = load_table(b.slots, block), load_table(b.slots, block + 1)
     base = load_table(b.bounds, block)
     base -= base % 2
     away = load_table_vector(b.biases, 0) * ZERO(load_table(b.biases, 0))
-    for row in range(low - low % 2, high, width):
-        x = _band_field(b, first, last, row, base, s)
-        whole = row >= low and row + width <= high
-        if row < forced:
+    for row in range(low - low % 2, high, chain.width):
+        x = _band_field(b, block, row, base, chain.s)
+        whole = row >= low and row + chain.width <= high
+        if row < chain.forced:
             part = softplus(load_table_vector(b.sign, row) * x)
-            if not whole or row + width > forced:
-                part = choose(_inside(row, low, min(high, forced), part), part, ZERO(part))
+            if not whole or row + chain.width > chain.forced:
+                part = choose(_inside(row, low, min(high, chain.forced), part), part, ZERO(part))
             away = away + part
-        up, p = draw(x, row_numbers(start, gamma, counter, row, load_table(b.biases, 0)))
+        up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load_table(b.biases, 0)))
         drawn = choose(up, ONE(p), ZERO(p))
-        credit = p if averaged else drawn
+        credit = p if chain.averaged else drawn
         if not whole:
             inside = _inside(row, low, high, p)
-            drawn = choose(inside, drawn, load_state_vector(s, row))
+            drawn = choose(inside, drawn, load_state_vector(chain.s, row))
             credit = choose(inside, credit, ZERO(p))
-        store_state_vector(s, row, drawn)
-        store_sum_vector(recent, row, load_sum_vector(recent, row) + credit)
+        store_state_vector(chain.s, row, drawn)
+        store_sum_vector(chain.recent, row, load_sum_vector(chain.recent, row) + credit)
     return np.float64(total(away))
 
 
-@nb.njit(**JIT)
-def run_sites(f, bands, wave, chunk, keys, first, steps, averaged, chib, head, tail, fixed, s, sums, log_t):
-    """keys (C, 2); s (C, before + N + after); sums (C, N); wave: sweeps at once; chunk: rows, see `wave_of`.
+@nb.njit(**INLINE)
+def _run_wave(b, chain, wave, first, sweeps, n, level):
+    """`sweeps` sweeps from number `first` on; level[k] += log T of the k-th, as far as updates tell it."""
+    last = sweeps * wave.blocks - 1
+    h_first, block_first, k_first = 0, 0, 0  # colour h is block h % blocks of sweep k = h // blocks
+    for time in range(wave.chunks + last * wave.lag):
+        if time - h_first * wave.lag >= wave.chunks:
+            h_first, block_first = h_first + 1, block_first + 1
+            if block_first == wave.blocks:
+                block_first, k_first = 0, k_first + 1
+        h, block, k = h_first, block_first, k_first
+        while h <= last and h * wave.lag <= time:
+            low = load_table(b.bounds, block) + (time - h * wave.lag) * wave.chunk
+            high = min(low + wave.chunk, load_table(b.bounds, block + 1))
+            if low < high:
+                level[k] -= _update_rows(b, chain, block, low, high, np.uint64(first + k) * np.uint64(n + 1))
+            h, block = h + 1, block + 1
+            if block == wave.blocks:
+                block, k = 0, k + 1
 
-    The sweeps' colours are numbered h = 0, 1, …; at time τ colour h works on chunk τ - h of its rows (wave), or all its
-    chunks before the next colour's (no wave).
-    """
-    chains, n = sums.shape
-    blocks = bands.bounds.size - 1
-    width = 64 // s.itemsize
+
+@nb.njit(**JIT)
+def run_sites(f, bands, wave, asked, steps, chains):
+    keys, s, _, _, sums, log_t = chains
+    n, width = sums.shape[1], 64 // s.itemsize
     recent = np.zeros(n + 3 * LANES, dtype=s.dtype)
-    level = np.empty(wave)
+    level = np.empty(wave.sweeps)
     g, b, totals = pointers(f), _band_pointers(bands), line_address(recent)
-    factor = summed_factor(averaged, s[0, 0])
-    chunks = 1
-    for block in range(blocks):
-        chunks = max(chunks, (bands.bounds[block + 1] - bands.bounds[block] + chunk - 1) // chunk)
-    lag = 1 if wave > 1 else chunks
-    forced = head if chib else 0
-    for c in range(chains):
-        state = address(s, c * s.shape[1] + bands.before)
-        start, gamma = keys[c, 0], keys[c, 1]
+    factor = summed_factor(asked.averaged, s[0, 0])
+    forced = asked.head if asked.chib else 0
+    for c in range(sums.shape[0]):
+        state, out = address(s, c * s.shape[1] + bands.before), address(sums, c * n)
+        chain = Chain(state, totals, keys[c, 0], keys[c, 1], width, asked.averaged, forced)
         summed = 0
-        for begin in range(first, first + steps, wave):
-            sweeps = min(wave, first + steps - begin)
-            level[:] = fixed
-            if chib and head < tail:  # one sweep at a time
-                level[0] += log_forced_middle(g, state, head, tail)
-            last = sweeps * blocks - 1
-            h_first, block_first, k_first = 0, 0, 0  # colour h is block h % blocks of sweep k = h // blocks
-            for time in range(chunks + last * lag):
-                if time - h_first * lag >= chunks:
-                    h_first, block_first = h_first + 1, block_first + 1
-                    if block_first == blocks:
-                        block_first, k_first = 0, k_first + 1
-                h, block, k = h_first, block_first, k_first
-                while h <= last and h * lag <= time:
-                    low = load_table(b.bounds, block) + (time - h * lag) * chunk
-                    high = min(low + chunk, load_table(b.bounds, block + 1))
-                    if low < high:
-                        counter = np.uint64(begin + k) * np.uint64(n + 1)
-                        level[k] -= _update_rows(
-                            b, block, low, high, start, gamma, counter, averaged, forced, state, totals, width
-                        )
-                    h, block = h + 1, block + 1
-                    if block == blocks:
-                        block, k = 0, k + 1
-            if chib:
+        for first in range(steps.first, steps.end, wave.sweeps):
+            sweeps = min(wave.sweeps, steps.end - first)
+            level[:] = asked.fixed
+            if asked.chib and asked.head < asked.tail:  # one sweep at a time
+                level[0] += log_forced_middle(g, state, asked.head, asked.tail)
+            _run_wave(b, chain, wave, first, sweeps, n, level)
+            if asked.chib:
                 for k in range(sweeps):
                     log_t[c] = log_add(log_t[c], level[k])
             summed += sweeps
             if summed >= FLUSH:
                 summed = 0
-                add_recent(totals, address(sums, c * n), factor, n)
-        add_recent(totals, address(sums, c * n), factor, n)
+                add_recent(totals, out, factor, n)
+        add_recent(totals, out, factor, n)
     keep(recent)
 
 
-def wave_of(bands: Bands, *, whole: bool) -> tuple[int, int]:
-    """(sweeps of a wave, rows of a chunk).
-
-    Args:
-        bands: the tables.
-        whole: whether something needs the states between two sweeps.
-    """
+def wave_of(bands: Bands, *, whole: bool) -> Wave:
+    """How sweeps are cut; `whole` says whether something needs the states between two of them."""
     chunk = -(-max(CHUNK, bands.reach) // LANES) * LANES
     many = len(bands.biases) > 4 * WAVE_SWEEPS * chunk
-    return (WAVE_SWEEPS if many and bands.reach and not whole else 1), chunk
+    sweeps = WAVE_SWEEPS if many and bands.reach and not whole else 1
+    chunks = max(1, -(-int(np.diff(bands.bounds).max(initial=0)) // chunk))
+    return Wave(sweeps, chunk, chunks, 1 if sweeps > 1 else chunks, len(bands.bounds) - 1)
+
+
+class Sites(Form):
+    """s with the columns before and after that `Bands` asks for."""
+
+    name = "sites"
+
+    def reads_flat(self, source: Source) -> bool:
+        return source.method.weighs_steps and source.head < source.tail
+
+    def make_tables(self, source: Source) -> Bands:
+        order = source.tables.order
+        biases = source.model.biases.astype(self.real)[order]
+        sign = 1 - 2 * source.tables.mode.astype(self.real)
+        return make_bands(source.rows, biases, sign, source.bounds)
+
+    def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
+        n, chains = states.shape
+        before = self.tables.before
+        s = aligned_zeros((chains, before + n + self.tables.after), self.real)
+        s[:, before : before + n] = states.T
+        return row_keys(seed, states), s, no_fields(self.real)
+
+    def states(self, s: Array, chains: int) -> Array:
+        before = self.tables.before
+        return np.ascontiguousarray(s[:, before : before + self.n], dtype=self.real)
+
+    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+        wave = wave_of(self.tables, whole=asked.chib and asked.head < asked.tail)
+        run_sites(self.flat, self.tables, wave, asked, steps, chains)

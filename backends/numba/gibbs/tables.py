@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.rows import Rows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]
+Made = TypeVar("Made")
 
 
 class Flat(NamedTuple):
@@ -46,6 +50,55 @@ class Flat(NamedTuple):
 
 AT_ONCE = 2**16
 """Rows whose entries are put in order together."""
+
+
+class Source:
+    """What the tables of the forms are made from.
+
+    What large models take memory for is made when it is first read, and dropped when it will not be read again.
+    """
+
+    def __init__(self, method: Gibbs, model: PairwiseModel, tables: Tables, real: np.dtype[Any]) -> None:
+        self.method, self.model, self.tables, self.real = method, model, tables, real
+        self.widest = int(np.diff(self.rows.start).max(initial=0))
+        self.head, self.tail = head_and_tail(self.rows)
+        self._made: dict[Any, Any] = {}
+
+    @cached_property
+    def rows(self) -> Rows:
+        """W in the order of the tables."""
+        return compressed_rows(self.model, self.tables.order)
+
+    @cached_property
+    def flat(self) -> Flat:
+        """In the kernel's precision."""
+        return make_flat(self.model, self.tables, self.rows, self.real)
+
+    @cached_property
+    def bounds(self) -> Array:
+        """(B + 1,) int64: the rows that are updated together, block by block."""
+        return block_bounds(self.tables)
+
+    def exact(self) -> Flat:
+        """In float64, made anew."""
+        return make_flat(self.model, self.tables, self.rows, np.dtype(np.float64))
+
+    def once(self, make: Callable[[Source], Made]) -> Made:
+        """What `make` makes of this; made when first asked for, and kept."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]  # type: ignore[no-any-return]
+
+    def fixed(self) -> float:
+        """What rows without later neighbours add to log T(s* <- s), whatever s."""
+        away = (self.flat.sign * self.flat.forced).astype(np.float64)[self.tail :]
+        return -float(np.logaddexp(0.0, away).sum())
+
+    def drop(self, *, flat: bool) -> None:
+        """Forget the rows, and the flat tables, too."""
+        self.__dict__.pop("rows", None)
+        if flat:
+            self.__dict__.pop("flat", None)
 
 
 def block_bounds(tables: Tables) -> Array:
@@ -96,11 +149,6 @@ def empty_flat(real: np.dtype[Any]) -> Flat:
     integers, reals = np.empty(0, dtype=np.int64), np.empty(0, dtype=real)
     columns = np.empty(0, dtype=np.uint32)
     return Flat(integers, integers, columns, reals, reals, reals, reals, integers, integers, integers)
-
-
-def make_rows(model: PairwiseModel, tables: Tables) -> Rows:
-    """W in the order of the tables."""
-    return compressed_rows(model, tables.order)
 
 
 def head_and_tail(rows: Rows) -> tuple[int, int]:

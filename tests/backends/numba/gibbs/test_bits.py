@@ -174,7 +174,7 @@ def test_probabilities_are_rounded_as_documented():
     model = PairwiseModel.from_edges([-50.0, 0.0, 50.0, 0.7], [(2, 3)], [-0.2])
     method = settings(12)
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
-    digits = make_digits(kernel._flat, 12)
+    digits = make_digits(kernel._source.flat, 12)
     rows = digits.digits.reshape(4, 12)
     where = np.argsort(kernel._tables.order)
     level = {i: 2 ** np.arange(11, -1, -1) @ (rows[where[i]] & 1).astype(int) for i in range(4)}

@@ -102,7 +102,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
     kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
-    assert sites.wave_of(kernel._form_tables, whole=False) == (3, 64)
+    assert sites.wave_of(kernel._made.tables, whole=False)[:2] == (3, 64)
     plain = run(model, method, "raster", "float64", 2)
     waves = run(model, method, "sites", "float64", 2)
     for one, other in zip(plain, waves, strict=True):
@@ -163,7 +163,7 @@ def test_margins_bound_what_rounding_makes_of_a_field():
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
     state = kernel.init(1, np.random.default_rng(0).integers(0, 2, (150, 30)).astype(np.int8))
     state, _ = kernel.advance(state, 200)
-    tables, order = kernel._form_tables, kernel._tables.order
+    tables, order = kernel._made.tables, kernel._tables.order
     W = model.dense()[np.ix_(order, order)]
     off = state.x[:, :150] - tables.scale * (model.biases[order] + state.s @ W)
     assert (abs(off) < tables.margin - 2).all()

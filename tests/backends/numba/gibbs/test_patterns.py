@@ -9,6 +9,7 @@ import pytest
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs import pattern_lanes, pattern_sites
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.gibbs.patterns import decide
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, chain_keys
 from spinbench.inference import registry
@@ -140,11 +141,11 @@ def test_chains_are_those_of_the_definitions(form, name, scan):
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals, log_z="chib")
         kernel = made(model, method, form)
-        if form == "pattern_sites" and kernel._sites is None:
+        if form == "pattern_sites" and pattern_sites.site_tables(kernel._source) is None:
             assert name in ("ring", "six")  # neighbours at more than six distances
             continue
         found = run(kernel, model)
-        numbers = FORMS[form](kernel._form_tables, model.num_variables)
+        numbers = FORMS[form](kernel._made.tables, model.num_variables)
         for one, other in zip(plain(kernel, model, method, numbers), found, strict=True):
             for key in method.reductions:
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
@@ -207,17 +208,15 @@ def test_rare_states_have_their_probabilities():
 
 
 @nb.njit
-def _decide(sites, thresholds, places, hashes, state):
-    pointers = address(thresholds, 0), address(places, 0), address(hashes, 0), address(state, 0)
-    if sites:
-        pattern_sites._decide(*pointers)
-    else:
-        pattern_lanes._decide(pointers[0], 0, *pointers[1:])
+def _decide(thresholds, places, hashes, state, marks, parts):
+    pointers = address(places, 0), address(hashes, 0), address(state, 0)
+    decide(address(thresholds, 0), 0, *pointers, marks, parts)
 
 
 @pytest.mark.parametrize("sites", [True, False])
 def test_where_the_first_bits_are_equal_the_others_decide(sites):
-    kind, lanes, parts, bits = (np.uint32, 16, 2, 32) if sites else (np.uint16, 32, 4, 48)
+    form, kind = (pattern_sites, np.uint32) if sites else (pattern_lanes, np.uint16)
+    lanes, parts, bits = (16, 2, 32) if sites else (32, 4, 48)
     hashes = np.random.default_rng(0).integers(0, 2**63, lanes // parts).astype(np.uint64)
     lane = np.arange(lanes)
     with np.errstate(over="ignore"):
@@ -225,6 +224,6 @@ def test_where_the_first_bits_are_equal_the_others_decide(sites):
     high = np.uint64(0xABC) << np.uint64(bits)
     thresholds = high | (rest + np.where(lane % 3 == 0, 1, 0).astype(np.uint64))  # U < threshold, or equal to it
     state = np.where(lane % 5 == 0, 7, 1).astype(kind)
-    _decide(sites, thresholds, lane.astype(kind), hashes, state)
+    _decide(thresholds, lane.astype(kind), hashes, state, form.MARKS, form.PARTS)
     expected = np.where(lane % 5 == 0, 7, np.where(lane % 3 == 0, np.iinfo(kind).max, 0))
     assert np.array_equal(state, expected)

@@ -1,0 +1,141 @@
+"""What a form of the kernel is, and what its compiled code is given: `run_*(tables, asked, steps, chains)`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.gibbs.tables import Source, empty_flat
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+
+Array = npt.NDArray[Any]
+Name = Literal[
+    "bits", "pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "fixed", "dense", "units"
+]
+WORD = np.dtype(np.uint64)
+SUM = np.dtype(np.float64)
+
+
+class Asked(NamedTuple):
+    """What is summed; for all calls of a kernel the same.
+
+    Attributes:
+        averaged: () bool, sum p(s_i = 1 | rest) as of the update; otherwise s_i after the sweep.
+        chib: () bool, sum T(s* <- s) over the states before each sweep.
+        head, tail: () rows below `head` have no earlier neighbours, so that their fields in the forced sweep of T are
+            those of the real sweep; rows from `tail` on have no later ones.
+        fixed: () float64, what the rows from `tail` on add to log T.
+    """
+
+    averaged: bool
+    chib: bool
+    head: int
+    tail: int
+    fixed: float
+
+
+class Steps(NamedTuple):
+    """The steps are number first … end - 1 of the run; their numbers determine the random numbers."""
+
+    first: int
+    end: int
+
+
+class Chains(NamedTuple):
+    """All chains, or those of a thread; as a form keeps them, see `Form`.
+
+    Attributes:
+        keys, s, x, held: as in `GibbsState`.
+        sums: float64, added to.
+        log_t: float64, log of the sum of T.
+    """
+
+    keys: Array
+    s: Array
+    x: Array
+    held: Array
+    sums: Array
+    log_t: Array
+
+
+class Form:
+    """One way to make the sweeps: its tables, how it keeps chains, its compiled code.
+
+    As it stands keys are (C, 2) uint64, states s (C, N) 0 and 1 of the kernel's precision, fields x empty, sums (C, N)
+    and log_t (C,). A form that keeps them otherwise says so.
+
+    Attributes:
+        name: as `GibbsKernel` chooses it.
+        tables: of the form.
+        flat: the model row by row; of no rows if the form does not read them.
+    """
+
+    name: ClassVar[Name]
+
+    def __init__(self, source: Source) -> None:
+        self.real, self.n = source.real, source.model.num_variables
+        self.tables = self.make_tables(source)
+        self.flat = source.flat if self.reads_flat(source) else empty_flat(source.real)
+
+    def reads_flat(self, source: Source) -> bool:
+        """Whether the compiled code reads the model row by row, `flat`."""
+        return True
+
+    def make_tables(self, source: Source) -> Any:
+        """The form's own."""
+        return None
+
+    def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
+        """(keys, s, x) of chains in `states`, (N, C) 0 and 1 of the kernel's precision."""
+        return row_keys(seed, states), np.ascontiguousarray(states.T), no_fields(self.real)
+
+    def states(self, s: Array, chains: int) -> Array:
+        """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
+        return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
+
+    def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
+        """(sums, log_t) before a run of so many chains with states s."""
+        return aligned_zeros((chains, self.n), SUM), np.full(chains, -np.inf)
+
+    def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
+        """The sweeps; threads run this at once, on chains of their own."""
+        raise NotImplementedError
+
+    def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
+        """What was summed as (N, C) and (C,)."""
+        return sums.T, log_t
+
+
+class BlockForm(Form):
+    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B)."""
+
+    def states(self, s: Array, chains: int) -> Array:
+        rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
+        return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
+
+    def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
+        blocks, size = s.shape[0], s.shape[2]
+        return aligned_zeros((blocks, self.n, size), SUM), np.full((blocks, size), -np.inf)
+
+    def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
+        return sums.swapaxes(1, 2).reshape(-1, self.n)[:chains].T, log_t.ravel()[:chains]
+
+
+def row_keys(seed: int, states: Array) -> Array:
+    """(C, 2) uint64 for states (N, C)."""
+    return chain_keys(seed, states.shape[1]).T.copy()
+
+
+def block_keys(seed: int, blocks: int, size: int) -> Array:
+    """(K, 2, B) uint64, of K B streams."""
+    keys = aligned_zeros((blocks, 2, size), WORD)
+    keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
+    return keys
+
+
+def no_fields(real: np.dtype[Any]) -> Array:
+    """(0, 0)."""
+    return np.empty((0, 0), dtype=real)

@@ -1,0 +1,119 @@
+"""What the compiled code of several forms shares: how it is compiled, pointers, fields, draws and sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log1p, softplus
+from spinbench.backends.numba.simd.memory import (
+    address,
+    load_field,
+    load_state,
+    load_sum,
+    load_table,
+    store_field,
+    store_sum,
+)
+from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE
+
+KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+"""Sums may be reordered, which is what lets LLVM vectorise them."""
+JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
+"""Threads may run these at once, on chains of their own."""
+INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
+FLUSH = 64
+"""Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
+drift."""
+
+
+@nb.njit(**INLINE)
+def pointers(f):
+    """A `Flat` of pointers from one of arrays."""
+    return Flat(
+        address(f.start, 0),
+        address(f.later, 0),
+        address(f.columns, 0),
+        address(f.weights, 0),
+        address(f.biases, 0),
+        address(f.forced, 0),
+        address(f.sign, 0),
+        address(f.first, 0),
+        address(f.sizes, 0),
+        address(f.strides, 0),
+    )
+
+
+@nb.njit(**INLINE)
+def whole_vectors(n):
+    """n, rounded up to whole vectors."""
+    return (n + 15) // 16 * 16
+
+
+@nb.njit(**INLINE)
+def log_add(a, b):
+    """log(e^a + e^b)."""
+    if a == -np.inf:
+        return b
+    return max(a, b) + log1p(exp(-abs(a - b)))
+
+
+@nb.njit(**INLINE)
+def _pull(x, f, begin, end, s):
+    for e in range(begin, end):
+        x += load_table(f.weights, e) * load_state(s, load_table(f.columns, e))
+    return x
+
+
+@nb.njit(**INLINE)
+def field(f, i, s):
+    """a_i + Σ_j W_ij s_j."""
+    return _pull(load_table(f.biases, i), f, load_table(f.start, i), load_table(f.start, i + 1), s)
+
+
+@nb.njit(**INLINE)
+def forced_field(f, i, s):
+    """The field of row i when all earlier rows have their values in s*."""
+    return _pull(load_table(f.forced, i), f, load_table(f.start, i), load_table(f.later, i), s)
+
+
+@nb.njit(**INLINE)
+def log_forced_middle(f, s, head, tail):
+    """Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
+    total = 0.0
+    for i in range(head, tail):
+        total -= np.float64(softplus(load_table(f.sign, i) * forced_field(f, i, s)))
+    return total
+
+
+@nb.njit(**INLINE)
+def draw(x, u):
+    """(which lanes become 1: u < SCALE σ(x), SCALE σ(x)); nothing waits for the division but the sum of p."""
+    odds = ONE(x) + exp(-x)
+    return u * odds < SCALE(x), SCALE(x) / odds
+
+
+@nb.njit(**INLINE)
+def summed_factor(averaged, real):
+    """What a sum of `real`s stands for: p is summed with the factor SCALE, s without."""
+    return np.float64(INVERSE_SCALE(real)) if averaged else 1.0
+
+
+@nb.njit(**INLINE)
+def add_recent(recent, sums, factor, count):
+    """sums += factor recent, which becomes 0; pointers to `count` elements."""
+    for k in range(count):
+        part = load_sum(recent, k)
+        store_sum(sums, k, load_sum(sums, k) + factor * np.float64(part))
+        store_sum(recent, k, ZERO(part))
+
+
+@nb.njit(**INLINE)
+def add_counts(counts, none, sums, count):
+    """sums += counts, integers of the type of `none`, which become that."""
+    for k in range(count):
+        store_sum(sums, k, load_sum(sums, k) + np.float64(load_field(counts, k)))
+        store_field(counts, k, none)

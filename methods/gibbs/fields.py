@@ -1,0 +1,76 @@
+"""Fields a_i + Σ_j W_ij s_j of blocks and of chunks of units over a backend's arrays; symbols as in `heat_bath`."""
+
+from __future__ import annotations
+
+from spinbench.api import Array, Backend
+from spinbench.mathematics.graphs.sweep_layouts import Block, Scan
+from spinbench.mathematics.graphs.windows import Windows
+
+GATHER_AT_ONCE = 8
+"""Up to so many neighbours are added one by one, without a temporary array of all of them."""
+
+
+class Fields:
+    """Of states s (N, C)."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+
+    def of_block(self, block: Block, s: Array, low: int) -> Array:
+        """(n, C) or (K, G, C): a_i + Σ_j W_ij s_j of the block whose rows begin at `low`."""
+        xp = self._xp
+        x = xp.reshape(block.biases, (-1, 1))
+        if block.windows is not None:
+            x = self._windowed_product(block.windows, block.weights, s, x)
+        elif block.neighbours is None:
+            x = self._backend.add(self._dense_product(block.weights, s, low), x)
+        elif block.neighbours.shape[0] > GATHER_AT_ONCE:
+            flat = xp.take(s, xp.reshape(block.neighbours, (-1,)), axis=0)
+            x = x + xp.sum(block.weights * xp.reshape(flat, (*block.neighbours.shape, -1)), axis=0)
+        elif block.neighbours.shape[0] > 0:
+            x = x + xp.zeros_like(s[:1])
+            for near, weights in zip(block.neighbours, block.weights, strict=True):
+                x = self._backend.add_product(x, xp.take(s, near, axis=0), weights)
+        else:
+            x = x + xp.zeros_like(s[:1])
+        return x if block.biases.ndim == 1 else xp.reshape(x, (*block.biases.shape, -1))
+
+    def _dense_product(self, weights: Array, s: Array, low: int) -> Array:
+        """Σ_j W_ij s_j for the rows of a block, among which there are no couplings: at an end, they are left out."""
+        high = low + weights.shape[0]
+        if low == 0:
+            return self._xp.matmul(weights[:, high:], s[high:])
+        if high == s.shape[0]:
+            return self._xp.matmul(weights[:, :low], s[:low])
+        return self._xp.matmul(weights, s)
+
+    def _windowed_product(self, windows: Windows, weights: Array, s: Array, x: Array) -> Array:
+        """x + Σ_j W_ij s_j, window by window."""
+        xp = self._xp
+        margin = xp.zeros_like(s[:1]) + xp.reshape(windows.margin, (-1, 1))
+        padded = xp.concat([margin, s, margin], axis=0)
+        x = x + xp.zeros_like(s[:1])
+        for start, column in zip(windows.starts, weights, strict=True):
+            x = self._backend.add_product(x, self._backend.window(padded, start, weights.shape[1]), column)
+        return x
+
+    def of_chunk(self, scan: Scan, members: Array, s: Array) -> Array:
+        """(K, w, C) for members (w, K)."""
+        xp = self._xp
+        flat = xp.reshape(members.T, (-1,))
+        if scan.columns is None:
+            pull = xp.matmul(xp.take(scan.weights, flat, axis=0), s)
+        else:
+            columns, weights = self.entries(scan, flat)
+            near = xp.reshape(xp.take(s, xp.reshape(columns, (-1,)), axis=0), (*columns.shape, -1))
+            pull = xp.sum(weights[..., None] * near, axis=0)
+        return xp.reshape(pull + xp.take(scan.biases, flat)[:, None], (*members.T.shape, -1))
+
+    def entries(self, scan: Scan, rows: Array) -> tuple[Array, Array]:
+        """Neighbours and couplings of `rows` (…), each (D, …); weights are 0 where there are fewer than D."""
+        xp = self._xp
+        window = xp.reshape(scan.window, (-1, *[1] * rows.ndim))
+        entries = xp.take(scan.start, rows) + window
+        weights = xp.where(window < xp.take(scan.degree, rows), xp.take(scan.weights, entries), 0.0)
+        return xp.take(scan.columns, entries), weights
