@@ -17,9 +17,8 @@ from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
-from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb
+from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb, run_looks
 from spinbench.backends.numba.gibbs.lanes import Lanes
-from spinbench.backends.numba.gibbs.looks import run_looks
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.pattern_sites import PatternSites

@@ -1,4 +1,4 @@
-"""Ladders of Murray and Salakhutdinov's estimate of log Z, which climb beside the chains of any form."""
+"""What log Z asks beside the chains of any form: looks from both sides, and Murray and Salakhutdinov's ladders."""
 
 from __future__ import annotations
 
@@ -92,3 +92,25 @@ def run_ladders(f, steps, length, mode, ladders, total):
                 total[c] = log_add(total[c], np.log(length) - log_sum[c])
     keep(u)
     keep(x)
+
+
+@nb.njit(**JIT)
+def run_looks(f, keys, step, mode, s, log_t, log_r):
+    """log T(s* <- s) at the states s (C, N) into log_t (C,), and at as many draws of R(. <- s*) into log_r (C,).
+
+    keys (C, 2), apart from those of the sweeps; mode (N,) s*. R is the sweep in reverse order.
+    """
+    g, units, n = pointers(f), f.first.size, s.shape[1]
+    u, x, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0]), np.empty_like(s[0])
+    v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
+    for c in range(s.shape[0]):
+        log_t[c] = log_transition(g, units, address(s, c * n))
+        drawn[:] = mode
+        fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
+        for k in range(units):
+            q = units - 1 - k
+            update_unit(g, q, row, fields, load_uniform(v, load_table(g.first, q)))
+        log_r[c] = log_transition(g, units, row)
+    keep(u)
+    keep(x)
+    keep(drawn)

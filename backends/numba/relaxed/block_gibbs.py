@@ -25,9 +25,11 @@ from spinbench.backends.numba.relaxed.gram import (
     make_sparse,
     noise_rows,
 )
-from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, coefficient, lanes, stride, unit
+from spinbench.backends.numba.relaxed.point import add_column
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, lanes
 from spinbench.backends.numba.relaxed.units import (
     KERNEL,
+    ONCE,
     Groups,
     add_log,
     add_to_sums,
@@ -38,9 +40,7 @@ from spinbench.backends.numba.relaxed.units import (
     make_groups,
     unit_means,
 )
-from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random_fills import fill_uniform
-from spinbench.backends.numba.simd.vector_memory import load_state_vector, store_state_vector
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs, BlockGibbsTables
 from spinbench.models import PairwiseModel
@@ -74,6 +74,32 @@ class Scratch(NamedTuple):
     s: Array
     work: Array
     energy: Array
+
+
+class System(NamedTuple):
+    """What gives x | s and s | x: a factor of Q, b as a column, groups, and N."""
+
+    factor: Gram
+    bias: Array
+    groups: Groups
+    n: int
+
+
+class Chains(NamedTuple):
+    """Keys, u = α + b and p(s = 1|x) of all tiles."""
+
+    keys: npt.NDArray[np.uint64]
+    u: Array
+    p: Array
+
+
+class Seen(NamedTuple):
+    """Sums over steps, of p or of s as `means` says, all tiles; of exponentials, -log Π (1 + exp(u_i)), if `zero`."""
+
+    sums: Array
+    means: bool
+    zero_state: Array
+    zero: bool
 
 
 class BlockGibbsKernel(Kernel):
@@ -120,25 +146,21 @@ class BlockGibbsKernel(Kernel):
 
     def advance(self, state: BlockGibbsState, steps: int) -> tuple[BlockGibbsState, dict[str, Array]]:
         layout, method = state.layout, self._method
-        sums, zero_state = layout.zeros(), layout.energies()
-        zero_state[:] = -np.inf
+        means, zero = method.marginals == "rao_blackwell", method.log_z == "zero_state"
+        found = Seen(layout.zeros(), means, layout.energies(), zero)
+        found.zero_state[:] = -np.inf
         rows = noise_rows(self._tables.edges, layout.n)
-        scratch = Scratch(
-            noise=layout.tile(rows),
-            rows=rows,
-            v=layout.tile(),
-            s=layout.tile(),
-            work=layout.tile(),
-            energy=np.empty(layout.lanes),
-        )
+        v, s, work = (layout.tile() for _ in range(3))
         counter = _steps(
-            *(state.factor, state.bias, state.groups, layout.n, state.keys, state.counter, state.u, state.p),
-            *(scratch, steps, method.marginals == "rao_blackwell", method.log_z == "zero_state", sums, zero_state),
+            System(state.factor, state.bias, state.groups, layout.n),
+            Chains(state.keys, state.u, state.p),
+            Scratch(layout.tile(rows), rows, v, s, work, np.empty(layout.lanes)),
+            *(found, state.counter, steps),
         )
         state.counter = np.uint64(counter)
-        seen = {"p" if method.marginals == "rao_blackwell" else "s": layout.gather(sums)}
-        if method.log_z == "zero_state":
-            seen["zero_state"] = layout.gather_energies(zero_state)
+        seen = {"p" if means else "s": layout.gather(found.sums)}
+        if zero:
+            seen["zero_state"] = layout.gather_energies(found.zero_state)
         elif method.log_z != "none":
             # rounded as the tiles are, so that a state's α does not depend on the batch
             seen["alpha"] = layout.gather(state.u) - self._tables.bias[:, None]
@@ -146,29 +168,28 @@ class BlockGibbsKernel(Kernel):
 
 
 @nb.njit(cache=True, **KERNEL)
-def _steps(factor, bias, groups, n, keys, counter, u, p, scratch, steps, means, zero, sums, zero_state):
-    """`steps` samples of every chain. Adds p (`means`) or s to sums, and to zero_state if `zero`; the next counter."""
+def _steps(system, chains, scratch, seen, counter, steps):
+    """`steps` samples of every chain, added to `seen`; the next counter."""
     after = counter
-    for t in range(len(u)):
-        after = counter
+    for t in range(len(chains.u)):
+        u, p, after = chains.u[t], chains.p[t], counter
         for _ in range(steps):
-            after = _step(factor, bias, groups, n, keys[t], after, u[t], p[t], scratch)
-            add_to_sums(p[t] if means else scratch.s, n, sums[t])
-            if zero:
-                add_log(-log_normaliser(u[t], groups, n, scratch.energy), zero_state[t], lanes(scratch.s))
+            after = _step(system, chains.keys[t], after, u, p, scratch)
+            add_to_sums(p if seen.means else scratch.s, system.n, seen.sums[t])
+            if seen.zero:
+                log_weight = -log_normaliser(u, system.groups, system.n, scratch.energy)
+                add_log(log_weight, seen.zero_state[t], lanes(scratch.s))
     return after
 
 
-@nb.njit(**KERNEL)
-def _step(factor, bias, groups, n, keys, counter, u, p, scratch):
+@nb.njit(**ONCE)
+def _step(system, keys, counter, u, p, scratch):
     """s given p, then u and p given s, for one tile."""
+    n = system.n
     counter = fill_uniform(keys, counter, scratch.v)
-    draw_units(scratch.v, p, groups, n, scratch.s)
+    draw_units(scratch.v, p, system.groups, n, scratch.s)
     counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
-    draw_field(factor, scratch.s, scratch.noise, n, scratch.work, u)
-    field, biases = address(u, 0), address(bias, 0)
-    for i in range(0, n, stride(u)):
-        at = i * unit(u)
-        store_state_vector(field, at, load_state_vector(field, at) + coefficient(u, biases, i))
-    unit_means(u, groups, n, p)
+    draw_field(system.factor, scratch.s, scratch.noise, n, scratch.work, u)
+    add_column(u, system.bias, n, u)
+    unit_means(u, system.groups, n, p)
     return counter

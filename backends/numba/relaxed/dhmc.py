@@ -1,52 +1,22 @@
-"""DHMC in compiled code: whole batches of trajectories in one call, one tile of chains after the other (`tiles`).
-
-What limits a sample: its products, one (A = I) or two (the harmonium) a leapfrog step, N sigmoids a step, and N normal
-numbers. A tile's trajectory stays in the first-level cache.
-
-The limit of a leapfrog step on a 10×10 grid, in cycles: the product (`elimination`) takes 240 fused multiplications and
-additions of vectors for one chain in float32 and 420 in float64, two a cycle, and a sigmoid 11 and 16: 200 and 420. A
-tile of chains takes 3000 and 100 sigmoids: 165 a chain in float32, 390 in float64.
-"""
+"""The Numba kernel of DHMC: what a run needs, made on the host; `trajectories` has the compiled part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
-from numba.extending import overload
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.relaxed import leapfrog, rotation
 from spinbench.backends.numba.relaxed.elimination import make_eliminated, two_colours
-from spinbench.backends.numba.relaxed.gram import (
-    WIDEST_BAND,
-    Gram,
-    make_dense,
-    make_sparse,
-    noise_rows,
-)
+from spinbench.backends.numba.relaxed.gram import WIDEST_BAND, Gram, make_dense, make_sparse, noise_rows
 from spinbench.backends.numba.relaxed.leapfrog import ELIMINATED, PRECISION, ROOTS, Leapfrog, make_leapfrog
-from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch, add_energies, load_energies, move
-from spinbench.backends.numba.relaxed.step_size import COUNT, LOG_AVERAGE, STEP, adapt, restart
-from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, lanes
-from spinbench.backends.numba.relaxed.units import (
-    KERNEL,
-    Groups,
-    add_log,
-    add_to_sums,
-    chain_uniforms,
-    draw_noise,
-    first_noise,
-    make_groups,
-)
-from spinbench.backends.numba.simd.functions import at_most, exp
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import store_sum_vector
-from spinbench.backends.numba.simd.vector_sums import in_lanes
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
+from spinbench.backends.numba.relaxed.step_size import COUNT, LOG_AVERAGE, STEP, restart
+from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
+from spinbench.backends.numba.relaxed.trajectories import Chains, Seen, Settings, System, take_samples
+from spinbench.backends.numba.relaxed.units import Groups, first_noise, make_groups
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.dhmc import DHMC
@@ -83,7 +53,14 @@ class DHMCKernel(Kernel):
         self._real = np.dtype(backend.precision)
         self._method = method
         self._tables: Any = tables  # which of its matrices exist, the form decides
-        self._limit = MAX_ANGLE if method.rotates else np.inf
+        self._settings = Settings(
+            leaps=method.leapfrog_steps,
+            jitter=method.relative_jitter,
+            adapts=method.adapts,
+            target=method.target_acceptance,
+            limit=MAX_ANGLE if method.rotates else np.inf,
+            zero_state=method.log_z == "zero_state",
+        )
         self._gram = Relaxation(model, tables.d).gram if tables.precision is not None else None
         self._colours = two_colours(self._gram) if self._gram is not None else None
 
@@ -128,7 +105,7 @@ class DHMCKernel(Kernel):
         )
 
     def warm(self, state: DHMCState, steps: int) -> DHMCState:
-        state.total += self._run(state, steps, True)[0]
+        state.total += self._run(state, steps, warm=True).p
         return state
 
     def adapt(self, state: DHMCState, last: bool) -> DHMCState:
@@ -145,15 +122,15 @@ class DHMCKernel(Kernel):
         return state
 
     def advance(self, state: DHMCState, steps: int) -> tuple[DHMCState, dict[str, Array]]:
-        sums, accepts, zero_state = self._run(state, steps, False)
-        layout, accept = state.layout, state.layout.gather_energies(accepts)
+        seen, layout = self._run(state, steps, warm=False), state.layout
+        accept = layout.gather_energies(seen.accept)
         step_size = np.full_like(accept, state.dual[STEP])
-        seen = {"p": layout.gather(sums), "accept": accept, "step_size": step_size}
+        found = {"p": layout.gather(seen.p), "accept": accept, "step_size": step_size}
         if self._method.log_z == "zero_state":
-            seen["zero_state"] = layout.gather_energies(zero_state)
+            found["zero_state"] = layout.gather_energies(seen.zero_state)
         elif self._method.log_z != "none":
-            seen["alpha"] = self._field(layout.gather(state.point.position))
-        return state, seen
+            found["alpha"] = self._field(layout.gather(state.point.position))
+        return state, found
 
     def _field(self, position: Array) -> Array:
         """(N, C): α of positions."""
@@ -186,79 +163,20 @@ class DHMCKernel(Kernel):
         x, p, push = (layout.scatter(v) for v in (x, p, push))
         return Point(x, p, push, layout.spread_energies(gaussian - normaliser), layout.spread_energies(normaliser))
 
-    def _run(self, state: DHMCState, steps: int, warm: bool) -> tuple[Array, Array, Array]:
-        layout, method = state.layout, self._method
-        sums, accepts, zero_state = layout.zeros(), layout.energies(), layout.energies()
-        zero_state[:] = -np.inf
+    def _run(self, state: DHMCState, steps: int, *, warm: bool) -> Seen:
+        layout = state.layout
+        seen = Seen(layout.zeros(), layout.energies(), layout.energies())
+        seen.zero_state[:] = -np.inf
         rows = noise_rows(self._tables.edges, layout.n)
         u, velocity, work, position, p, push = (layout.tile() for _ in range(6))
         energy, potential, normaliser = np.zeros((3, layout.lanes))
-        scratch = Scratch(layout.tile(rows), rows, u, velocity, work, energy)
-        counter = _steps(
-            *(state.factor, state.frame, state.groups, layout.n, layout.chains, scratch, state.point),
-            *(Point(position, p, push, potential, normaliser), state.keys, state.counter, state.accept, state.dual),
-            *(warm, steps, method.leapfrog_steps, method.relative_jitter, method.adapts),
-            *(method.target_acceptance, self._limit, method.log_z == "zero_state", sums, accepts, zero_state),
+        there = Point(position, p, push, potential, normaliser)
+        counter = take_samples(
+            System(state.factor, state.frame, state.groups, layout.n),
+            self._settings,
+            Chains(layout.chains, state.keys, state.point, state.accept, state.dual),
+            Scratch(layout.tile(rows), rows, u, velocity, work, energy, there),
+            *(seen, state.counter, warm, steps),
         )
         state.counter = np.uint64(counter)
-        return sums, accepts, zero_state
-
-
-def _travel(*arguments: Any) -> Any:
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_travel, jit_options=KERNEL)
-def _choose_travel(factor, frame, groups, n, scratch, leaps, size, here, there):
-    """The factor's type decides which dynamics is compiled."""
-    return leapfrog.travel if factor.instance_class is Leapfrog else rotation.travel
-
-
-@nb.njit(cache=True, **KERNEL)
-def _steps(
-    factor, frame, groups, n, chains, scratch, points, there, keys, counter, accept, dual, warm, steps, leaps, jitter,
-    adapts, target, limit, zero, sums, accepts, zero_state,
-):  # fmt: skip
-    """`steps` samples of every chain. Moves `points`; adapts `dual` if `warm`; adds p to sums, and what is reported.
-
-    Burn-in adapts the step size of all chains together after each step; later on, each tile takes all of its steps.
-    """
-    for _ in range(steps if warm else 1):
-        after = counter
-        for t in range(len(sums)):
-            after = counter
-            here = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
-            for _ in range(1 if warm else steps):
-                after = _sample(
-                    factor, frame, groups, n, scratch, here, there, keys[t], after, dual[STEP], leaps, jitter, accept[t]
-                )
-                add_to_sums(here.p, n, sums[t])
-                add_energies(accept[t], accepts[t], lanes(here.p))
-                if zero:
-                    add_log(-load_energies(here.normaliser, lanes(here.p)), zero_state[t], lanes(here.p))
-        counter = after
-        if warm:
-            mean = 0.0
-            for c in range(chains):
-                # with one chain a tile, every lane holds the same
-                row, lane = (c, 0) if chains == len(accept) else (c // accept.shape[1], c % accept.shape[1])
-                mean += accept[row, lane] / chains
-            adapt(dual, adapts, target - mean, limit)
-    return counter
-
-
-@nb.njit(**KERNEL)
-def _sample(factor, frame, groups, n, scratch, here, there, keys, counter, step, leaps, jitter, accept):
-    """One sample of one tile; its acceptance probabilities go to `accept`."""
-    size = in_lanes(step, lanes(here.p))
-    if jitter > 0.0:
-        size = size * (1.0 + jitter * (2.0 * chain_uniforms(here.p, keys, counter) - 1.0))
-        counter += np.uint64(1)
-    counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
-    gain = _travel(factor, frame, groups, n, scratch, leaps, size, here, there)
-    # a trajectory that diverged to NaN is refused
-    zero = 0.0 * size  # a step is finite
-    chance = choose(gain == gain, exp(at_most(-gain, zero)), zero)
-    store_sum_vector(address(accept, 0), 0, chance)
-    move(chain_uniforms(here.p, keys, counter) < chance, there, here, n)
-    return counter + np.uint64(1)
+        return seen

@@ -21,7 +21,7 @@ from spinbench.backends.numba.relaxed.banded import (
 from spinbench.backends.numba.relaxed.edges import Edges, make_edges, make_terms, no_edges, scale_terms, spread_terms
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
-from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.relaxed.units import KERNEL, ONCE
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
 from spinbench.mathematics.relaxation.density import EdgeFactor
@@ -125,7 +125,7 @@ def _scale(column, x, first, n, out):
         store_sum_vector(to, i * unit(out), coefficient(out, weights, i) * value)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
 def draw_field(gram, s, noise, n, work, out):
     """out = α ~ N(Qs, Q) for s in {0, 1}. `noise`, of `noise_rows`, is overwritten."""
     if gram.form == HARMONIUM:

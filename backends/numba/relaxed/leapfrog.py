@@ -15,7 +15,7 @@ from spinbench.backends.numba.relaxed.elimination import Eliminated, eliminated_
 from spinbench.backends.numba.relaxed.point import add_column
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
-from spinbench.backends.numba.relaxed.units import KERNEL, log_normaliser, unit_means
+from spinbench.backends.numba.relaxed.units import KERNEL, ONCE, log_normaliser, unit_means
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import (
     load_field_vector,
@@ -54,23 +54,24 @@ def make_leapfrog(form: int, layout: Layout, first: Array, second: Array, elimin
     return Leapfrog(form, *matrices, no_elimination(layout) if eliminated is None else eliminated)
 
 
-@nb.njit(**KERNEL)
-def force(factor, frame, groups, n, scratch, point):
-    """p at point.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
+@nb.njit(**ONCE)
+def force(system, scratch):
+    """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
+    factor, bias, there = system.factor, system.frame.bias, scratch.there
     if factor.form == ROOTS:
-        product(factor.first, point.position, scratch.u)
-        add_column(scratch.u, frame.bias, n, scratch.u)
+        product(factor.first, there.position, scratch.u)
+        add_column(scratch.u, bias, system.n, scratch.u)
     else:
-        add_column(point.position, frame.bias, n, scratch.u)
-    unit_means(scratch.u, groups, n, point.p)
+        add_column(there.position, bias, system.n, scratch.u)
+    unit_means(scratch.u, system.groups, system.n, there.p)
     if factor.form == ELIMINATED:
-        eliminated_product(factor.eliminated, point.position, scratch.work)
+        eliminated_product(factor.eliminated, there.position, scratch.work)
     elif factor.form == PRECISION:
-        product(factor.first, point.position, scratch.work)
+        product(factor.first, there.position, scratch.work)
     else:
-        product(factor.second, point.p, scratch.work)
-        return point.position, scratch.work
-    return scratch.work, point.p
+        product(factor.second, there.p, scratch.work)
+        return there.position, scratch.work
+    return scratch.work, there.p
 
 
 @nb.njit(**KERNEL)
@@ -118,20 +119,23 @@ def _finish(Kx, Bp, step, n, r, x, push):
     return over_variables(r, kinetic) * 0.5, over_variables(r, quadratic) * 0.5
 
 
-def travel(factor, frame, groups, n, scratch, leaps, size, here, there):
-    """From `here` to `there` with the momentum scratch.noise, which is overwritten; `size` of the steps, float64.
+def travel(system, leaps, size, scratch, here):
+    """From `here` to scratch.there with the momentum scratch.noise, which is overwritten; `size` of the steps, float64.
 
     The potential is -log p(x) = ½ x·Kx - log Π (1 + exp(u_i)). Returns the energy gained.
     """
-    r, x = scratch.noise, there.position
+    r, there, n = scratch.noise, scratch.there, system.n
+    x = there.position
     step = converted(size, x.dtype.type(0))
     kinetic = _start(here.push, step, n, r, here.position, x)
-    for _ in range(leaps - 1):
-        Kx, Bp = force(factor, frame, groups, n, scratch, there)
-        _leap(Kx, Bp, step, n, r, x)
-    Kx, Bp = force(factor, frame, groups, n, scratch, there)
-    after, quadratic = _finish(Kx, Bp, step, n, r, x, there.push)
-    normaliser = log_normaliser(scratch.u, groups, n, scratch.energy)
+    after = quadratic = kinetic
+    for k in range(leaps):
+        Kx, Bp = force(system, scratch)  # at one place, since the compiler copies it to each
+        if k < leaps - 1:
+            _leap(Kx, Bp, step, n, r, x)
+        else:
+            after, quadratic = _finish(Kx, Bp, step, n, r, x, there.push)
+    normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = quadratic - normaliser
     store_sum_vector(address(there.normaliser, 0), 0, normaliser)
     store_sum_vector(address(there.potential, 0), 0, potential)

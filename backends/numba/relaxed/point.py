@@ -49,7 +49,7 @@ class Frame(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space of a tile: noise, of `rows` rows; u, velocity and work; energy (L,) float64."""
+    """Work space of a tile: noise, of `rows` rows; u, velocity and work; energy (L,) float64; a trajectory's end."""
 
     noise: Array
     rows: int
@@ -57,6 +57,7 @@ class Scratch(NamedTuple):
     velocity: Array
     work: Array
     energy: Array
+    there: Point
 
 
 @nb.njit(**KERNEL)

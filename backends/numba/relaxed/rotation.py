@@ -67,11 +67,12 @@ def _tilt(m, u, n):
     return over_variables(u, result)
 
 
-def travel(factor, frame, groups, n, scratch, leaps, size, here, there):
-    """From `here` to `there` with a velocity drawn from scratch.noise, which is overwritten; `size` of steps, float64.
+def travel(system, leaps, size, scratch, here):
+    """From `here` to scratch.there with a velocity drawn from scratch.noise, which is overwritten.
 
-    The potential is m·u - log Π (1 + exp(u_i)). Returns the energy gained.
+    `size` of the steps is float64. The potential is m·u - log Π (1 + exp(u_i)). Returns the energy gained.
     """
+    factor, frame, n, there = system.factor, system.frame, system.n, scratch.there
     w, y, f = scratch.velocity, there.position, scratch.work
     step = converted(size, y.dtype.type(0))
     sine, cosine = sincos_turns(size * TURN)
@@ -82,12 +83,12 @@ def travel(factor, frame, groups, n, scratch, leaps, size, here, there):
     gained = _kick(here.push, step * y.dtype.type(0.5), f, n, w)
     for k in range(leaps):
         _turn(cosine, sine, frame.centre, n, y, w, scratch.u)
-        unit_means(scratch.u, groups, n, there.p)
+        unit_means(scratch.u, system.groups, n, there.p)
         subtract_column(there.p, frame.m, n, f)
         gram_product(factor, f, n, scratch.noise, there.push)
         gained = gained + _kick(there.push, step if k < leaps - 1 else step * y.dtype.type(0.5), f, n, w)
     subtract_column(scratch.u, frame.bias, n, y)
-    normaliser = log_normaliser(scratch.u, groups, n, scratch.energy)
+    normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = _tilt(frame.m, scratch.u, n) - normaliser
     store_sum_vector(address(there.normaliser, 0), 0, normaliser)
     store_sum_vector(address(there.potential, 0), 0, potential)

@@ -51,6 +51,8 @@ KERNEL: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
 Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
 would cost a step of one chain as much as its products.
 """
+ONCE: Any = {**KERNEL, "inline": "always"}
+"""Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""
 
 
 class Groups(NamedTuple):

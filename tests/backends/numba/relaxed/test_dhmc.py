@@ -14,8 +14,9 @@ from scipy import stats
 from spinbench.api import Precision
 from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.relaxed.dhmc import STEP, DHMCKernel
+from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
 from spinbench.backends.numba.relaxed.gram import EDGES
+from spinbench.backends.numba.relaxed.step_size import STEP
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive

@@ -1,0 +1,151 @@
+"""Samples of DHMC in compiled code: trajectories and their Metropolis tests, one tile of chains after the other.
+
+What limits a sample: its products, one (A = I) or two (the harmonium) a leapfrog step, N sigmoids a step, and N normal
+numbers. A tile's trajectory stays in the first-level cache.
+
+The limit of a leapfrog step on a 10×10 grid, in cycles: the product (`elimination`) takes 240 fused multiplications and
+additions of vectors for one chain in float32 and 420 in float64, two a cycle, and a sigmoid 11 and 16: 200 and 420. A
+tile of chains takes 3000 and 100 sigmoids: 165 a chain in float32, 390 in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+from numba.extending import overload
+
+from spinbench.backends.numba.relaxed import leapfrog, rotation
+from spinbench.backends.numba.relaxed.gram import Gram
+from spinbench.backends.numba.relaxed.leapfrog import Leapfrog
+from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, load_energies, move
+from spinbench.backends.numba.relaxed.step_size import STEP, adapt
+from spinbench.backends.numba.relaxed.tiles import lanes
+from spinbench.backends.numba.relaxed.units import (
+    KERNEL,
+    ONCE,
+    Groups,
+    add_log,
+    add_to_sums,
+    chain_uniforms,
+    draw_noise,
+)
+from spinbench.backends.numba.simd.functions import at_most, exp
+from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.vector_memory import store_sum_vector
+from spinbench.backends.numba.simd.vector_sums import in_lanes
+from spinbench.backends.numba.simd.vectors import choose
+
+Array = npt.NDArray[Any]
+
+
+class System(NamedTuple):
+    """What trajectories follow; the factor's type decides which dynamics is compiled."""
+
+    factor: Leapfrog | Gram
+    frame: Frame
+    groups: Groups
+    n: int
+
+
+class Settings(NamedTuple):
+    """Of the method: `leaps` a trajectory, relative `jitter`, what burn-in does, whether to report the zero state.
+
+    Dual averaging aims at the mean acceptance `target` with steps up to `limit`, if it `adapts`.
+    """
+
+    leaps: int
+    jitter: float
+    adapts: bool
+    target: float
+    limit: float
+    zero_state: bool
+
+
+class Chains(NamedTuple):
+    """Of `number` chains in T tiles: keys, points, the last acceptance (T, L), and dual averaging (5,) float64."""
+
+    number: int
+    keys: npt.NDArray[np.uint64]
+    points: Point
+    accept: Array
+    dual: Array
+
+
+class Seen(NamedTuple):
+    """Sums over steps: of p, all tiles; of acceptance and, of exponentials, log Π 1 / (1 + exp(u_i)), (T, L)."""
+
+    p: Array
+    accept: Array
+    zero_state: Array
+
+
+@nb.njit(cache=True, **KERNEL)
+def take_samples(system, settings, chains, scratch, seen, counter, warm, steps):
+    """`steps` samples of every chain: moves points and adds to `seen`; the next counter.
+
+    Burn-in, if `warm`, adapts the step size of all chains together after each step; later on, each tile takes all of
+    its steps.
+    """
+    for _ in range(steps if warm else 1):
+        after = counter
+        for t in range(len(seen.p)):
+            after = _take_tile(system, settings, chains, scratch, seen, t, counter, 1 if warm else steps)
+        counter = after
+        if warm:
+            miss = settings.target - _mean_acceptance(chains.accept, chains.number)
+            adapt(chains.dual, settings.adapts, miss, settings.limit)
+    return counter
+
+
+@nb.njit(**ONCE)
+def _take_tile(system, settings, chains, scratch, seen, t, counter, steps):
+    """Samples of tile t."""
+    points, accept = chains.points, chains.accept[t]
+    here = Point(points.position[t], points.p[t], points.push[t], points.potential[t], points.normaliser[t])
+    for _ in range(steps):
+        counter = _sample(system, settings, scratch, here, chains.keys[t], counter, chains.dual[STEP], accept)
+        add_to_sums(here.p, system.n, seen.p[t])
+        add_energies(accept, seen.accept[t], lanes(here.p))
+        if settings.zero_state:
+            add_log(-load_energies(here.normaliser, lanes(here.p)), seen.zero_state[t], lanes(here.p))
+    return counter
+
+
+@nb.njit(**ONCE)
+def _sample(system, settings, scratch, here, keys, counter, step, accept):
+    """One sample of one tile; its acceptance probabilities go to `accept`."""
+    size = in_lanes(step, lanes(here.p))
+    if settings.jitter > 0.0:
+        size = size * (1.0 + settings.jitter * (2.0 * chain_uniforms(here.p, keys, counter) - 1.0))
+        counter += np.uint64(1)
+    counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
+    gain = _travel(system, settings.leaps, size, scratch, here)
+    # a trajectory that diverged to NaN is refused
+    zero = 0.0 * size  # a step is finite
+    chance = choose(gain == gain, exp(at_most(-gain, zero)), zero)
+    store_sum_vector(address(accept, 0), 0, chance)
+    move(chain_uniforms(here.p, keys, counter) < chance, scratch.there, here, system.n)
+    return counter + np.uint64(1)
+
+
+def _travel(*arguments: Any) -> Any:
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_travel, jit_options=KERNEL)
+def _choose_travel(system, leaps, size, scratch, here):
+    factor = system.types[system.fields.index("factor")]
+    return leapfrog.travel if factor.instance_class is Leapfrog else rotation.travel
+
+
+@nb.njit(**ONCE)
+def _mean_acceptance(accept, count):
+    mean = 0.0
+    for c in range(count):
+        # with one chain a tile, every lane holds the same
+        row, lane = (c, 0) if count == len(accept) else (c // accept.shape[1], c % accept.shape[1])
+        mean += accept[row, lane] / count
+    return mean
