@@ -22,6 +22,7 @@ from spinbench.backends.numba.gibbs.shared import (
     add_recent,
     log_add,
     pointers,
+    vector_width,
     whole_vectors,
 )
 from spinbench.backends.numba.gibbs.tables import Source
@@ -51,19 +52,18 @@ LANES = 16
 
 
 class Matrix(NamedTuple):
-    """W: a pointer to its rows, their number, their length in memory and the lanes of a vector."""
+    """W: a pointer to its rows, their number and their length in memory."""
 
     rows: Any
     n: Any
     stride: Any
-    width: Any
 
 
 @nb.njit(**INLINE)
 def _add_row(W, i, ahead, change, h):
     """h += change W[i]; row `ahead` is asked for meanwhile."""
     base, later = i * W.stride, ahead * W.stride
-    for k in range(0, W.stride, W.width):
+    for k in range(0, W.stride, vector_width(h)):
         prefetch(W.rows, later + k)
         store_field_vector(h, k, load_field_vector(h, k) + change * load_table_vector(W.rows, base + k))
 
@@ -133,7 +133,7 @@ def run_dense(f, rows, asked, steps, chains):
     n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
     u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
     x, recent = np.zeros(stride + width, dtype=s.dtype), np.zeros_like(s[0])
-    g, W, thresholds = pointers(f), Matrix(address(rows, 0), n, stride, width), address(v, 0)
+    g, W, thresholds = pointers(f), Matrix(address(rows, 0), n, stride), address(v, 0)
     used, totals = line_address(x), address(recent, 0)
     for c in range(s.shape[0]):
         state, fields, out = address(s, c * n), address(h, c * stride), address(sums, c * n)

@@ -24,6 +24,7 @@ from spinbench.backends.numba.gibbs.shared import (
     log_add,
     pointers,
     summed_factor,
+    vector_width,
 )
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
@@ -48,7 +49,7 @@ class Block(NamedTuple):
     """A block of chains: pointers to the states of its rows, to its streams of numbers and to what it sums.
 
     Attributes:
-        chains, width: () of the block, and of a vector.
+        chains: () of the block.
         s: (N, B) states.
         walker, gammas, kept: the streams, see `random.lane_numbers`.
         totals: (N, B) sums of p or s over the last sweeps.
@@ -56,7 +57,6 @@ class Block(NamedTuple):
     """
 
     chains: Any
-    width: Any
     s: Any
     walker: Any
     gammas: Any
@@ -86,7 +86,7 @@ def _log_forced_middle(f, head, tail, b):
     """log_levels += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     for i in range(head, tail):
         begin, end = load_table(f.start, i), load_table(f.later, i)
-        for c in range(0, b.chains, b.width):
+        for c in range(0, b.chains, vector_width(b.s)):
             x = _lane_field(load_table(f.forced, i), f, begin, end, b, c)
             _add_log_forced(load_table(f.sign, i), x, b.levels, c)
         if i % TERMS == TERMS - 1:
@@ -97,7 +97,7 @@ def _log_forced_middle(f, head, tail, b):
 def _update_row(f, i, forced, averaged, b):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
-    for c in range(0, b.chains, b.width):
+    for c in range(0, b.chains, vector_width(b.s)):
         x = _lane_field(bias, f, begin, end, b, c)
         if forced:
             _add_log_forced(load_table(f.sign, i), x, b.levels, c)
@@ -124,7 +124,7 @@ def run_lanes(f, asked, steps, chains):
     g, factor = pointers(f), summed_factor(asked.averaged, s[0, 0, 0])
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)
-        b = Block(count, width, address(s, k * n * count), walker, gammas, kept, totals, levels, log_levels)
+        b = Block(count, address(s, k * n * count), walker, gammas, kept, totals, levels, log_levels)
         for t in range(steps.first, steps.end):
             counter = np.uint64(t) * np.uint64(n + 1)
             for c in range(count):

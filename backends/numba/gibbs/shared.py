@@ -6,6 +6,8 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log1p, softplus
@@ -28,6 +30,16 @@ INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
 FLUSH = 64
 """Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
 drift."""
+
+
+@intrinsic
+def vector_width(typing_context, pointer):
+    """Elements of what a pointer points to in a vector of 512 bits; a constant to LLVM, also where this is inlined."""
+
+    def generate(context, builder, signature, arguments):
+        return context.get_constant(types.int64, 512 // pointer.dtype.bitwidth)
+
+    return types.int64(pointer), generate
 
 
 @nb.njit(**INLINE)

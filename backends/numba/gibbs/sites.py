@@ -26,6 +26,7 @@ from spinbench.backends.numba.gibbs.shared import (
     log_forced_middle,
     pointers,
     summed_factor,
+    vector_width,
 )
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
@@ -71,7 +72,7 @@ class Wave(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Of one chain: pointers to states and recent sums, the key of its numbers, lanes of a vector.
+    """Of one chain: pointers to states and recent sums, the key of its numbers.
 
     Attributes:
         averaged: as asked.
@@ -82,7 +83,6 @@ class Chain(NamedTuple):
     recent: Any
     start: Any
     gamma: Any
-    width: Any
     averaged: Any
     forced: Any
 
@@ -138,15 +138,15 @@ def _update_rows(b, chain, block, low, high, counter):
 
     Returns -Σ log p(s*_i | rest) as of the update over those below `chain.forced`.
     """
-    base = load_table(b.bounds, block)
+    base, width = load_table(b.bounds, block), vector_width(b.biases)
     base -= base % 2
     away = load_table_vector(b.biases, 0) * ZERO(load_table(b.biases, 0))
-    for row in range(low - low % 2, high, chain.width):
+    for row in range(low - low % 2, high, width):
         x = _band_field(b, block, row, base, chain.s)
-        whole = row >= low and row + chain.width <= high
+        whole = row >= low and row + width <= high
         if row < chain.forced:
             part = softplus(load_table_vector(b.sign, row) * x)
-            if not whole or row + chain.width > chain.forced:
+            if not whole or row + width > chain.forced:
                 part = choose(_inside(row, low, min(high, chain.forced), part), part, ZERO(part))
             away = away + part
         up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load_table(b.biases, 0)))
@@ -185,7 +185,7 @@ def _run_wave(b, chain, wave, first, sweeps, n, level):
 @nb.njit(**JIT)
 def run_sites(f, bands, wave, asked, steps, chains):
     keys, s, _, _, sums, log_t = chains
-    n, width = sums.shape[1], 64 // s.itemsize
+    n = sums.shape[1]
     recent = np.zeros(n + 3 * LANES, dtype=s.dtype)
     level = np.empty(wave.sweeps)
     g, b, totals = pointers(f), _band_pointers(bands), line_address(recent)
@@ -193,7 +193,7 @@ def run_sites(f, bands, wave, asked, steps, chains):
     forced = asked.head if asked.chib else 0
     for c in range(sums.shape[0]):
         state, out = address(s, c * s.shape[1] + bands.before), address(sums, c * n)
-        chain = Chain(state, totals, keys[c, 0], keys[c, 1], width, asked.averaged, forced)
+        chain = Chain(state, totals, keys[c, 0], keys[c, 1], asked.averaged, forced)
         summed = 0
         for first in range(steps.first, steps.end, wave.sweeps):
             sweeps = min(wave.sweeps, steps.end - first)
@@ -226,6 +226,10 @@ class Sites(Form):
 
     name = "sites"
 
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._wave, self._whole = (wave_of(self.tables, whole=whole) for whole in (False, True))
+
     def reads_flat(self, source: Source) -> bool:
         return source.method.weighs_steps and source.head < source.tail
 
@@ -247,5 +251,5 @@ class Sites(Form):
         return np.ascontiguousarray(s[:, before : before + self.n], dtype=self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        wave = wave_of(self.tables, whole=asked.chib and asked.head < asked.tail)
+        wave = self._whole if asked.chib and asked.head < asked.tail else self._wave
         run_sites(self.flat, self.tables, wave, asked, steps, chains)
