@@ -30,7 +30,11 @@ def numbers(
     none = f"{result.method} gives no"
     return {
         "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
-        "log_z_error": _metric(log_z_error, result.log_z_se, missing or f"{none} log Z that it vouches for"),
+        "log_z_error": _metric(
+            log_z_error,
+            result.log_z_se,
+            missing or (f"{none} log Z" if result.log_z is None else "log Z is unresolved"),
+        ),
         **_costs(result),
         "time_to_error": _metric(
             statistics.time_to_error(known),
