@@ -1,9 +1,9 @@
 """Methods that pass messages on factor graphs, in compiled code; each chain by itself.
 
-    bp             bp.numba. Pairs of binary variables, sequential and undamped: sweeps over odds, here; all else:
-        schedules      sequential, parallel and residual sweeps over log ratios; trw sweeps with the first
-        tables         factors as flat tables, for schedules and mf
-    mf             mf.numba: sweeps of naive mean field
-    trw            trw.numba: reweighted sequential sweeps, and log Z of spanning forests
-    sum_product    of many small pairwise models at once, for training (`spinbench.papers.relaxation.crf`)
+bp             bp.numba. Pairs of binary variables, sequential and undamped: sweeps over odds, here; all else:
+    schedules      sequential, parallel and residual sweeps over log ratios; trw sweeps with the first
+    tables         factors as flat tables, for schedules and mf
+mf             mf.numba: sweeps of naive mean field
+trw            trw.numba: reweighted sequential sweeps, and log Z of spanning forests
+sum_product    of many small pairwise models at once, for training (`spinbench.papers.relaxation.crf`)
 """
