@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 KINDS = ("table", "state", "field", "uniform", "sum")
-"""Arrays of different kinds are never the same memory."""
+"""Within a function, as it is written, arrays of different kinds are never the same memory."""
 
 
 @intrinsic
@@ -86,16 +86,33 @@ def _widened(builder: ir.IRBuilder, kind: Any, index: ir.Value) -> ir.Value:
     return (builder.sext if kind.signed else builder.zext)(index, ir.IntType(64))
 
 
-def _scopes(module: ir.Module, kinds: list[str]) -> Any:
-    """The metadata node of a list of alias scopes, one a kind, in one domain."""
-    domain = module.add_metadata([ir.MetaDataString(module, "spinbench arrays")])
-    return module.add_metadata([module.add_metadata([ir.MetaDataString(module, kind), domain]) for kind in kinds])
+class _Scope(ir.values.MDValue):
+    """Metadata that names itself, of which LLVM makes another one wherever it inlines the function."""
+
+    def __init__(self, module: ir.Module, domain: ir.values.MDValue) -> None:
+        super().__init__(module, [domain], name=str(len(module.metadata)))
+        self.operands = (self, domain)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+def _scopes(builder: ir.IRBuilder) -> dict[str, _Scope]:
+    """Those of the arrays of each kind in the function that is being made, in one domain."""
+    function, module = builder.function, builder.module
+    if not hasattr(function, "spinbench_scopes"):
+        domain = module.add_metadata([ir.MetaDataString(module, "spinbench arrays")])
+        function.spinbench_scopes = {kind: _Scope(module, domain) for kind in KINDS}
+    return dict(function.spinbench_scopes)
 
 
 def mark(builder: ir.IRBuilder, instruction: Any, kind: str) -> None:
     """Tell LLVM that an access is to an array of this kind."""
-    instruction.set_metadata("alias.scope", _scopes(builder.module, [kind]))
-    instruction.set_metadata("noalias", _scopes(builder.module, [other for other in KINDS if other != kind]))
+    scopes, add = _scopes(builder), builder.module.add_metadata
+    instruction.set_metadata("alias.scope", add([scopes[kind]]))
+    instruction.set_metadata("noalias", add([scopes[other] for other in KINDS if other != kind]))
 
 
 load_table, _ = accessors("table")
