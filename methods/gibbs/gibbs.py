@@ -58,7 +58,7 @@ LogZ = Literal["chib_bar", "chib", "chib_ms", "none"]
 
 PRECISION_BITS = range(8, 33)
 MAX_BIT_DEGREE = 6
-"""Neighbours of a variable whose states are bits of words: with each the work doubles."""
+"""Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many."""
 MAX_RANDOM_UNITS = 2**22
 """A unit is chosen by one float32 number of 24 bits."""
 
@@ -77,12 +77,13 @@ class Gibbs(Method):
             sweep, "chib_ms" runs a sweep of a second chain beside every sweep, and both report "chib_bar", too.
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
-            multiples of 2^-precision_bits, and from 256 chains on chains are bits of words, which is faster; see
-            `spinbench.backends.numba.gibbs.bits` for the error. Takes backend=numba, sweeps in fixed order,
-            marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
+            multiples of 2^-precision_bits and 1 - 2^-precision_bits at most, as hardware with so few random bits makes
+            them. Where Dobrushin's condition holds, that moves no marginal by more than 2^-precision_bits / (1 - α),
+            α < 1 the largest sum of influences on a variable. It saves no time. Takes backend=numba, sweeps in fixed
+            order, marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
         threads: that share out the chains, with backend=numba; results do not depend on it. A block of chains that is
-            advanced together is not split: up to 64 chains, 512 with precision_bits. A sweep's cell is timed on one
-            core unless it is given more.
+            advanced together is not split: up to 64 chains. A sweep's cell is timed on one core unless it is given
+            more.
     """
 
     scan: Scanning = "chromatic"

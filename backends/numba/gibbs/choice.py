@@ -13,8 +13,6 @@ MANY_CHAINS = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
 MANY_PATTERN_CHAINS = 8
 """The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it."""
-BIT_CHAINS = 256
-"""From so many chains on words of 64 are faster than those of one."""
 WIDE_BLOCK = 16
 """Mean number of rows of a block from which vectors run over rows."""
 LONG_ROWS = 128
@@ -25,7 +23,7 @@ def choose(source: Source, chains: int) -> Name:
     """The form for so many chains of a model."""
     method, n = source.method, source.model.num_variables
     if method.precision_bits:
-        return "bits" if chains >= BIT_CHAINS else "pattern_lanes"
+        return "pattern_lanes"
     if source.model.groups or method.sample != "sweep" or method.scan == "random":
         return "units"
     if source.once(_has_long_rows):

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs.bits import Bits
 from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
@@ -35,7 +34,7 @@ Array = npt.NDArray[Any]
 
 FORMS: dict[Name, type[Form]] = {
     form.name: form
-    for form in (Bits, PatternLanes, PatternSites, PatternRows, Lanes, Sites, Raster, FixedPoint, Dense, Units)
+    for form in (PatternLanes, PatternSites, PatternRows, Lanes, Sites, Raster, FixedPoint, Dense, Units)
 }
 LOOK_STREAM = 1 << 129
 """Added to the seed for the numbers of looks, as the next one for those of ladders."""

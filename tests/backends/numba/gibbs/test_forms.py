@@ -127,8 +127,7 @@ def test_the_form_follows_model_scan_and_chains():
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
     assert form(long_rows, 1) == form(long_rows, 100) == "dense"
     assert form(long_rows, 1, marginals="empirical") == "fixed"
-    assert form(wide, 256, marginals="empirical", precision_bits=16) == "bits"
-    assert form(wide, 255, marginals="empirical", precision_bits=16) == "pattern_lanes"
+    assert form(wide, 1, marginals="empirical", precision_bits=16) == "pattern_lanes"
 
 
 def test_dense_fields_do_not_drift():

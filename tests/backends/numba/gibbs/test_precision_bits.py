@@ -1,4 +1,4 @@
-"""Gibbs sampling with states as bits: the law of the chain with rounded probabilities, its bias, and its streams."""
+"""Gibbs sampling with rounded probabilities: the law of the chain, its bias, and its streams."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from scipy import stats
 
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.gibbs.patterns import make_patterns
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.mathematics.statistics import standard_error
@@ -118,19 +119,7 @@ def test_exact_draws_stay_exact(bits):
     assert stats.chisquare(observed[kept], expected[kept]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("chains", [1, 70, 200])
-def test_a_chain_does_not_depend_on_the_chains_beside_it(chains, monkeypatch):
-    """One, two, four and eight words, and two blocks of eight."""
-    monkeypatch.setattr(GibbsKernel, "_form", lambda *_: "bits")
-    many, few = (batches(MODELS["six"], settings(20), count, 3, 4)[0] for count in (1000, chains))
-    start = np.random.default_rng(0).integers(0, 2, (8, 1000))
-    again = np.random.default_rng(0).integers(0, 2, (8, chains))
-    same = (start[:, :chains] == again).all(axis=0)
-    assert np.array_equal(many[:, :, :chains][:, :, same], few[:, :, same])
-
-
 def test_results_do_not_depend_on_the_batches():
-    """Longer than the binary counters count."""
     once, _ = batches(MODELS["star"], settings(16), 100, 150, 1)
     parts, _ = batches(MODELS["star"], settings(16), 100, 30, 5)
     assert np.allclose(once[0], parts.mean(axis=0), rtol=0, atol=1e-12)
@@ -142,7 +131,7 @@ def test_threads_change_nothing():
     assert np.array_equal(shared, plain)
 
 
-def test_lanes_of_one_word_are_independent():
+def test_chains_of_one_block_are_independent():
     means, _ = batches(MODELS["path"], settings(16), 64, 20, 400)
     centred = means[:, 0] - means[:, 0].mean()
     correlation = np.corrcoef(centred.T)[np.triu_indices(64, 1)]
@@ -169,15 +158,14 @@ def test_what_bits_do_not_take_is_refused():
 
 
 def test_probabilities_are_rounded_as_documented():
-    from spinbench.backends.numba.gibbs.bits import make_digits
-
     model = PairwiseModel.from_edges([-50.0, 0.0, 50.0, 0.7], [(2, 3)], [-0.2])
     method = settings(12)
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
-    digits = make_digits(kernel._source.flat, 12)
-    rows = digits.digits.reshape(4, 12)
+    tables = make_patterns(kernel._source.exact(), 4, 12)
+    rows = tables.thresholds.reshape(4, -1)  # by patterns of neighbours, the first of which is that all are 0
+    assert (rows % np.uint64(2**52) == 0).all()
     where = np.argsort(kernel._tables.order)
-    level = {i: 2 ** np.arange(11, -1, -1) @ (rows[where[i]] & 1).astype(int) for i in range(4)}
+    level = [int(rows[where[i], 0] >> np.uint64(52)) for i in range(4)]
     assert level[0] == 0
     assert level[1] == 2**11
     assert level[2] == 2**12 - 1
