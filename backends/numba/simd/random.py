@@ -124,7 +124,6 @@ SCALE = constant(2.0**24, 2.0**53)
 INVERSE_SCALE = constant(2.0**-24, 2.0**-53)
 SHIFT_32 = np.uint32(8)
 SHIFT_64 = np.uint64(11)
-ONE_STEP = np.uint64(1)
 
 
 INLINED: Any = OPTIONS

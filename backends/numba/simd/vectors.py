@@ -150,17 +150,6 @@ def sum_of_lanes(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
 
 
 @intrinsic
-def any_bit(typing_context, words):
-    """Whether any bit of the words is 1."""
-
-    def generate(context, builder, signature, arguments):
-        whole = ir.IntType(words.lanes * words.element.bitwidth)
-        return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
-
-    return types.boolean(words), generate
-
-
-@intrinsic
 def any_lane(typing_context, mask):
     """Whether any lane of a mask is true."""
 
@@ -169,17 +158,6 @@ def any_lane(typing_context, mask):
         return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
 
     return types.boolean(mask), generate
-
-
-@intrinsic
-def bit_mask(typing_context, word):
-    """A mask of 8 lanes from the lowest bits of a word."""
-    kind = Vector(types.boolean, 8)
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(builder.trunc(arguments[0], ir.IntType(8)), context.get_value_type(kind))
-
-    return kind(word), generate
 
 
 # Conversions
