@@ -1,8 +1,8 @@
 """What a step cost: wall and CPU seconds of each batch of a run.
 
-Other programs stop a process now and then, and leave its caches cold. The lower quartile over batches is that of the
+Other programs stop a process now and then, and leave its caches cold. A low quantile over batches is that of the
 batches which were not disturbed; where these are longer than a turn on the processor, hardly one is, but CPU seconds
-leave the waiting out. Their mean over all batches holds what a quartile hides: work that falls due every tenth step.
+leave the waiting out. Their mean over all batches holds what a quantile hides: work that falls due every tenth step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-QUARTILE = 0.25
+QUANTILES = (0.1, 0.25, 0.5)
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Laps:
 
     Attributes:
         count: batches.
-        q25_wall, q25_cpu: lower quartiles over batches of wall and of CPU seconds a step.
+        wall, cpu: first decile, quartile and median over batches of wall and of CPU seconds a step.
         mean_cpu: CPU seconds a step, over all batches. CPU seconds are those of the process.
     """
 
     count: int
-    q25_wall: float
-    q25_cpu: float
+    wall: tuple[float, ...]
+    cpu: tuple[float, ...]
     mean_cpu: float
 
 
@@ -58,6 +58,5 @@ class LapTimes:
     def laps(self) -> Laps:
         """The summary of at least one batch."""
         steps = np.array(self.steps)
-        wall, cpu = np.array(self.wall), np.array(self.cpu)
-        fast_wall, fast_cpu = (float(np.quantile(one / steps, QUARTILE)) for one in (wall, cpu))
-        return Laps(len(steps), fast_wall, fast_cpu, mean_cpu=float(cpu.sum() / steps.sum()))
+        wall, cpu = (np.quantile(np.array(one) / steps, QUANTILES) for one in (self.wall, self.cpu))
+        return Laps(len(steps), tuple(wall.tolist()), tuple(cpu.tolist()), float(sum(self.cpu) / steps.sum()))

@@ -57,11 +57,9 @@ def _costs(result: Result) -> dict[str, dict[str, Any]]:
     none = f"{result.method} gives no"
     known = result.ess is not None and bool(np.isfinite(result.ess).any())
     ess = float(np.nanmedian(result.ess)) if known else math.nan  # type: ignore[arg-type]
-    step, cpu = _step_seconds(result)
     return {
         "run_seconds": _metric(result.seconds.run, None, ""),
-        "step_seconds": _metric(step, None, f"{none} time of a step"),
-        "step_cpu_seconds": _metric(cpu, None, f"{none} CPU time of a step"),
+        **_steps(result),
         "compile_seconds": _metric(result.seconds.compile, None, ""),
         "seconds_per_ess": _metric(result.seconds.run / ess if known else None, None, f"{none} effective sample size"),
         "samples_per_ess": _metric(
@@ -70,12 +68,15 @@ def _costs(result: Result) -> dict[str, dict[str, Any]]:
     }
 
 
-def _step_seconds(result: Result) -> tuple[float | None, float | None]:
-    """Lower quartile and mean over batches of CPU seconds; what a device does, only the wall clock tells."""
-    laps = result.laps
+def _steps(result: Result) -> dict[str, dict[str, Any]]:
+    """First decile over batches and mean of CPU seconds; what a device does, only the wall clock tells."""
+    laps, none = result.laps, f"{result.method} gives no time of a step"
     if laps is None:
-        return None, None
-    return (laps.q25_cpu, laps.mean_cpu) if result.device == "cpu" else (laps.q25_wall, None)
+        return {name: {"failed": none} for name in ("step_seconds", "step_cpu_seconds")}
+    decile, _, median = laps.cpu if result.device == "cpu" else laps.wall
+    scatter = math.log(median / decile) if decile > 0 else 0.0  # of the batches: more on a busy day
+    mean = {"value": laps.mean_cpu, "scatter": scatter} if result.device == "cpu" else {"failed": "it ran on a device"}
+    return {"step_seconds": {"value": decile, "scatter": scatter}, "step_cpu_seconds": mean}
 
 
 def _metric(value: float | None, spread: float | None, missing: str) -> dict[str, Any]:

@@ -72,8 +72,11 @@ class TestFigures:
         answer = measure_here(cell())
         laps, metrics = answer["result"]["laps"], answer["metrics"]
         assert laps["count"] == 200
-        assert metrics["step_seconds"] == {"value": laps["q25_cpu"]}
-        assert metrics["step_cpu_seconds"] == {"value": laps["mean_cpu"]}
+        decile, quartile, median = laps["cpu"]
+        assert 0 < decile <= quartile <= median
+        scatter = pytest.approx(np.log(median / decile))
+        assert metrics["step_seconds"] == {"value": decile, "scatter": scatter}
+        assert metrics["step_cpu_seconds"] == {"value": laps["mean_cpu"], "scatter": scatter}
         assert metrics["samples_per_ess"]["value"] == pytest.approx(200 * 4 / answer["result"]["ess_median"])
         load = answer["result"]["load"]
         assert 0 < load["cpu_seconds"] < 10 * load["wall_seconds"]
