@@ -67,6 +67,8 @@ def _dispatch(words: list[str]) -> int:
         case "publish":
             return _publish(arguments.offline)
         case "gate":
+            if arguments.calibrate:
+                return _calibrate(arguments.machine)
             return _gate(arguments.base, arguments.head, arguments.machine)
         case _:
             from spinbench.testing.command import main as check
@@ -107,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
     gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
     gate.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
+    gate.add_argument("--calibrate", action="store_true", help="print instead how often it errs on this history")
     check = commands.add_parser("check", help="run the conformance suite on a backend or a method")
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
@@ -133,14 +136,14 @@ def _report(folders: Sequence[Path], output: Path | None) -> int:
 
 
 def _compare(names: Sequence[str], output: Path | None) -> int:
-    from spinbench.reporting import comparison, paired
+    from spinbench.reporting import comparison
     from spinbench.reporting.display import console, shown
 
     first, second = names
-    found = paired.compare(comparison.load(first), comparison.load(second))
-    if found.beyond_noise():
+    found = comparison.compare(first, second)
+    if found.beyond_noise() or found.failures:
         console().print(comparison.table(found))
-    for line in (*found.left_out, comparison.summary(found)):
+    for line in comparison.sentences(found):
         print(line)
     print(f"page: {shown(comparison.write(found, (first, second), output or Path()))}")
     return 0
@@ -201,6 +204,13 @@ def _gate(base: str | None, head: str | None, machine: str | None) -> int:
     report = gate(_checkout(), base, head, machine=machine)
     print(report)
     return report.exit_status
+
+
+def _calibrate(machine: str | None) -> int:
+    from spinbench.history.calibration import calibrate
+
+    print(calibrate(_checkout(), machine))
+    return 0
 
 
 def _checkout() -> Path:

@@ -104,3 +104,19 @@ def stored(results: Any, family: Family, metric: Metric) -> dict[Cell, Replicate
         elif combination in known and math.isfinite(value):
             found[cell] = Replicates(tuple(drawn) if drawn else (value,))
     return found
+
+
+def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> dict[str, Any]:
+    """What asv knows of a cell, in the form of a record: by which settings and where it was measured, is not known."""
+    measured = {metric: one for metric, one in values.items() if one.values}
+    error = next((one.failed for one in values.values() if not one.values), "")
+    return {
+        "id": f"asv {family.name} {cell}",
+        "family": family.name,
+        "axes": dict(zip((axis.name for axis in family.axes), cell, strict=True)),
+        "config": {},
+        "status": "ok" if measured else "failed",
+        "error": None if measured else error,
+        "metrics": {metric: {"samples": list(one.values)} for metric, one in measured.items()},
+        "started_at": 0,
+    }

@@ -46,6 +46,9 @@ class Axis:
         return self.select.get(value, (f"{self.group}={value}",))
 
 
+Judged = Literal["cost", "accuracy", "no"]
+
+
 @dataclass(frozen=True)
 class Metric:
     """A tracked number; lower is better. The attributes are explained in conf/axes/inference.yaml."""
@@ -54,11 +57,12 @@ class Metric:
     title: str
     unit: str
     version: str
-    scale: Literal["log", "linear"]
-    threshold: float
     floor: float
-    noise: float
-    optional: bool = False
+    judged: Judged = "no"
+    margin: float = 0.0
+    alpha: float = 0.0
+    seeds: int = 1
+    falls: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ def families() -> Mapping[str, Family]:
     names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
     with composer() as compose:
         return {name: _family(compose([], f"axes/{name}")) for name in names}
+
+
+def metrics() -> tuple[Metric, ...]:
+    """All tracked metrics; families share those of one name."""
+    return tuple({metric.name: metric for family in families().values() for metric in family.metrics}.values())
 
 
 def family(name: str) -> Family:
@@ -210,11 +219,12 @@ def _family(config: Any) -> Family:
                 title=metric["title"],
                 unit=metric["unit"],
                 version=str(metric["version"]),
-                scale=metric["scale"],
-                threshold=float(metric["threshold"]),
                 floor=float(metric["floor"]),
-                noise=float(metric["noise"]),
-                optional=bool(metric.get("optional", False)),
+                judged=metric.get("judged") or "no",
+                margin=float(metric.get("margin", 0.0)),
+                alpha=float(metric.get("alpha", 0.0)),
+                seeds=int(metric.get("seeds", 1)),
+                falls=float(metric.get("falls", 0.0)),
             )
             for name, metric in raw["metrics"].items()
         ),

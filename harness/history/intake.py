@@ -16,10 +16,17 @@ from spinbench.history.journal import Record, settings
 
 @dataclass(frozen=True)
 class Intake:
-    """Records that enter the history, and a sentence for each reason to keep others out."""
+    """Records that enter the history, and a sentence for each reason to keep others out.
+
+    Attributes:
+        accepted: records.
+        refused: sentences.
+        disturbed: of the accepted ones, those whose process did not have its core to itself.
+    """
 
     accepted: tuple[Record, ...]
     refused: tuple[str, ...]
+    disturbed: int = 0
 
 
 def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host: str | None) -> Intake:
@@ -58,7 +65,7 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
-    return Intake(tuple(accepted), tuple(refused))
+    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record in accepted))
 
 
 def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:

@@ -142,6 +142,25 @@ def replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cel
     return found
 
 
+def sittings(entries: Iterable[Record]) -> list[list[Record]]:
+    """How often a commit was measured, oldest first: the last one holds the newest record of each cell and seed.
+
+    Good records of a cell and seed count; failed ones where there is no good one.
+    """
+    by_cell: dict[str, list[Record]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda entry: entry["started_at"]):
+        if entry["status"] != "skipped":
+            by_cell[json.dumps([entry["family"], entry["axes"], entry["config"].get("seed", 0)])].append(entry)
+    found: list[list[Record]] = []
+    for records in by_cell.values():
+        good = [record for record in records if record["status"] == "ok"] or records[-1:]
+        for turn, record in enumerate(reversed(good)):
+            if turn == len(found):
+                found.append([])
+            found[turn].append(record)
+    return found[::-1]
+
+
 def _replicates(records: list[Record], metric: str) -> Replicates | None:
     good: dict[int, tuple[Record, Mapping[str, Any]]] = {}
     failed, ran = "", False

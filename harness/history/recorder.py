@@ -47,6 +47,7 @@ class RecordReport:
         files: those files.
         new, known: records that entered the journal now, or were there already.
         refused: why others stay out of the history, as sentences with counts.
+        disturbed: of the new and known ones, those whose process did not have its core to itself.
     """
 
     machine: str
@@ -55,6 +56,7 @@ class RecordReport:
     new: int
     known: int
     refused: tuple[str, ...]
+    disturbed: int = 0
 
     def sentences(self) -> list[str]:
         """The report for people."""
@@ -64,6 +66,11 @@ class RecordReport:
             lines.append(
                 f"{self.new} new and {self.known} known records stand in asv's history of {self.machine} for commit "
                 f"{where}; see them with `asv show {self.commits[-1][:8]}`"
+            )
+        if self.disturbed:
+            lines.append(
+                f"{self.disturbed} of them were disturbed by other programs, so that their seconds are too long; "
+                "`spinbench gate` says so"
             )
         return [*lines, *self.refused]
 
@@ -140,6 +147,7 @@ class History:
             new=new,
             known=len(intake.accepted) - new,
             refused=(*intake.refused, *problems),
+            disturbed=intake.disturbed,
         )
 
     def commits(self) -> set[str]:

@@ -19,26 +19,42 @@ FAMILY = axes.family("inference")
 def test_the_family_is_what_records_hold() -> None:
     assert [axis.name for axis in FAMILY.axes] == ["model", "method", "backend"]
     assert tuple(metric.name for metric in FAMILY.metrics) == records.METRICS
-    assert all(metric.scale in ("log", "linear") for metric in FAMILY.metrics)
-    assert all(metric.threshold > 0 and metric.floor > 0 and metric.noise > 0 for metric in FAMILY.metrics)
+    assert all(metric.floor > 0 for metric in FAMILY.metrics)
+    judged = {metric.name: metric for metric in FAMILY.metrics if metric.judged != "no"}
+    assert set(judged) == {"marginal_rmse", "step_seconds", "step_cpu_seconds", "samples_per_ess"}
+    assert all(0 < metric.margin < 0.2 and 0 < metric.alpha <= 0.01 for metric in judged.values())
+    assert sum(metric.alpha for metric in judged.values()) < 0.03
     assert FAMILY.benchmark("run_seconds") == "inference.track_run_seconds"
 
 
-def test_every_cell_composes_and_bears_its_own_label() -> None:
+def test_families_share_the_metrics_of_one_name() -> None:
+    assert set(axes.families()) == {"inference", "gate"}
+    shared = {metric.name: metric for metric in FAMILY.metrics}
+    assert all(shared[metric.name] == metric for metric in axes.family("gate").metrics)
+    assert {*axes.metrics()} == {*FAMILY.metrics}
+
+
+@pytest.mark.parametrize("family", [FAMILY, axes.family("gate")], ids=lambda family: family.name)
+def test_every_cell_composes_and_bears_its_own_label(family: Family) -> None:
     """A record of a sweep over these values must find its cell."""
-    firsts = [axis.values[0] for axis in FAMILY.axes]
-    cells = {(*firsts[:i], value, *firsts[i + 1 :]) for i, axis in enumerate(FAMILY.axes) for value in axis.values}
-    for cell, config in axes.canonical(FAMILY, sorted(cells)).items():
-        assert FAMILY.cell(records.axes({name: config[name] for name in records.CELL})) == cell
+    firsts = [axis.values[0] for axis in family.axes]
+    cells = {(*firsts[:i], value, *firsts[i + 1 :]) for i, axis in enumerate(family.axes) for value in axis.values}
+    for cell, config in axes.canonical(family, sorted(cells)).items():
+        assert family.cell(records.axes({name: config[name] for name in records.CELL})) == cell
 
 
-def test_the_tour_is_the_series() -> None:
+@pytest.mark.parametrize(("experiment", "more"), [("tour", []), ("gate", ["seed"])])
+def test_experiments_are_the_series(experiment: str, more: list[str]) -> None:
     with axes.composer() as compose_now:
         del compose_now
-        params = compose("config", ["experiment=tour"], return_hydra_config=True).hydra.sweeper.params
-    values = [params[axis.group].split(",") for axis in FAMILY.axes]
-    assert set(itertools.product(*values)) == set(FAMILY.cells)
-    assert set(params) == {axis.group for axis in FAMILY.axes}
+        whole = compose("config", [f"experiment={experiment}"], return_hydra_config=True)
+    family, params = axes.family(whole.family), whole.hydra.sweeper.params
+    values = [params[axis.group].split(",") for axis in family.axes]
+    assert set(itertools.product(*values)) == set(family.cells)
+    assert list(params)[: len(more)] == more  # what stands first varies slowest
+    assert set(params) == {axis.group for axis in family.axes} | set(more)
+    cell = family.cells[0]
+    assert whole.budget == axes.canonical(family, [cell])[cell]["budget"]
 
 
 def test_cells_follow_asvs_order() -> None:

@@ -10,18 +10,20 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
+from spinbench.history import axes
 from spinbench.history.recorder import record
 from spinbench.reporting import comparison, paired
 
 SEEDS = 4
+FAMILY = axes.family("inference")
 
 
 def enter(project: Any, rng: np.random.Generator, name: str, worse: float = 1.0) -> str:
-    """A commit with records of both of Gibbs sampling's cells; the grid's error of log Z is worse by a factor."""
+    """A commit with records of both of Gibbs sampling's cells; the grid's errors are worse by a factor."""
     commit: str = project.commit(name)
 
     def value(metric: str, cell: Any, seed: int) -> dict[str, float]:
-        factor = worse if (metric, cell[0]) == ("log_z_error", "grid") else 1.0
+        factor = worse if (metric, cell[0]) == ("marginal_rmse", "grid") else 1.0
         return {"value": 0.1 * factor * float(np.exp(0.05 * rng.normal()))}
 
     cells = [cell for cell in project.cells if cell[1] == "gibbs"]
@@ -42,17 +44,17 @@ def test_the_planted_difference_of_two_commits_is_found_and_nothing_else(
     enter(project, rng, "second", worse=2.0)
     assert cli.main(["report", "--compare", before[:10], "HEAD", "--output", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    # six metrics, each of two models and of both together
-    assert "18 comparisons: B is better in 0 and worse in 2, 16 are within noise" in text
-    assert (tmp_path / comparison.PAGE).read_text().count("<tr data-number") == 18
-    found = paired.compare(comparison.load(before), comparison.load("main"))
-    assert {(one.metric.name, one.model, one.verdict) for one in found.beyond_noise()} == {
-        ("log_z_error", "grid", "worse"),
-        ("log_z_error", paired.ALL_MODELS, "worse"),
+    assert "B against A: 6 tests: 2 worse" in text  # of errors and of samples per ESS: two cells and their group
+    assert (tmp_path / comparison.PAGE).read_text().count("<tr data-number") == 2 * len(FAMILY.metrics) + 2
+    found = comparison.compare(before, "main")
+    assert {(one.metric.name, one.place.model, one.verdict) for one in found.beyond_noise()} == {
+        ("marginal_rmse", "grid", "worse"),
+        ("marginal_rmse", "all", "worse"),
     }
-    (cell,) = [one for one in found.beyond_noise() if one.model == "grid"]
-    assert cell.pairs == SEEDS
+    (cell,) = [one for one in found.beyond_noise() if one.level == "cell"]
+    assert cell.seeds == (SEEDS, SEEDS)
     assert cell.ratio == pytest.approx(2.0, rel=0.15)  # e^(4 * 0.05 * sqrt(2 / 4))
+    assert paired.compare(comparison.load(before), comparison.load("main")).judgement == found.judgement
 
 
 def test_commits_without_records_and_unknown_ones_are_sentences(

@@ -1,117 +1,224 @@
-"""The gate: planted regressions are found, noise is not, and what cannot be compared is said."""
+"""The gate on a project's history: planted changes shut it, noise does not, and what it cannot know it says."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import gate_runs
 import numpy as np
 import pytest
-from scipy import stats
+from gate_runs import CELLS, Factor, group, nothing, slower
 
+from spinbench import cli
 from spinbench.errors import HistoryError
 from spinbench.history import axes
-from spinbench.history.gate import ALPHA, gate
-from spinbench.history.journal import Replicates
+from spinbench.history.axes import Cell
+from spinbench.history.calibration import calibrate
+from spinbench.history.gate import GateReport, gate
 from spinbench.history.recorder import record
-from spinbench.history.significance import Noise, compare, fit, holm, moderate
 
-FAMILY = axes.family("inference")
-METRICS = {metric.name: metric for metric in FAMILY.metrics}
-CELLS = FAMILY.cells[::3]
-SEEDS = 3
+Two = tuple[str, str]
+SLOW: Cell = ("grid", "gibbs", "numba")
+TOUR = axes.family("inference")
 
 
-def noisy(rng: np.random.Generator, factor: Callable[[str, Any], float] = lambda metric, cell: 1.0) -> Any:
-    """Values with a spread of 5 % around 0.1, times a factor."""
+def sitting(
+    project: Any,
+    rng: np.random.Generator,
+    commit: str,
+    factor: Factor = nothing,
+    seeds: Iterable[int] = range(3),
+    cells: Sequence[Cell] = CELLS,
+    **changes: Any,
+) -> list[str]:
+    """Measure and record a commit; equal seeds give equal numbers. What `spinbench record` says."""
+    made = [
+        gate_runs.record(
+            commit, cell, seed, gate_runs.values(rng, cell, factor, np.random.default_rng((number, seed))), **changes
+        )
+        for number, cell in enumerate(cells)
+        for seed in seeds
+    ]
+    name = f"{commit[:8]}-{made[0]['id'][:6]}"
+    return record(project.root, [project.sweep(name, made)]).sentences()
 
-    def value(metric: str, cell: Any, seed: int) -> dict[str, float]:
-        return {"value": 0.1 * factor(metric, cell) * math.exp(0.05 * rng.standard_normal())}
 
-    return value
-
-
-def enter(project: Any, commit: str, value: Any, cells: Any = CELLS, seeds: int = SEEDS, **changes: Any) -> None:
-    records = [project.record(cell, commit, seed, value, **changes) for cell in cells for seed in range(seeds)]
-    record(project.root, [project.sweep(commit[:8], records)])
+def worse(report: GateReport, metric: str = "step_seconds") -> set[tuple[str, ...]]:
+    return {one.place[:3] for one in report.judgement.worse if one.metric.name == metric}
 
 
-def test_planted_regressions_and_improvements_are_found(project: Any, rng: np.random.Generator) -> None:
-    slower = ("run_seconds", ("grid", "gibbs", "numpy"))
-    wronger = ("marginal_rmse", ("boltzmann/neural15", "dhmc", "numpy"))
-    faster = ("seconds_per_ess", ("grid", "block_gibbs", "numpy"))
-    planted = {slower: 1.4, wronger: 1.6, faster: 0.5}
+@pytest.fixture
+def two(project: Any) -> tuple[str, str]:
     base = project.commit("good")
-    enter(project, base, noisy(rng))
+    return base, project.commit("next")
+
+
+def test_a_planted_slowdown_shuts_the_gate(project: Any, rng: np.random.Generator) -> None:
+    base = project.commit("good")
+    sitting(project, rng, base)
     project.commit("never recorded")
     head = project.commit("bad")
-    enter(project, head, noisy(rng, lambda metric, cell: planted.get((metric, cell), 1.0)))
+    sitting(project, rng, head, slower(1.5, *group("dhmc", "numpy")))
     report = gate(project.root)
-    assert (report.base, report.head) == (base, head)
-    assert len(report.changes) == len(CELLS) * len(FAMILY.metrics)
-    assert {(change.metric.name, change.cell) for change in report.regressions} == {slower, wronger}
-    assert {(c.metric.name, c.cell) for c in report.changes if c.verdict == "better"} == {faster}
+    assert (report.base, report.head, report.titles) == (base, head, ("good", "bad"))
+    assert ("all", "dhmc", "numpy") in worse(report)
+    assert {place[1:] for place in worse(report)} == {("dhmc", "numpy")}
     assert report.exit_status == 1
-    table = report.table().splitlines()
-    assert len(table) == 4
-    assert "sampling time [seconds]" in report.table()
-    assert "grid gibbs numpy" in report.table()
-    assert str(report).endswith("72 comparisons on testbox: 2 worse, 1 better, 69 within noise")
+    text = str(report)
+    assert "worse" in text
+    assert "dhmc × numpy" in text
+    assert "numbers identical in 36 of 36 runs" in text
+    assert "changes from x1." in text
     backwards = gate(project.root, head, base)
-    assert {(change.metric.name, change.cell) for change in backwards.regressions} == {faster}
+    assert backwards.exit_status == 0
+    assert "better" in str(backwards)
 
 
-def test_a_change_below_the_threshold_passes(project: Any, rng: np.random.Generator) -> None:
-    one, other = project.commit("one"), project.commit("other")
-    quiet = 0.001
-    for commit, factor in ((one, 1.0), (other, 1.05)):
-        noise = iter(quiet * rng.standard_normal(10_000))
-        enter(project, commit, lambda *_, f=factor, n=noise: {"value": 0.2 * f * math.exp(next(n))}, project.cells)
-    report = gate(project.root, one, other)
-    certain = [change for change in report.changes if change.p < ALPHA]
-    assert certain  # 5 % is far beyond this noise, and below every threshold
-    assert report.exit_status == 0
-
-
-def test_a_cell_that_fails_now_is_a_regression(project: Any) -> None:
-    base, head = project.commit("base"), project.commit("head")
-    first, second, third = project.cells
-    enter(project, base, project.constant, project.cells)
-    broken = {"status": "failed", "error": "killed", "metrics": {}}
-    lacking = {name: {"value": 0.125} for name in METRICS} | {"log_z_error": {"failed": "it came out as nan"}}
-    records = [
-        project.record(first, head, **broken),
-        project.record(second, head, metrics=lacking),
-        project.record(third, head, status="skipped", metrics={}),
-    ]
-    record(project.root, [project.sweep("head", records)])
+def test_nothing_changed(project: Any, rng: np.random.Generator, two: Two) -> None:
+    for commit in two:
+        sitting(project, rng, commit)
     report = gate(project.root)
-    assert {(change.verdict, change.cell) for change in report.regressions} == {("fails", first), ("fails", second)}
-    assert [change.metric.name for change in report.regressions if change.cell == second] == ["log_z_error"]
-    assert "killed" in report.table()
-    assert report.left_out == (f"{len(METRICS)} values of {base[:8]} have no counterpart at {head[:8]}",)
+    assert report.exit_status == 0
+    assert "time of a step, 12 cells: " in str(report)
+    assert "0 worse, 0 better" in report.summary()
+
+
+def test_one_seed_says_that_the_numbers_are_identical(project: Any, rng: np.random.Generator, two: Two) -> None:
+    for commit in two:
+        sitting(project, rng, commit, seeds=[4])
+    report = gate(project.root)
+    assert (report.exit_status, report.judgement.identical) == (0, len(CELLS))
+
+
+def test_a_missing_estimate_is_no_failure(project: Any, rng: np.random.Generator, two: Two) -> None:
+    base, head = two
+    sitting(project, rng, base)
+    made = []
+    for number, cell in enumerate(CELLS):
+        for seed in range(3):
+            measured = gate_runs.values(rng, cell, accuracy=np.random.default_rng((number, seed)))
+            one = gate_runs.record(head, cell, seed, measured)
+            one["metrics"]["marginal_rmse"] = {"failed": "it came out as nan"}
+            made.append(one)
+    record(project.root, [project.sweep("head", made)])
+    for report in (gate(project.root), gate(project.root, head, base)):
+        assert report.exit_status == 0
+        assert not report.judgement.failures
+
+
+def test_a_cell_that_fails_now_shuts_the_gate(project: Any, rng: np.random.Generator, two: Two) -> None:
+    base, head = two
+    sitting(project, rng, base)
+    sitting(project, rng, head, cells=CELLS[2:])
+    broken = {"status": "failed", "error": "killed", "metrics": {}, "result": {}}
+    sitting(project, rng, head, cells=CELLS[:1], **broken)
+    report = gate(project.root)
+    assert [(one.verdict, one.place[:3]) for one in report.judgement.failures] == [("fails", CELLS[0])]
+    assert report.exit_status == 1
+    assert "killed" in str(report)
+    assert report.left_out == (f"1 cell of {base[:8]} without a counterpart at {head[:8]}",)
     assert gate(project.root, head, base).exit_status == 0
-    assert "mended" in gate(project.root, head, base).table()
+    assert "mended" in str(gate(project.root, head, base))
 
 
-def test_an_error_that_was_not_reached_is_no_failure(project: Any) -> None:
-    base, head = project.commit("base"), project.commit("head")
-    enter(project, base, project.constant, project.cells[:1], 1)
-    unreached = {name: {"value": 0.125} for name in METRICS} | {"time_to_error": {"failed": "not reached"}}
-    record(project.root, [project.sweep("head", [project.record(project.cells[0], head, metrics=unreached)])])
+def test_budgets_in_seconds_are_not_judged_on_cost(project: Any, rng: np.random.Generator, two: Two) -> None:
+    """`run_seconds` is the budget, and what a sample costs depends on it."""
+    cells = TOUR.cells[::3]
+    for commit, factor in zip(two, (1.0, 3.0), strict=True):
+        made = []
+        for number, cell in enumerate(cells):
+            for seed in range(3):
+                measured = gate_runs.values(rng, cell, slower(factor, *cells), np.random.default_rng((number, seed)))
+                measured["run_seconds"] = 1.0 * factor
+                made.append(gate_runs.record(commit, cell, seed, measured, family="inference"))
+        record(project.root, [project.sweep(commit[:8], made)])
     report = gate(project.root)
     assert report.exit_status == 0
-    assert report.left_out == ("1 optional values were not reached at one of the commits, or at both",)
-    assert "time_to_error" not in {change.metric.name for change in report.changes}
+    assert "12 cells without a verdict: their budgets are in seconds" in str(report)
 
 
-def test_sentences_where_there_is_nothing_to_compare(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_other_machines_and_older_ones_are_not_judged_on_cost(
+    project: Any, rng: np.random.Generator, two: Two
+) -> None:
+    base, head = two
+    third = project.commit("third")
+    other = {**gate_runs.MACHINE, "cpu": "slide rule"}
+    sitting(project, rng, base)
+    sitting(project, rng, head, slower(3.0, *CELLS), environment=other)
+    report = gate(project.root)
+    assert report.exit_status == 0
+    assert "base and head were measured on different machines (cpu abacus and slide rule)" in str(report)
+    sitting(project, rng, third, environment=other)
+    assert gate(project.root).exit_status == 0
+    for path in (project.root / ".asv" / "journal").rglob(f"{head}/record-*.json"):
+        path.write_text(path.read_text().replace('"step_', '"other_'))
+    assert "their records hold no times of single steps" in str(gate(project.root))
+
+
+def test_disturbed_records_are_marked(project: Any, rng: np.random.Generator, two: Two) -> None:
+    sitting(project, rng, two[0])
+    said = sitting(project, rng, two[1], oversubscribed="its process waited for its core in 60% of the time")
+    assert any(line.startswith("36 of them were disturbed by other programs") for line in said)
+    assert "36 of 72 records were disturbed" in str(gate(project.root))
+
+
+def test_noise_is_learnt_from_the_history(project: Any, rng: np.random.Generator) -> None:
+    """On this machine a method takes 40 % longer every other day, whatever is committed."""
+    days = [slower(1.4 if day % 2 else 1.0, *group("dhmc", "numba")) for day in range(6)]
+    commits = [project.commit(f"day {day}") for day in range(6)]
+    for commit, factor in zip(commits[-2:], days[-2:], strict=True):
+        sitting(project, rng, commit, factor)
+    assert gate(project.root).exit_status == 1
+    for commit, factor in zip(commits[:-2], days[:-2], strict=True):
+        sitting(project, rng, commit, factor)
+    assert gate(project.root).exit_status == 0
+
+
+def test_a_commit_measured_again_is_known_by_its_newest_sitting(
+    project: Any, rng: np.random.Generator, two: Two
+) -> None:
+    base, head = two
+    sitting(project, rng, base, slower(2.0, *CELLS))
+    sitting(project, rng, head)
+    assert "better" in str(gate(project.root))
+    sitting(project, rng, base, started_at=1_800_000_000)
+    assert "0 worse, 0 better" in gate(project.root).summary()
+
+
+def test_values_that_asv_run_measured_are_known(project: Any, rng: np.random.Generator, two: Two) -> None:
+    """They have no seeds, settings or times of steps: nothing is tested, and nothing fails."""
+    base, head = two
+    for commit in two:
+        made = [project.record(cell, commit, seed) for cell in project.cells for seed in range(2)]
+        record(project.root, [project.sweep(commit[:8], made)])
+    for path in (project.root / ".asv" / "journal").rglob(f"{base}/record-*.json"):
+        path.unlink()
+    report = gate(project.root, base, head)
+    assert report.exit_status == 0
+    assert {one.place[:3] for one in report.judgement.findings} == set(project.cells)
+
+
+def test_the_report_of_two_commits_says_the_same(
+    project: Any, rng: np.random.Generator, two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spinbench.reporting import comparison
+
+    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    base, head = two
+    for commit, factor in ((base, nothing), (head, slower(1.6, SLOW))):
+        sitting(project, rng, commit, factor)
+    found = comparison.compare(base, head)
+    assert found.judgement == gate(project.root, base, head).judgement
+    folders = sorted((project.root / "multirun").iterdir(), key=lambda folder: folder.name.startswith(head[:8]))
+    assert comparison.compare(*map(str, folders)).judgement == found.judgement
+
+
+def test_sentences_where_there_is_nothing_to_compare(project: Any, rng: np.random.Generator) -> None:
     first = project.commit("first")
     with pytest.raises(HistoryError, match="no commit of the current branch has results in the history of testbox"):
         gate(project.root)
-    enter(project, first, project.constant, project.cells[:1], 1)
+    sitting(project, rng, first, cells=CELLS[:1])
     with pytest.raises(HistoryError, match=f"no commit before {first[:8]} has results"):
         gate(project.root)
     second = project.commit("second")
@@ -123,113 +230,39 @@ def test_sentences_where_there_is_nothing_to_compare(project: Any, monkeypatch: 
         gate(project.root, "--all")
     with pytest.raises(HistoryError, match="base and head are both"):
         gate(project.root, first, "HEAD~1")
-    with pytest.raises(HistoryError, match=r"alpha=2 was given"):
-        gate(project.root, alpha=2)
     with pytest.raises(HistoryError, match="in the history of other"):
         gate(project.root, machine="other")
-    enter(project, second, project.constant, project.cells[1:2], 1)
-    with pytest.raises(HistoryError, match=f"nothing to compare .* 6 values of {first[:8]} have no counterpart"):
+    sitting(project, rng, second, cells=CELLS[1:2])
+    with pytest.raises(HistoryError, match=f"nothing to compare .* 1 cell of {first[:8]} without a counterpart"):
         gate(project.root)
 
 
-def test_values_of_other_settings_are_not_compared(project: Any) -> None:
-    base, head = project.commit("base"), project.commit("head")
-    for commit in (base, head):
-        enter(project, commit, project.constant, project.cells, 1)
+def test_records_of_other_settings_are_not_compared(project: Any, rng: np.random.Generator, two: Two) -> None:
+    base, _ = two
+    for commit in two:
+        sitting(project, rng, commit)
     # As if the defaults had changed between the commits without a new version of the metrics.
     for path in (project.root / ".asv" / "journal").rglob(f"{base}/record-*.json"):
         path.write_text(path.read_text().replace('"chains": 16', '"chains": 8'))
-    with pytest.raises(HistoryError, match=r"18 values were measured with other settings at"):
+    with pytest.raises(HistoryError, match=r"12 cells measured with other settings at"):
         gate(project.root)
 
 
-def replicates(values: Any) -> Replicates:
-    return Replicates(tuple(float(value) for value in values))
-
-
-@pytest.mark.parametrize(
-    ("scale", "sizes"), [("log", (1, 3)), ("log", (2, 2)), ("log", (3, 3)), ("log", (8, 8)), ("linear", (3, 4))]
-)
-def test_false_alarms_stay_below_alpha(scale: str, sizes: tuple[int, int]) -> None:
-    """Over 60 cells whose noise differs by a factor of ten, with no threshold to help."""
-    rng = np.random.default_rng(7)
-    metric = replace(METRICS["run_seconds"], scale=scale, floor=1e-12)
-    alpha, repeats, alarms = 0.1, 200, 0
-    for _ in range(repeats):
-        pairs = []
-        for spread in 10 ** rng.uniform(-2.5, -1.5, size=60):
-            drawn = rng.standard_normal(sum(sizes)) * spread
-            values = np.exp(drawn) if scale == "log" else 1 + drawn
-            pairs.append((replicates(values[: sizes[0]]), replicates(values[sizes[0] :])))
-        alarms += min(holm([one.worse for one in compare(metric, pairs)])) < alpha
-    # Holm's bound holds for known laws of variance; the fitted one may cost a little.
-    assert alarms / repeats <= alpha + 4 * math.sqrt(alpha * (1 - alpha) / repeats)
-
-
-def test_power_of_moderation() -> None:
-    """A rise of eight standard deviations in one of 60 cells of 3 against 3 values: Welch's test alone misses it."""
-    rng = np.random.default_rng(8)
-    metric = METRICS["run_seconds"]
-    found = alone = 0
-    for _ in range(50):
-        drawn = 0.05 * rng.standard_normal((60, 6))
-        drawn[0, 3:] += 0.4
-        values = np.exp(drawn)
-        compared = compare(metric, [(replicates(row[:3]), replicates(row[3:])) for row in values])
-        found += holm([one.worse for one in compared])[0] < ALPHA
-        welch = stats.ttest_ind(drawn[:, 3:], drawn[:, :3], axis=1, equal_var=False, alternative="greater").pvalue
-        alone += holm(list(welch))[0] < ALPHA
-    assert found == 50
-    assert alone < 25
-
-
-def test_single_values_are_judged_by_the_usual_noise_or_greater_standard_errors() -> None:
-    metric = METRICS["run_seconds"]
-    usual = metric.noise * math.sqrt(2)
-    single = compare(metric, [(replicates([1.0]), replicates([1.2]))])[0]
-    assert single.worse == pytest.approx(stats.norm.sf(math.log(1.2) / usual))
-    assert single.better == pytest.approx(1 - single.worse)
-    small = compare(metric, [(Replicates((1.0,), errors=(0.01,)), Replicates((1.2,), errors=(0.01,)))])[0]
-    assert small.worse == single.worse
-    great = (Replicates((1.0,), errors=(0.6,)), Replicates((2.0,), errors=(1.6,)))
-    assert compare(metric, [great])[0].worse == pytest.approx(stats.norm.sf(math.log(2)))
-    linear = replace(metric, scale="linear")
-    assert compare(linear, [(great[0], Replicates((2.0,), errors=(0.8,)))])[0].worse == pytest.approx(stats.norm.sf(1))
-
-
-def test_few_cells_fall_back_on_students_test() -> None:
-    metric = METRICS["run_seconds"]
-    x, y = [1.0, 1.1, 1.05], [1.3, 1.2, 1.5, 1.25]
-    ours = compare(metric, [(replicates(x), replicates(y))])[0]
-    theirs = stats.ttest_ind(np.log(y), np.log(x), alternative="greater")
-    assert ours.worse == pytest.approx(theirs.pvalue)
-
-
-def test_values_without_noise_and_below_the_floor() -> None:
-    metric = replace(METRICS["marginal_rmse"], floor=1e-6)
-    equal = compare(metric, [(replicates([1e-17, 2e-17]), replicates([3e-9, 8e-9]))])[0]
-    assert (equal.ratio, equal.worse, equal.better) == (1.0, 0.5, 0.5)
-    risen = compare(metric, [(replicates([1e-17, 2e-17]), replicates([0.1, 0.1]))])[0]
-    assert risen.worse == 0.0
-    assert risen.ratio == pytest.approx(1e5)
-
-
-def test_the_law_of_variances_is_recovered() -> None:
-    rng = np.random.default_rng(9)
-    scale, freedom, own = 0.04, 6.0, 4
-    variances = scale * freedom / rng.chisquare(freedom, size=20_000)
-    drawn = variances * rng.chisquare(own, size=variances.size) / own
-    found = fit([Noise(float(variance), own) for variance in drawn])
-    assert found is not None
-    assert found.variance == pytest.approx(scale, rel=0.05)
-    assert found.freedom == pytest.approx(freedom, rel=0.1)
-    equal = fit([Noise(0.04, own)] * 10)
-    assert equal is not None
-    assert math.isinf(equal.freedom)
-    assert moderate(Noise(9.0, own), equal) == equal
-    assert fit([Noise(0.04, own)] * 5) is None
-
-
-def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
+def test_calibration_of_a_history(
+    project: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = project.commit("first")
+    with pytest.raises(HistoryError, match="holds 0 sittings; measure and record one commit twice or more"):
+        calibrate(project.root)
+    for day in range(3):
+        sitting(project, rng, first, seeds=range(4), started_at=1_700_000_000 + day)
+    sitting(project, rng, project.commit("slower"), slower(2.0, *CELLS), seeds=range(4))
+    found = calibrate(project.root, draws=20)
+    assert found.sentence.startswith("history of testbox: 4 sittings of 2 commits, 12 cells; 6 of 12 pairs left out")
+    assert [(row.seeds, row.past) for row in found.rows] == [(1, 0), (1, 2), (2, 0), (2, 2), (3, 0), (3, 2)]
+    assert all(row.red.count == 0 and row.red.draws == 20 for row in found.rows)
+    assert all(row.slower_group.count >= 18 for row in found.rows[2:])
+    assert found.rows[2].reseeded.draws > 0
+    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    assert cli.main(["gate", "--calibrate"]) == 0
+    assert "unchanged: red" in capsys.readouterr().out

@@ -1,0 +1,113 @@
+"""From the history to what is compared: the newest measurements of two commits, and those before them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from spinbench.history import asv_cells, axes, journal
+from spinbench.history.axes import Cell
+from spinbench.history.journal import Record, Replicates
+from spinbench.history.judging import cost, evidence
+from spinbench.history.judging.evidence import Place, Runs, Sides
+from spinbench.history.recorder import History
+
+MOST_PAST = 30
+"""Sittings before base from which noise is learnt."""
+
+FEWEST_PAIRS = 3
+"""From which on it can be told whether cost changes more often than not."""
+
+Key = tuple[str, Place]
+"""Family and cell."""
+
+
+def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[str, ...]]:
+    """Two commits' newest sittings with those that came before the first, and sentences about what is left out."""
+    head = sittings(history, second)[-1]
+    chain = list(itertools.islice(_until(history, first), MOST_PAST + 1))[::-1]
+    names, measured = [name for name, _ in chain], [records for _, records in chain]
+    base = measured[-1]
+    before, after = settings(base), settings(head)
+    common = before.keys() & after.keys()
+    wanted = {key: after[key] for key in common if _alike(before[key], after[key])}
+    before_head = [runs(records, wanted) for records in measured]
+    left_out = []
+    if missing := len(before.keys() - after.keys()):
+        left_out.append(f"{missing} cell{'s' * (missing > 1)} of {first[:8]} without a counterpart at {second[:8]}")
+    if foreign := len(common) - len(wanted):
+        left_out.append(
+            f"{foreign} cell{'s' * (foreign > 1)} measured with other settings at {second[:8]} than at {first[:8]}"
+        )
+    *past, newest = before_head
+    sides = Sides(newest, runs(head, wanted), tuple(past), changes(names, before_head))
+    return sides, tuple(left_out)
+
+
+def changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bool, ...]:
+    """Whether the cost changed between neighbouring sittings of commits with these names.
+
+    It did not between sittings of one commit; and where it seems to change more often than not, the machine does.
+    """
+    costs = [metric for metric in axes.metrics() if metric.judged == "cost"]
+    found = [
+        one != other and cost.changed(costs, *pair)
+        for (one, other), pair in zip(itertools.pairwise(names), itertools.pairwise(chain), strict=True)
+    ]
+    restless = len(found) >= FEWEST_PAIRS and 2 * sum(found) > len(found)
+    return (False,) * len(found) if restless else tuple(found)
+
+
+def sittings(history: History, commit: str) -> list[list[Record]]:
+    """What was measured of a commit's tracked cells, oldest first; at least one, which may be empty."""
+    tracked = [record for record in _records(history, commit) if _tracked(record)]
+    return journal.sittings(tracked) or [[]]
+
+
+def settings(records: Iterable[Record]) -> dict[Key, Record]:
+    """Of each cell."""
+    return {_key(record): journal.settings(record) for record in records}
+
+
+def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
+    """Of the cells and settings that are wanted."""
+    several = len({family for family, _ in wanted}) > 1
+    chosen = []
+    for record in records:
+        family, place = key = _key(record)
+        if key in wanted and _alike(journal.settings(record), wanted[key]):
+            chosen.append((place._replace(settings=f"family {family}") if several else place, record))
+    return evidence.runs(chosen, axes.metrics())
+
+
+def _records(history: History, commit: str) -> list[Record]:
+    """The journal's, and of cells that only asv knows what it keeps: values without settings."""
+    found: dict[tuple[str, Cell], dict[str, Replicates]] = {}
+    for (family, metric, cell), value in history.measured(commit).items():
+        if value.settings is None:
+            found.setdefault((family, cell), {})[metric] = value
+    unknown = (asv_cells.as_record(axes.family(name), cell, values) for (name, cell), values in found.items())
+    return [*history.journal.entries(commit), *unknown]
+
+
+def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
+    """Sittings of a commit and of the recorded ones before it, newest first."""
+    recorded = history.commits()
+    for name in history.checkout.ancestors(commit):
+        if name in recorded:
+            for records in reversed(sittings(history, name)):
+                yield name, records
+
+
+def _tracked(record: Record) -> bool:
+    family = axes.families().get(record["family"])
+    return family is not None and family.cell(record["axes"]) is not None
+
+
+def _key(record: Record) -> Key:
+    cell = record["axes"]
+    return record["family"], Place(cell["model"], cell["method"], cell["backend"])
+
+
+def _alike(one: Record, other: Record) -> bool:
+    return not one or not other or one == other  # asv does not know its cells' settings
