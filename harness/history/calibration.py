@@ -130,9 +130,9 @@ def unchanged(sittings: Sequence[Runs], names: Sequence[str]) -> Iterator[tuple[
 def rows(sittings: Sequence[Runs], pairs: Sequence[tuple[int, int]], draws: int = DRAWS) -> Iterator[Row]:
     """Rates for each number of seeds that the sittings have, without a past and with all there is."""
     for seeds in SEEDS:
+        drawn = [_drawn(*one) for one in _accuracy_draws(sittings, seeds, draws)]
         for past in sorted({0, len(sittings) - 2}):
             timed = [_timed(*one) for one in _cost_draws(sittings, pairs, seeds, past, draws)]
-            drawn = [_drawn(*one) for one in _accuracy_draws(sittings, seeds, draws)]
             if timed:
                 yield Row(seeds, past, *(_rate(timed, i) for i in range(3)), *(_rate(drawn, i) for i in range(2)))
 
@@ -239,7 +239,8 @@ def _seeds(runs: Runs) -> set[int]:
 
 
 def _of_seeds(runs: Runs, seeds: Sequence[int]) -> Runs:
-    return {place: {seed: own[seed] for seed in seeds if seed in own} for place, own in runs.items()}
+    chosen = {place: {seed: own[seed] for seed in seeds if seed in own} for place, own in runs.items()}
+    return {place: own for place, own in chosen.items() if own}
 
 
 def _rate(outcomes: Sequence[Sequence[bool]], which: int) -> Rate:

@@ -236,7 +236,10 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["-m", "backend=numpy,nunba"], "no backend is named 'nunba'; did you mean numba"),
         (["model=uai14/grids_12"], "did you mean uai14/Grids_12"),
         (["budget=samples", "budget.samples=0"], "a budget of samples=0 was given; a whole number, 1 or more"),
-        (["budget=10"], "budget=10 was given; budget is one of long, samples, smoke, standard; its values are set as"),
+        (
+            ["budget=10"],
+            "budget=10 was given; budget is one of gate, long, samples, smoke, standard; its values are set as",
+        ),
         (["time_limit=0"], "time_limit=0 was given; a positive number of seconds"),
         (["time_limit=abc"], "time_limit=abc was given; a positive number of seconds"),
         (["model=good.uai"], "a file is read with model=file model.path=good.uai"),
