@@ -33,16 +33,25 @@ _UNSEEN = 1.5
 _TWO_SIGMA = 0.9772
 _NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding."""
+_CHANCE = 0.05
+"""That any of N variables' chains are alike in both halves though they remember nothing."""
 _CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
 
 class MarginalClaims(NamedTuple):
-    """Attributes: errors (N,) to claim; standard_errors, r_hat (N,) of mixed chains; doubt: why not to believe them."""
+    """What may be claimed of N means.
+
+    Attributes:
+        errors: (N,) to claim; standard_errors, r_hat: (N,) of chains that have mixed.
+        memory: the largest share of a variable's spread that chains remember; 0 where that may be chance.
+        doubt: why not to believe the claims, or "".
+    """
 
     errors: FloatArray
     standard_errors: FloatArray
     r_hat: FloatArray
+    memory: float
     doubt: str
 
 
@@ -109,7 +118,25 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     unseen = _UNSEEN * farthest / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
-    return MarginalClaims(claimed, standard, r_hat, _doubt(batches, chains, r_hat))
+    return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), _doubt(batches, chains, r_hat))
+
+
+def _memory(series: FloatArray, r_hat: FloatArray) -> float:
+    """The largest share remembered, among variables whose chains are alike in both halves by more than chance.
+
+    R-hat is above 1 by chance too, and the largest of many the more; but chance is not the same in both halves.
+    """
+    from scipy.special import stdtrit
+
+    half, chains = len(series) // 2, series.shape[-1]
+    if chains < 4 or not half:
+        return float(remembered(r_hat).max(initial=0.0))
+    first, second = (part - part.mean(axis=-1, keepdims=True) for part in _half_means(series))
+    norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
+    alike = np.where(norm > 0, (first * second).sum(axis=-1) / np.where(norm > 0, norm, 1.0), 0.0)
+    t = stdtrit(chains - 2, 1 - _CHANCE / max(len(alike), 1))
+    certain = alike > t / np.sqrt(chains - 2 + t**2)
+    return float(remembered(r_hat)[certain].max(initial=0.0))
 
 
 def _doubt(batches: int, chains: int, r_hat: FloatArray) -> str:
@@ -120,7 +147,7 @@ def _doubt(batches: int, chains: int, r_hat: FloatArray) -> str:
     return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
-def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
+def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST_CHAINS) -> Ratio:
     """Log of E_p[e^-x]^-1 = E_q[e^x], x = log of dp/dq up to the constant that is asked for, by Bennett's ratio.
 
     Bennett, "Efficient estimation of free energy differences from Monte Carlo data", J. Comput. Phys. 1976; Meng and
@@ -129,6 +156,7 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
     Args:
         forward: (B, C) x at states of chains that sample p, evenly spaced.
         backward: (R,) x at independent draws of q.
+        fewest_chains: fewer support nothing.
     """
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
@@ -148,7 +176,7 @@ def ratio(forward: FloatArray, backward: FloatArray) -> Ratio:
     freedom = max(chains - 1, min(effective / 10, 100.0))
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
     claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (_UNSEEN / effective) ** 2)
-    enough = chains >= FEWEST_CHAINS and len(forward) >= FEWEST_BATCHES and drawn >= 2
+    enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, float(claimed), float(overlap), weight, supported)
 
@@ -157,12 +185,23 @@ def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
     """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
 
     Returns:
-        (value, error): infinite where the reference supports nothing or contradicts it, else at least the distance.
+        (value, error): infinite where the reference supports nothing or contradicts it, else widened by the distance.
     """
     distance = abs(value - reference.value)
     if not reference.supported or not distance <= _CONTRADICTED * np.hypot(error, reference.error):
         return value, np.inf
-    return value, max(error, distance)
+    return value, float(np.hypot(error, distance))
+
+
+def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, float]:
+    """The claim of an average that draws of one side made, of which the reference took draws of both.
+
+    Returns:
+        (value, error): infinite where the reference supports nothing, else widened by the distance.
+    """
+    if not (reference.supported and np.isfinite(error)):
+        return value, np.inf
+    return value, float(np.hypot(error, value - reference.value))
 
 
 @lru_cache(maxsize=4)
@@ -201,9 +240,14 @@ def _spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
     means = series.mean(axis=0)
     half = len(series) // 2
     if series.shape[-1] < 4 and half:
-        means = np.concatenate([series[:half].mean(axis=0), series[half : 2 * half].mean(axis=0)], axis=-1)
+        means = np.concatenate(_half_means(series), axis=-1)
     parts = means.shape[-1]
     return (means.std(axis=-1, ddof=1) if parts > 1 else np.zeros(len(means))), parts
+
+
+def _half_means(series: FloatArray) -> tuple[FloatArray, FloatArray]:
+    half = len(series) // 2
+    return series[:half].mean(axis=0), series[half : 2 * half].mean(axis=0)
 
 
 def _r_hat(values: FloatArray) -> float:

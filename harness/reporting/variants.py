@@ -73,6 +73,15 @@ def log_z_error(estimator: str) -> Value:
     return value
 
 
+def asked_log_z_error(record: Record) -> float | None:
+    """The error of the estimator that the method was asked for, vouched for or not: papers' figures are of the
+    papers' estimators. That of log Z where a method has no choice of them.
+    """
+    asked = record["config"]["method"].get("log_z")
+    ran = (record["result"] or {}).get("log_z_estimates", {})
+    return log_z_error(asked)(record) if asked in ran else metric("log_z_error")(record)
+
+
 def average(records: Iterable[Record], value: Value) -> Average | None:
     """The root mean square of a number over models; None where no record has it.
 

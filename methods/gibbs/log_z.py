@@ -6,7 +6,7 @@ import numpy as np
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import Ratio, beside, ratio
+from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.graphs.rows import Rows
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.methods.gibbs.heat_bath import Tables
@@ -46,10 +46,8 @@ def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, f
     """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
     series = trace.series("log_t")
     level, error = statistics.log_mean(series)
-    value = weight - level
-    claim = float(np.hypot(error, value - both.value)) if both.supported and np.isfinite(error) else np.inf
     shares = np.exp(series - series.max())
-    return (value, claim), float(shares.sum() ** 2 / (shares**2).sum())
+    return one_sided(weight - level, error, both), float(shares.sum() ** 2 / (shares**2).sum())
 
 
 def ladder_mean(trace: Trace) -> tuple[float, float]:

@@ -63,8 +63,8 @@ class BlockGibbs(Method):
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given.
         marginals: "rao_blackwell": means of σ(α_i + b_i); "empirical": means of s.
         log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
-            are reported together, zero_state alone, since it looks at every step.
-        draws: of all chains together, evenly spaced, that the mirrored and bridge estimators get, as far as there are
+            are reported together, zero_state (which looks at every step) with zero_state_bar.
+        draws: of all chains together, evenly spaced, that the estimators get, as far as there are
             so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
             a chain with a budget in samples.
     """
@@ -134,7 +134,7 @@ class BlockGibbs(Method):
             seen: dict[str, Array] = {"s": state.s} if self.marginals == "empirical" else {"p": state.p}
             if self.log_z == "zero_state":
                 seen["zero_state"] = -family.log_normaliser(backend.xp, tables.sites, state.u)
-            elif self.log_z != "none":
+            if self.log_z != "none":
                 seen["alpha"] = state.u - tables.bias[:, None]
             return seen
 

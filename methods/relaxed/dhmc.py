@@ -45,9 +45,9 @@ class DHMC(Method):
         slack: the share of |λ_min(W)| (minshift) or of d (dd, sdp) that is added to d; unused where d is given. With
             unit mass and A = I it sets λ_min(Q), hence the step: 0.1 to 0.5 do well.
         log_z: the estimator that becomes the answer (`relaxation.estimators`); the mirrored and bridge estimators
-            are reported together, zero_state alone, since it looks at every step. The paper fits and evaluates its
-            Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
-        draws: of all chains together, evenly spaced, that the mirrored and bridge estimators get, as far as there are
+            are reported together, zero_state (which looks at every step) with zero_state_bar. The paper fits and
+            evaluates its Gaussian on the same draws, "mirrored_in_sample", which is biased low; "bridge" is far better.
+        draws: of all chains together, evenly spaced, that the estimators get, as far as there are
             so many samples (they take at most `estimators.MAX_DRAWS`); None: one of each chain and batch, 256 or more
             a chain with a budget in samples.
     """
@@ -59,7 +59,7 @@ class DHMC(Method):
     jitter: float | None = None
     diagonal: str | Sequence[float] = "minshift"
     slack: float = 0.1
-    log_z: family.LogZ = "mirrored_in_sample"
+    log_z: family.LogZ = "bridge"
     draws: int | None = None
 
     name: ClassVar[str] = "dhmc"

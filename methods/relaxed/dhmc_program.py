@@ -114,7 +114,7 @@ class _Chains:
         seen: dict[str, Array] = {"p": point.p, "accept": state.accept, "step_size": step}
         if self.method.log_z == "zero_state":
             seen["zero_state"] = -family.log_normaliser(self.xp, tables.sites, point.u)
-        elif self.method.log_z != "none":
+        if self.method.log_z != "none":
             seen["alpha"] = point.u - tables.bias[:, None]
         return seen
 

@@ -18,6 +18,7 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
+from spinbench.mathematics.relaxation.estimators import Found
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,11 +29,11 @@ def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
     """The statistics that the estimators behind a `log_z` setting need.
 
     zero_state: (C,) -log Π_i (1 + exp(u_i)), combined by log-sum-exp over all steps.
-    alpha: (N, C) α after a batch's last step.
+    alpha: (N, C) α after a batch's last step, of which all estimators are made or judged.
     """
     if log_z == "none":
         return {}
-    return {"zero_state": "logsumexp"} if log_z == "zero_state" else {"alpha": "last"}
+    return {"zero_state": "logsumexp", "alpha": "last"} if log_z == "zero_state" else {"alpha": "last"}
 
 
 def check_choice(setting: str, value: object, allowed: object) -> None:
@@ -49,7 +50,7 @@ def check_draws(draws: object) -> None:
 
 def batches(draws: int | None, log_z: LogZ, chains: int) -> int:
     """What `Method.batches` gives so that log Z comes from `draws` draws of all chains together."""
-    return 0 if draws is None or log_z in ("none", "zero_state") else -(-draws // chains)
+    return 0 if draws is None or log_z == "none" else -(-draws // chains)
 
 
 def check_model(model: PairwiseModel, log_z: LogZ) -> None:
@@ -134,32 +135,35 @@ def estimate(
     Args:
         relaxation: gives the model's relaxation; called where log Z needs it.
         trace: with `units`, "sum" of (N, C), and the statistics of `log_z_reductions`.
-        log_z: which estimator is the answer; None is given where it has too few draws, see `estimators.gaussian`.
+        log_z: which estimator is the answer; where it has too few draws, there is none and log Z is unresolved.
         units: name of the statistic.
         diagnostics: to be passed on.
     """
     series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
     marginals = trace.mean(units).mean(axis=-1)
     claimed = marginal_claims(series, trace.samples, np.zeros(len(marginals)), np.ones(len(marginals)))
-    found: dict[str, tuple[float, float]] = {}
-    notes = dict(diagnostics or {})
-    if log_z == "zero_state":
-        value, error = estimators.zero_state(trace.series("zero_state"))
-        found["zero_state"] = (value + relaxation().model.log_constant, error)
-    elif log_z != "none":
-        in_sample = log_z == "mirrored_in_sample"
-        gaussian = estimators.gaussian(relaxation(), trace.series("alpha"), in_sample=in_sample)
-        found.update(gaussian.estimates)
-        notes.update(gaussian.diagnostics)
-    answer = found.get(log_z)
+    doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
+    found = Found()
+    if log_z != "none":
+        found = _log_z(relaxation(), trace, log_z, claimed.memory)
+    value, error = found.estimates.get(log_z, (None, None))
+    if log_z != "none" and (error is None or not np.isfinite(error)):
+        doubts.append("log Z unresolved")
     return Estimate(
         marginals=marginals,
         marginals_se=claimed.errors,
-        log_z=answer[0] if answer else None,
-        log_z_se=answer[1] if answer else None,
+        log_z=value,
+        log_z_se=error,
         ess=statistics.effective_sample_size(marginals, claimed.standard_errors),
         r_hat=claimed.r_hat,
-        log_z_estimates=found,
-        diagnostics=notes,
-        doubts=(f"marginals {claimed.doubt}",) if claimed.doubt else (),
+        log_z_estimates=found.estimates,
+        diagnostics={**(diagnostics or {}), **found.diagnostics},
+        doubts=tuple(doubts),
     )
+
+
+def _log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> Found:
+    alpha = trace.series("alpha")
+    if log_z == "zero_state":
+        return estimators.zero_state(relaxation, trace.series("zero_state"), alpha)
+    return estimators.gaussian(relaxation, alpha, memory, in_sample=log_z == "mirrored_in_sample")

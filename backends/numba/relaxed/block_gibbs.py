@@ -161,7 +161,7 @@ class BlockGibbsKernel(Kernel):
         seen = {"p" if means else "s": layout.gather(found.sums)}
         if zero:
             seen["zero_state"] = layout.gather_energies(found.zero_state)
-        elif method.log_z != "none":
+        if method.log_z != "none":
             # rounded as the tiles are, so that a state's α does not depend on the batch
             seen["alpha"] = layout.gather(state.u) - self._tables.bias[:, None]
         return state, seen

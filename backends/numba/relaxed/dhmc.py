@@ -128,7 +128,7 @@ class DHMCKernel(Kernel):
         found = {"p": layout.gather(seen.p), "accept": accept, "step_size": step_size}
         if self._method.log_z == "zero_state":
             found["zero_state"] = layout.gather_energies(seen.zero_state)
-        elif self._method.log_z != "none":
+        if self._method.log_z != "none":
             found["alpha"] = self._field(layout.gather(state.point.position))
         return state, found
 

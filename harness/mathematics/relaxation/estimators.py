@@ -3,13 +3,17 @@
 With z = L⁻¹α, LLᵀ = Q, draws of p(x) for any A become draws of p(z) = p*(z) / Z,
 log p*(z) = log_constant - ½ z·z + log Σ_s exp(s·u) - (N/2) log 2π, where u = Lz + b.
 
-* zero_state: 1/Z = E[Π_i 1 / (1 + exp(u_i))], for p(s = 0) = 1/Z (Zhang et al. 2012, (14)). Its weights are far too
-  uneven on all but small models.
+* zero_state: 1/Z = E[p(s = 0|x)] / p*(s = 0), for p(s = 0) = E[p(s = 0|x)] (Zhang et al. 2012, (14)). Its weights are
+  far too uneven on all but small models. zero_state_bar: the same, looked at from the other side too. Draws of
+  p(x|s = 0) are independent and free, and Z p(s = 0|x) / p*(s = 0) is the ratio of that law to p(x).
 * mirrored: 1/Z = E[q(z) / p*(z)] with a Gaussian q fitted to the draws (ibid., section 3.4). "mirrored_in_sample" is
   the plain version, with the mean and covariance of the draws that are weighed; it is biased low. "mirrored" fits on
   one half of the chains and evaluates on the other, and the other way round.
 * bridge: Meng and Wong, "Simulating ratios of normalizing constants", Statistica Sinica 1996, with the same q as
   mirrored and as many draws from q as from p; its RMSE is a fraction of the mirrored estimator's.
+
+The bar and the bridge are `claims.ratio`, which knows from draws of both sides when it is wrong. The others do not,
+and claim what they can beside these.
 
 The two cross-fitted ones take the moments of q from E[z|s] = Lᵀs and Cov(z|s) = I: mean Lᵀ E[s] and covariance
 I + Lᵀ Cov(s) L, with p(s|x) averaged over the draws. That covariance is positive definite for any number of draws
@@ -30,13 +34,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import FEWEST_CHAINS, Ratio, beside, one_sided, ratio
 from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]
 Rows = tuple[slice, slice, slice]
 
-ITERATIONS = 60
-"""Of the bridge; near its fixed point the iteration converges like Newton's."""
 MIN_BATCHES = 8
 """Fewer leave nothing to find a standard error from."""
 MAX_VARIABLES = 1024
@@ -44,49 +47,67 @@ MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
 MAX_WORK = 2e8
 """Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch."""
-MAX_DELTA = 0.5
-"""Standard error of the bridge up to which the delta method is believed."""
+FROM_ZERO = 4096
+"""Most draws of p(x|s = 0)."""
 
 
 @dataclass(frozen=True)
-class GaussianEstimates:
-    """What the Gaussian q gives.
+class Found:
+    """What draws say of log Z.
 
     Attributes:
-        estimates: of "bridge", "mirrored" and "mirrored_in_sample" those that could be had: (log Z, standard error).
+        estimates: by name, those that could be had: (log Z, what to claim as its error), which is infinite where
+            nothing supports it.
         diagnostics: "log_z_draws" in use; "log_z_draws_needed", where they are too few; "log_z_max_variables", where
-            the model is too large; "log_z_overlap", ∫ 2pq / (p + q) of the bridge, 1 where p = q;
-            "log_z_weight_ess", the effective number of mirrored weights.
+            the model is too large; "log_z_overlap", ∫ 2pq / (p + q) of the two laws, 1 where p = q;
+            "log_z_weight_ess", the number of draws, in effect, that both laws share.
     """
 
     estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
-def zero_state(series: FloatArray) -> tuple[float, float]:
-    """log Z less the model's log_constant, and its standard error.
+def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) -> Found:
+    """The estimators that compare p(x) with p(x|s = 0).
 
     Args:
+        relaxation: of a model without groups.
         series: (B, C) logs of batch means of Π_i 1 / (1 + exp(u_i)).
+        alpha: (B, N, C) draws of α, one of each batch.
+
+    Raises:
+        ModelError: as `Relaxation.cholesky`.
     """
-    value, error = statistics.log_mean(series)
-    return -value, error
+    batches, n, chains = alpha.shape
+    if n > MAX_VARIABLES:
+        return _too_large()
+    constant = relaxation.model.log_constant
+    rng = np.random.default_rng(zlib.crc32(alpha.tobytes()))
+    drawn = relaxation.cholesky @ rng.standard_normal((n, min(batches * chains, FROM_ZERO)))
+    _, ahead = relaxation.conditional(alpha.transpose(0, 2, 1) + relaxation.bias)
+    _, back = relaxation.conditional(drawn.T + relaxation.bias)
+    both = ratio(ahead, back)
+    level, error = statistics.log_mean(series)
+    estimates = {
+        "zero_state_bar": _plus(constant, both.claim),
+        "zero_state": _plus(constant, one_sided(-level, error, both)),
+    }
+    return Found(estimates, {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight})
 
 
-def gaussian(relaxation: Relaxation, alpha: FloatArray, *, in_sample: bool = True) -> GaussianEstimates:
-    """The estimators that fit a Gaussian q to the draws.
+def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sample: bool = True) -> Found:
+    """The estimators that fit a Gaussian q to the draws: "bridge", "mirrored", "mirrored_in_sample".
 
     The chains (of one chain: the batches) are cut into two halves; each half's q is evaluated on the other's draws.
     The two directions are pooled (mirrored) or averaged (bridge). Draws from q are seeded by the draws themselves.
 
-    Standard errors come from the delta method, which knows the weights seen. What contradicts one by more than twice
-    replaces it: the distance between the two directions of the bridge, or between a mirrored estimate and the bridge.
-    An error of the bridge above ½, a handful of effective weights, is beyond the method; then no error is put below
-    half the distance between Jensen's bounds E_q[log p*/q] <= log Z <= E_p[log p*/q].
+    The bridge claims no less than half the distance of its two directions, and half of what the chains remember in
+    nats: q is fitted to the same, perhaps stuck, chains, so that p and q overlap where both miss the same states.
 
     Args:
         relaxation: of the model.
         alpha: (B, N, C) draws of α, B successive ones of each of C chains.
+        memory: the largest share of a marginal's spread that the run's chains remember (`claims.marginal_claims`).
         in_sample: whether to add "mirrored_in_sample", which needs more than N different draws.
 
     Raises:
@@ -94,10 +115,10 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, *, in_sample: bool = Tru
     """
     batches, n, chains = alpha.shape
     if n > MAX_VARIABLES:
-        return GaussianEstimates({}, {"log_z_max_variables": float(MAX_VARIABLES)})
+        return _too_large()
     if batches < (needed := MIN_BATCHES if chains > 1 else 2 * MIN_BATCHES):
         counts = {"log_z_draws": float(batches * chains), "log_z_draws_needed": float(needed * chains)}
-        return GaussianEstimates({}, counts)
+        return Found({}, counts)
     most = min(MAX_DRAWS, max(1024.0, MAX_WORK / n**2))
     step = max(1, min(int(np.ceil(batches * chains / most)), batches // needed))
     alpha = alpha[step - 1 :: step]
@@ -108,30 +129,40 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, *, in_sample: bool = Tru
     # log q(z) - log p*(z) of each half's draws under the other half's fit
     crossed = [half.series(fits[1 - k].log_density(half.z) - half.log_target) for k, half in enumerate(halves)]
     proposed = [_proposal_log_ratios(relaxation, fits[1 - k], crossed[k].size, rng) for k in (0, 1)]
-    directions = [_bridge(-crossed[k], proposed[k]) for k in (0, 1)]
-    values, errors, overlaps = (np.array(column) for column in zip(*directions, strict=True))
-    half_gap = -sum(float(crossed[k].mean() + proposed[k].mean()) for k in (0, 1)) / 4
-    bridge = float(values.mean())
-    delta = float(np.hypot(*errors)) / 2
-    floor = half_gap if delta > MAX_DELTA else 0.0
-    bridge_error = max(_widened(delta, abs(float(values[0] - values[1])) / 2), floor)
-    constant = relaxation.model.log_constant
-    estimates = {"bridge": (constant + bridge, bridge_error)}
+    bridge = _joined([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2) for k in (0, 1)], memory)
     weights = {"mirrored": crossed}
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
         with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little
             plain = _Gaussian.of_draws(np.concatenate([half.z for half in halves], axis=1))
             in_sample_ratios = [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
             weights["mirrored_in_sample"] = in_sample_ratios
+    constant = relaxation.model.log_constant
+    estimates = {"bridge": _plus(constant, bridge.claim)}
     for name, parts in weights.items():
-        value, error = _pooled_log_mean(parts)
-        estimates[name] = (constant - value, max(_widened(error, abs(value + bridge)), floor))
+        level, error = _pooled_log_mean(parts)
+        estimates[name] = _plus(constant, beside(-level, error, bridge))
     notes = {
         "log_z_draws": float(alpha.shape[0] * chains),
-        "log_z_overlap": float(overlaps.mean()),
-        "log_z_weight_ess": _effective_number(np.concatenate([part.ravel() for part in crossed])),
+        "log_z_overlap": bridge.overlap,
+        "log_z_weight_ess": bridge.weight,
     }
-    return GaussianEstimates(estimates, notes)
+    return Found(estimates, notes)
+
+
+def _too_large() -> Found:
+    return Found({}, {"log_z_max_variables": float(MAX_VARIABLES)})
+
+
+def _plus(constant: float, claim: tuple[float, float]) -> tuple[float, float]:
+    return constant + claim[0], claim[1]
+
+
+def _joined(directions: Sequence[Ratio], memory: float) -> Ratio:
+    """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
+    values, errors, overlaps, shared, supported = zip(*directions, strict=True)
+    error = max(float(np.hypot(*errors)) / 2, abs(values[0] - values[1]) / 2)
+    error = float(np.hypot(error, memory / 2))
+    return Ratio(sum(values) / 2, error, min(overlaps), sum(shared), all(supported))
 
 
 class _Draws:
@@ -215,36 +246,6 @@ def _proposal_log_ratios(relaxation: Relaxation, q: _Gaussian, count: int, rng: 
     return np.asarray(target - log_q)
 
 
-def _bridge(from_target: FloatArray, from_proposal: FloatArray) -> tuple[float, float, float]:
-    """Meng and Wong's estimate of log Z for equally many draws, its standard error, and the overlap.
-
-    Args:
-        from_target: (B, C) log p* - log q of draws from p.
-        from_proposal: (n,) the same of draws from q.
-    """
-    log_r = float(np.median(from_proposal) + np.median(from_target)) / 2
-    for _ in range(ITERATIONS):
-        proposal_share = _log_mean_exp(_log_share(from_proposal - log_r))
-        change = proposal_share - _log_mean_exp(_log_share(log_r - from_target))
-        log_r += change
-        if abs(change) < 1e-9:
-            break
-    target_log_mean, target_error = statistics.log_mean(_log_share(log_r - from_target))
-    shares = np.exp(_log_share(from_proposal - log_r))
-    proposal_error = float(shares.std() / shares.mean() / np.sqrt(shares.size))
-    # At the fixed point log_r moves by exactly as much as either log mean, so the two variances add.
-    return log_r, float(np.hypot(target_error, proposal_error)), 2 * float(np.exp(target_log_mean))
-
-
-def _log_share(x: FloatArray) -> FloatArray:
-    """log σ(x)."""
-    return np.asarray(-np.logaddexp(0.0, -x))
-
-
-def _log_mean_exp(values: FloatArray) -> float:
-    return float(np.logaddexp.reduce(values, axis=None) - np.log(values.size))
-
-
 def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
     """Log of the mean weight over both halves, and its standard error.
 
@@ -257,13 +258,3 @@ def _pooled_log_mean(parts: Sequence[FloatArray]) -> tuple[float, float]:
     logs = values + np.log(sizes / sizes.sum())
     value = np.logaddexp.reduce(logs)
     return float(value), float(np.exp(logs - value) @ errors)
-
-
-def _widened(error: float, distance: float) -> float:
-    return distance if distance > 2 * error else error
-
-
-def _effective_number(log_weights: FloatArray) -> float:
-    """Kish's (Σw)² / Σw²."""
-    weights = np.exp(log_weights - log_weights.max())
-    return float(weights.sum() ** 2 / (weights**2).sum())

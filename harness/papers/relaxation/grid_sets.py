@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinbench.measuring.records import Record
+from spinbench.reporting import variants
 
-MEASURES = {"marginal": "marginal_rmse", "log_z": "log_z_error"}
-"""Rows of the figure, and the metric whose square they show."""
+MEASURES = {"marginal": variants.metric("marginal_rmse"), "log_z": variants.asked_log_z_error}
+"""Rows of the figure, and the number of a record whose square they show."""
 NAMES = {"gibbs": "Gibbs", "dhmc": "DHMC", "block_gibbs": "block Gibbs", "exact": "exact"}
 
 
@@ -111,17 +112,17 @@ def _columns(records: Sequence[Record]) -> list[Column]:
             method=key[0],
             backend=key[1],
             settings={k: v for k, v in group[0]["config"]["method"].items() if k != "name"},
-            cells={measure: _cells(group, metric) for measure, metric in MEASURES.items()},
+            cells={measure: _cells(group, value) for measure, value in MEASURES.items()},
         )
         for key, group in groups.items()
     ]
 
 
-def _cells(records: Sequence[Record], metric: str) -> dict[tuple[float, float], Cell]:
+def _cells(records: Sequence[Record], value: variants.Value) -> dict[tuple[float, float], Cell]:
     runs: dict[tuple[float, float], list[float | None]] = defaultdict(list)
     for record in records:
         model = record["config"]["model"]
-        error = record["metrics"].get(metric, {}).get("value")
+        error = value(record)
         runs[float(model["c1"]), float(model["c2"])].append(None if error is None else error**2)
     return {place: _cell(values) for place, values in runs.items()}
 

@@ -119,12 +119,33 @@ def test_what_chains_remember(r_hat: float, share: float) -> None:
 
 def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
     sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
-    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(0.1))
-    assert claims.beside(5.01, 0.3, sure) == (5.01, 0.3)
+    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(np.hypot(0.02, 0.1)))
+    assert claims.beside(5.01, 0.3, sure) == (5.01, pytest.approx(np.hypot(0.01, 0.3)))
     assert claims.beside(6.0, 0.1, sure)[1] == np.inf
-    assert claims.beside(5.4, 0.1, sure) == (5.4, pytest.approx(0.4))
+    assert claims.beside(5.4, 0.1, sure) == (5.4, pytest.approx(np.hypot(0.1, 0.4)))
     assert claims.beside(5.0, 0.1, sure._replace(supported=False))[1] == np.inf
     assert claims.beside(5.0, np.nan, sure)[1] == np.inf
+
+
+def test_an_average_of_one_side_follows_what_both_sides_say() -> None:
+    sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
+    assert claims.one_sided(9.0, 0.3, sure) == (9.0, pytest.approx(np.hypot(0.3, 4.0)))
+    assert claims.one_sided(5.0, 0.3, sure._replace(supported=False)) == (5.0, np.inf)
+    assert claims.one_sided(5.0, np.nan, sure) == (5.0, np.inf)
+
+
+def test_memory_is_what_both_halves_share() -> None:
+    """Mixing chains' R-hat is above 1 by chance, and the largest of 200 well above; that is no memory."""
+    rng = np.random.default_rng(3)
+    noise = 0.5 + 0.3 * rng.normal(size=(128, 200, 16)).clip(-1.5, 1.5)
+    found = claims.marginal_claims(noise, 128, np.zeros(200), np.ones(200))
+    assert found.r_hat.max() > 1.001
+    assert found.memory == 0.0
+    one_astray = noise.copy()
+    one_astray[:, 7, 3] = 0.95
+    remembered = claims.marginal_claims(one_astray, 128, np.zeros(200), np.ones(200))
+    assert remembered.memory == pytest.approx(1 - remembered.r_hat[7] ** -2)
+    assert remembered.memory > 0.02
 
 
 @pytest.mark.parametrize("groups", [(), ((0, 3, 4), (2, 5))])

@@ -90,7 +90,8 @@ def test_rao_blackwell_and_empirical_marginals_agree() -> None:
 
 def test_statistics_follow_the_settings() -> None:
     assert BlockGibbs().reductions == {"p": "sum", "alpha": "last"}
-    assert BlockGibbs(marginals="empirical", log_z="zero_state").reductions == {"s": "sum", "zero_state": "logsumexp"}
+    zero_state = BlockGibbs(marginals="empirical", log_z="zero_state")
+    assert zero_state.reductions == {"s": "sum", "zero_state": "logsumexp", "alpha": "last"}
     assert BlockGibbs(log_z="none").reductions == {"p": "sum"}
 
 

@@ -48,7 +48,7 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         table.add_column(heading, justify="right", no_wrap=True)
     for label, group in variants.variants(good).items():
         marginal = variants.average(group, variants.metric("marginal_rmse"))
-        log_z = variants.average(group, variants.metric("log_z_error"))
+        log_z = variants.average(group, variants.asked_log_z_error)
         others = [variants.average(group, variants.log_z_error(name)) for name in ("mirrored", "bridge")]
         table.add_row(
             label,

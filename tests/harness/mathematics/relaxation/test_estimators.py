@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench import reference
+from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.estimators import gaussian, zero_state
@@ -41,20 +42,21 @@ def exact_alpha(r: Relaxation, batches: int, chains: int, rng: np.random.Generat
     return alpha.reshape(batches, chains, n).transpose(0, 2, 1)
 
 
-@pytest.mark.parametrize(("chains", "groups"), [(1, ()), (6, ((0, 3, 1),))])
-def test_standard_errors_are_calibrated(chains: int, groups: tuple[tuple[int, ...], ...]) -> None:
+@pytest.mark.parametrize(("chains", "groups"), [(16, ()), (8, ((0, 3, 1),))])
+def test_claims_hold_and_are_not_idle(chains: int, groups: tuple[tuple[int, ...], ...]) -> None:
     model = small_model(1, groups)
     r = relax(model, "sdp", 0.1)
     exact = reference.solve(model, cache=False).log_z
     rng = np.random.default_rng(2)
     scores = []
     for _ in range(60):
-        found = gaussian(r, exact_alpha(r, 240 // chains, chains, rng), in_sample=False)
+        found = gaussian(r, exact_alpha(r, 240 // chains, chains, rng), 0.0, in_sample=False)
         scores.append([(value - exact) / error for value, error in found.estimates.values()])
     assert list(found.estimates) == ["bridge", "mirrored"]
     rms = np.sqrt(np.mean(np.square(scores), axis=0))
-    assert (np.abs(rms - 1) < 4 / np.sqrt(2 * 60)).all(), rms
+    assert (rms < 1 + 4 / np.sqrt(2 * 60)).all(), rms
     assert np.abs(np.mean(scores, axis=0)).max() < 4 / np.sqrt(60)
+    assert max(error for _, error in found.estimates.values()) < 0.05
 
 
 def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
@@ -62,7 +64,7 @@ def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
     exact = reference.solve(model, marginals=False, cache=False).log_z
     r = relax(model, "sdp", 0.05)
     rng = np.random.default_rng(0)
-    runs = [gaussian(r, exact_alpha(r, 512, 16, rng), in_sample=False) for _ in range(4)]
+    runs = [gaussian(r, exact_alpha(r, 512, 16, rng), 0.0, in_sample=False) for _ in range(4)]
     for name in ("bridge", "mirrored"):
         values = [run.estimates[name][0] for run in runs]
         assert abs(np.mean(values) - exact) < 0.02, name
@@ -73,16 +75,16 @@ def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
     assert 0.5 < runs[0].diagnostics["log_z_overlap"] <= 1
 
 
-def test_in_sample_is_biased_low_and_says_so() -> None:
+def test_in_sample_is_biased_low_and_contradicted() -> None:
     """Moments of the draws themselves: on 100 variables and 2048 draws more than a nat is missing."""
     model = grid_model(10, 1.0, 0.5, 1)
     exact = reference.solve(model, marginals=False, cache=False).log_z
     r = relax(model, "sdp", 0.05)
-    found = gaussian(r, exact_alpha(r, 128, 16, np.random.default_rng(3))).estimates
+    found = gaussian(r, exact_alpha(r, 128, 16, np.random.default_rng(3)), 0.0).estimates
     value, error = found["mirrored_in_sample"]
     assert -6 < value - exact < -1
-    assert abs(value - exact) < 4 * error
-    assert abs(found["bridge"][0] - exact) < 0.1
+    assert error == np.inf
+    assert abs(found["bridge"][0] - exact) < 4 * found["bridge"][1] < 0.2
 
 
 def test_unbiased_estimates_of_the_inverse_overestimate_log_z() -> None:
@@ -95,24 +97,38 @@ def test_unbiased_estimates_of_the_inverse_overestimate_log_z() -> None:
     for _ in range(300):
         alpha = exact_alpha(r, 8, 5, rng)
         weights = -r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1]
-        value, _ = zero_state(weights)
-        gaps.append(value + model.log_constant - exact)
+        gaps.append(zero_state(r, weights, alpha).estimates["zero_state"][0] - exact)
     inverse = np.exp(-np.array(gaps))
     assert abs(inverse.mean() - 1) < 4 * inverse.std() / np.sqrt(300)
     assert np.mean(gaps) > 4 * np.std(gaps) / np.sqrt(300)
 
 
-def test_zero_state_is_calibrated() -> None:
-    model = PairwiseModel.from_edges([0.5, -0.7, 0.2], [(0, 1), (1, 2)], [1.0, -0.8], log_constant=2.0)
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_zero_state_is_calibrated(scale: float) -> None:
+    """From both sides, and by itself: then the claim is the wider by what the look from the other side adds."""
+    biases = scale * np.array([0.5, -0.7, 0.2])
+    model = PairwiseModel.from_edges(biases, [(0, 1), (1, 2)], [scale, -0.8 * scale], log_constant=2.0)
     r = relax(model, "sdp", 0.2)
     exact = reference.solve(model, cache=False).log_z
     rng = np.random.default_rng(6)
     scores = []
     for _ in range(60):
         alpha = exact_alpha(r, 64, 8, rng)
-        value, error = zero_state(-r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1])
-        scores.append((value + 2.0 - exact) / error)
-    assert abs(np.sqrt(np.mean(np.square(scores))) - 1) < 4 / np.sqrt(2 * 60)
+        found = zero_state(r, -r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1], alpha).estimates
+        scores.append([(value - exact) / error for value, error in (found["zero_state_bar"], found["zero_state"])])
+    both, own = np.sqrt(np.mean(np.square(scores), axis=0))
+    assert abs(both - 1) < 4 / np.sqrt(2 * 60)
+    assert 0.5 < own < 1 + 4 / np.sqrt(2 * 60)
+
+
+def test_zero_state_is_unresolved_where_no_chain_is_near_zero() -> None:
+    """Every draw of p is near s = 1: the weights are even, and all of them say a log Z that is far too small."""
+    model = PairwiseModel.from_edges([-40.0, -40.0], [(0, 1)], [100.0])
+    r = relax(model, "minshift", 0.1)
+    alpha = exact_alpha(r, 64, 16, np.random.default_rng(7))
+    found = zero_state(r, -r.conditional(alpha.transpose(0, 2, 1) + r.bias)[1], alpha)
+    assert {error for _, error in found.estimates.values()} == {np.inf}
+    assert found.diagnostics["log_z_overlap"] < 0.05
 
 
 @pytest.mark.parametrize("pull", [3.0, 6.0, 9.0])
@@ -128,7 +144,9 @@ def test_a_mode_that_one_half_never_saw_shows_in_the_error(pull: float) -> None:
         s[:, 2, :4] = rng.random((64, 4)) < 1 / (1 + np.exp(3))
         noise = rng.normal(size=s.shape)
         alpha = np.einsum("ij,bjc->bic", r.gram, s) + np.einsum("ij,bjc->bic", r.cholesky, noise)
-        for name, (value, error) in gaussian(r, alpha).estimates.items():
+        memory = marginal_claims(s, 64, np.zeros(3), np.ones(3)).memory
+        assert memory > 0.3
+        for name, (value, error) in gaussian(r, alpha, memory).estimates.items():
             assert abs(value - exact) < 4 * error, name
 
 
@@ -136,30 +154,32 @@ def test_too_few_draws_are_counted_and_give_nothing() -> None:
     model = small_model(8)
     r = relax(model, "dd", 0.1)
     rng = np.random.default_rng(9)
-    few = gaussian(r, exact_alpha(r, 7, 4, rng))
+    few = gaussian(r, exact_alpha(r, 7, 4, rng), 0.0)
     assert few.estimates == {}
     assert few.diagnostics == {"log_z_draws": 28.0, "log_z_draws_needed": 32.0}
-    one = gaussian(r, exact_alpha(r, 15, 1, rng))
+    one = gaussian(r, exact_alpha(r, 15, 1, rng), 0.0)
     assert one.estimates == {}
     assert one.diagnostics["log_z_draws_needed"] == 16.0
-    enough = gaussian(r, exact_alpha(r, 16, 1, rng))
-    assert np.isfinite(list(enough.estimates.values())).all()
+    for chains, supported in ((1, False), (7, False), (8, True)):
+        enough = gaussian(r, exact_alpha(r, 256 // chains, chains, rng), 0.0)
+        assert np.isfinite([value for value, _ in enough.estimates.values()]).all()
+        assert np.isfinite(enough.estimates["bridge"][1]) == supported
 
 
 def test_in_sample_needs_more_draws_than_variables() -> None:
     model = grid_model(10, 0.5, 0.2, 2)
     r = relax(model, "sdp", 0.05)
     rng = np.random.default_rng(10)
-    assert "mirrored_in_sample" not in gaussian(r, rng.normal(size=(25, 100, 4))).estimates
-    assert "mirrored_in_sample" in gaussian(r, rng.normal(size=(26, 100, 4))).estimates
+    assert "mirrored_in_sample" not in gaussian(r, rng.normal(size=(25, 100, 4)), 0.0).estimates
+    assert "mirrored_in_sample" in gaussian(r, rng.normal(size=(26, 100, 4)), 0.0).estimates
     repeated = np.repeat(rng.normal(size=(13, 100, 4)), 2, axis=0)  # 104 draws, 52 different ones
-    assert "mirrored_in_sample" not in gaussian(r, repeated).estimates
+    assert "mirrored_in_sample" not in gaussian(r, repeated, 0.0).estimates
 
 
 def test_large_models_are_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimators, "MAX_VARIABLES", 4)
     model = small_model(11)
-    found = gaussian(relax(model, "dd", 0.1), np.zeros((64, 5, 4)))
+    found = gaussian(relax(model, "dd", 0.1), np.zeros((64, 5, 4)), 0.0)
     assert found.estimates == {}
     assert found.diagnostics == {"log_z_max_variables": 4.0}
 
@@ -169,9 +189,9 @@ def test_draws_are_thinned_evenly_beyond_the_work_limit(monkeypatch: pytest.Monk
     r = relax(model, "dd", 0.1)
     alpha = exact_alpha(r, 400, 8, np.random.default_rng(13))
     monkeypatch.setattr(estimators, "MAX_WORK", 0.0)  # 1024 draws: every fourth batch
-    thinned = gaussian(r, alpha)
+    thinned = gaussian(r, alpha, 0.0)
     assert thinned.diagnostics["log_z_draws"] == 800.0
-    assert thinned == gaussian(r, alpha[3::4])
+    assert thinned == gaussian(r, alpha[3::4], 0.0)
     assert abs(thinned.estimates["bridge"][0] - reference.solve(model, cache=False).log_z) < 0.1
 
 
@@ -179,4 +199,4 @@ def test_the_same_draws_give_the_same_estimates() -> None:
     model = small_model(14)
     r = relax(model, "dd", 0.1)
     alpha = exact_alpha(r, 32, 4, np.random.default_rng(15))
-    assert gaussian(r, alpha) == gaussian(r, alpha.copy())
+    assert gaussian(r, alpha, 0.0) == gaussian(r, alpha.copy(), 0.0)

@@ -65,6 +65,7 @@ def record(
         "axes": {"model": "grid", "method": method, "backend": "numba"},
         "protocol": records.protocol(config),
         "metrics": {k: {"failed": "none"} if v is None else {"value": v} for k, v in metrics.items()},
+        "result": None,
     }
 
 
@@ -95,6 +96,15 @@ def test_runs_without_a_value_are_counted_and_left_out() -> None:
     assert cells["marginal"][0.5, 0.5] == grid_sets.Cell(pytest.approx(0.01), pytest.approx(0.0), 2, 1)
     assert cells["log_z"][0.5, 0.5] == grid_sets.Cell(4.0, None, 1, 2)
     assert cells["log_z"][0.5, 3.0] == grid_sets.Cell(None, None, 0, 1)
+
+
+def test_an_estimate_that_nothing_vouches_for_is_still_the_papers() -> None:
+    """Records make no number of an unresolved log Z; a figure of the estimator's error needs it all the same."""
+    unresolved = record(error=None, log_z="mirrored_in_sample")
+    unresolved["result"] = {"log_z_estimates": {"bridge": [7.0, 0.1], "mirrored_in_sample": [5.0, None]}}
+    unresolved["reference"] = {"log_z": 7.5}
+    cells = only(grid_sets.graph_sets([unresolved])).columns[0].cells
+    assert cells["log_z"][0.5, 0.5].mse == pytest.approx(2.5**2)
 
 
 def test_methods_are_columns_and_readings_are_told_apart() -> None:
