@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
-from spinbench.mathematics.relaxation.estimators import GaussianEstimates, gaussian, zero_state
+from spinbench.mathematics.relaxation.estimators import LogZEstimates, gaussian, zero_state
 
 __all__ = [
     "EdgeFactor",
-    "GaussianEstimates",
+    "LogZEstimates",
     "Relaxation",
     "Sites",
     "checked_diagonal",

@@ -18,7 +18,7 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
-from spinbench.mathematics.relaxation.estimators import Found
+from spinbench.mathematics.relaxation.estimators import LogZEstimates
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -143,7 +143,7 @@ def estimate(
     marginals = trace.mean(units).mean(axis=-1)
     claimed = marginal_claims(series, trace.samples, np.zeros(len(marginals)), np.ones(len(marginals)))
     doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
-    found = Found()
+    found = LogZEstimates()
     if log_z != "none":
         found = _log_z(relaxation(), trace, log_z, claimed.memory)
     value, error = found.estimates.get(log_z, (None, None))
@@ -162,7 +162,7 @@ def estimate(
     )
 
 
-def _log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> Found:
+def _log_z(relaxation: Relaxation, trace: Trace, log_z: LogZ, memory: float) -> LogZEstimates:
     alpha = trace.series("alpha")
     if log_z == "zero_state":
         return estimators.zero_state(relaxation, trace.series("zero_state"), alpha)

@@ -52,7 +52,7 @@ FROM_ZERO = 4096
 
 
 @dataclass(frozen=True)
-class Found:
+class LogZEstimates:
     """What draws say of log Z.
 
     Attributes:
@@ -67,7 +67,7 @@ class Found:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
-def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) -> Found:
+def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) -> LogZEstimates:
     """The estimators that compare p(x) with p(x|s = 0).
 
     Args:
@@ -92,10 +92,10 @@ def zero_state(relaxation: Relaxation, series: FloatArray, alpha: FloatArray) ->
         "zero_state_bar": _plus(constant, both.claim),
         "zero_state": _plus(constant, one_sided(-level, error, both)),
     }
-    return Found(estimates, {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight})
+    return LogZEstimates(estimates, {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight})
 
 
-def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sample: bool = True) -> Found:
+def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sample: bool = True) -> LogZEstimates:
     """The estimators that fit a Gaussian q to the draws: "bridge", "mirrored", "mirrored_in_sample".
 
     The chains (of one chain: the batches) are cut into two halves; each half's q is evaluated on the other's draws.
@@ -118,7 +118,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
         return _too_large()
     if batches < (needed := MIN_BATCHES if chains > 1 else 2 * MIN_BATCHES):
         counts = {"log_z_draws": float(batches * chains), "log_z_draws_needed": float(needed * chains)}
-        return Found({}, counts)
+        return LogZEstimates({}, counts)
     most = min(MAX_DRAWS, max(1024.0, MAX_WORK / n**2))
     step = max(1, min(int(np.ceil(batches * chains / most)), batches // needed))
     alpha = alpha[step - 1 :: step]
@@ -146,11 +146,11 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
         "log_z_overlap": bridge.overlap,
         "log_z_weight_ess": bridge.weight,
     }
-    return Found(estimates, notes)
+    return LogZEstimates(estimates, notes)
 
 
-def _too_large() -> Found:
-    return Found({}, {"log_z_max_variables": float(MAX_VARIABLES)})
+def _too_large() -> LogZEstimates:
+    return LogZEstimates({}, {"log_z_max_variables": float(MAX_VARIABLES)})
 
 
 def _plus(constant: float, claim: tuple[float, float]) -> tuple[float, float]:
