@@ -14,6 +14,7 @@
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
         draw_kernels       samples
+        options            how these are compiled
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
 notice where that would lose something: `grid` then starts again in log space, the others hand over to the solver of the

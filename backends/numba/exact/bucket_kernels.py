@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numba import njit
 
 from spinbench.backends.numba.exact.buckets import BLOCK
+from spinbench.backends.numba.exact.options import ONCE, SHARED
 from spinbench.reference.network import FloatArray, IntArray
 
 REACH = 600.0
@@ -62,7 +63,7 @@ class Work(NamedTuple):
     scale: FloatArray
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def centre(part, begin, end):
     """Scales positive numbers so that their logarithms lie around 0; zeros stay.
 
@@ -82,7 +83,7 @@ def centre(part, begin, end):
     return middle, (high - low) / 2
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _set_axes(p, plan, work):
     """Enters the axes of bucket p, with small tables of ones. Returns how many there are."""
     message = plan.start.size - 1 - plan.states.size + p
@@ -103,7 +104,7 @@ def _set_axes(p, plan, work):
     return axes
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def enter(i, q, source, axes, plan, work):
     """Enters piece i, whose entries start at `source`, as row q of `piece` and `stride`."""
     axis, card, stride, piece = work.axis, work.card, work.stride, work.piece
@@ -120,7 +121,7 @@ def enter(i, q, source, axes, plan, work):
     piece[q, LEAD] = lead
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _absorb(i, plan, numbers, work):
     """Multiplies piece i, over one or two positions, into a small table. Returns the log of what was taken out."""
     card, small, small_at, small_reach = work.card, work.small, work.small_at, work.small_reach
@@ -139,12 +140,12 @@ def _absorb(i, plan, numbers, work):
     return taken
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def prepare(p, plan, numbers, work):
     """Sets up bucket p. Returns axes, larger pieces, the log of what was taken out, a bound on |log| of products."""
     axes = _set_axes(p, plan, work)
     bound = taken = 0.0
-    pieces = 0
+    pieces = np.int64(0)  # not a literal, for which `enter` would be compiled once more
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
         i = plan.held[k]
         if plan.start[i + 1] - plan.start[i] > 2:
@@ -158,7 +159,7 @@ def prepare(p, plan, numbers, work):
     return axes, pieces, taken, bound
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _pattern(q, low, axes, work, out):
     """Offsets of piece q over the axes from `low` on; SCALAR or ALONG where none are needed."""
     card, stride = work.card, work.stride
@@ -183,7 +184,7 @@ def _pattern(q, low, axes, work, out):
     return GATHERED
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _multiply(row, size, source, kind, pattern):
     if kind == GATHERED:
         for i in range(size):
@@ -193,7 +194,7 @@ def _multiply(row, size, source, kind, pattern):
             row[i] *= source[i]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def make_base(axes, pieces, store, work):
     """Builds the product of what lies within a block, axis by axis from the last, and reads the other pieces' patterns.
 
@@ -222,7 +223,7 @@ def make_base(axes, pieces, store, work):
     return low, block
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _grow(a, size, block, work):
     """From `size` entries of the base at each state to those over axis a, too."""
     card, small, first = work.card, work.small, work.small_at[a]
@@ -235,7 +236,7 @@ def _grow(a, size, block, work):
                 part[i] = row[i] * factor
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def make_scales(a, low, work):
     """Products of the small tables over the outer axes, anew from axis a on; with a = 0 from the first block."""
     card, digit, scale = work.card, work.digit, work.scale
@@ -250,7 +251,7 @@ def make_scales(a, low, work):
             scale[outer, x] = scale[outer - 1, x] * work.small[at + x * card[outer]]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def next_block(low, rows, work):
     """To the next block: the outer axes count up, the last one fastest, and `piece` and `scale` follow."""
     card, digit, piece, stride = work.card, work.digit, work.piece, work.stride
@@ -267,7 +268,7 @@ def next_block(low, rows, work):
     make_scales(max(a, 1), low, work)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def make_block(x, low, size, pieces, store, work):
     """The present block at state x of the bucket's variable, into `block`."""
     block, piece, stride = work.block, work.piece, work.stride

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from numba import njit
 
+from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
 from spinbench.reference.network import IntArray
 
 BLOCK = 2048
@@ -50,7 +51,7 @@ class Most(NamedTuple):
     small: int
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def separators(tables, start, scope, lists, following):
     """Finds the separators of the buckets.
 
@@ -86,7 +87,7 @@ def separators(tables, start, scope, lists, following):
     return end
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _lowest(piece, start, scope):
     """The first position of a piece."""
     lowest = scope[start[piece]]
@@ -95,7 +96,7 @@ def _lowest(piece, start, scope):
     return lowest
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _join(p, piece, first, end, start, scope):
     """Adds the positions of a piece, but for p, to the ascending scope[first:end].
 
@@ -119,7 +120,7 @@ def _join(p, piece, first, end, start, scope):
     return end
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def fill_buckets(start, scope, bucket, held):
     """Tables and messages by the first position that they hold.
 
@@ -145,7 +146,7 @@ def fill_buckets(start, scope, bucket, held):
                 bucket[p + 1] += bucket[p]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def room(tables, states, start, scope, bucket, held, message, most):
     """What the buckets take.
 
@@ -173,7 +174,7 @@ def room(tables, states, start, scope, bucket, held, message, most):
             most[k] = max(most[k], needed[k])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _rows(p, tables, several, start, bucket, held):
     """Larger pieces and children of bucket p, and patterns that it keeps, where it has one block or several."""
     rows = patterns = 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from numba import njit
 
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, SOURCE, prepare
+from spinbench.backends.numba.exact.options import CALLED, ONCE
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def draw(plan, numbers, work, uniforms, weights, drawn):
     """Samples, once `tree_kernels.forward` has left its messages: each variable given those eliminated after it.
 
@@ -22,7 +23,7 @@ def draw(plan, numbers, work, uniforms, weights, drawn):
         _choose(work.card[0], uniforms[p], weights, drawn[p])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _weigh(p, axes, pieces, plan, store, work, weights, drawn):
     """Weights of the states of bucket p in each of M samples."""
     first = plan.start[plan.start.size - 1 - plan.states.size + p] - 1  # so that scope[first + a] is axis a
@@ -44,7 +45,7 @@ def _weigh(p, axes, pieces, plan, store, work, weights, drawn):
                 weights[x, m] *= store[at]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _choose(states, uniforms, weights, drawn):
     """One state for each sample, in proportion to its weights (K, M)."""
     for m in range(drawn.size):

@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from spinbench.backends.numba.exact.options import ALLOCATES, ONCE, SHARED
 from spinbench.reference.network import IntArray
 
 FIXED, WEIGHT, FILL = range(3)
@@ -59,7 +60,7 @@ def _lowest(typing_context, bits):
     return types.int64(types.uint64), generate
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ALLOCATES)
 def adjacency_bits(core, first, degree, lists):
     """(m, ⌈m / 64⌉) uint64 rows of adjacency bits of the core (m,)."""
     place = np.empty(degree.size, dtype=np.int64)
@@ -74,7 +75,7 @@ def adjacency_bits(core, first, degree, lists):
     return bits
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _missing(bits, v):
     """Edges that eliminating v would add."""
     missing = 0
@@ -89,7 +90,7 @@ def _missing(bits, v):
     return missing // 2
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _graph(start, weight, rule):
     """The whole graph, and operations done."""
     m = weight.size
@@ -106,7 +107,7 @@ def _graph(start, weight, rule):
     return found, work
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _members(bits, v, near):
     """Writes the neighbours of v into `near`, and returns their number."""
     count = 0
@@ -119,7 +120,7 @@ def _members(bits, v, near):
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _choose(alive, graph, rule, rank, slack, random):
     """Where in `alive` what scores least stands, ties and near ties at random, and the next state of `random`."""
     best, tied, chosen = np.int64(2**62), 0, 0
@@ -147,7 +148,7 @@ def _choose(alive, graph, rule, rank, slack, random):
     return chosen, random
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _leave(v, near, graph, rule):
     """Takes v from its neighbours."""
     bits = graph.bits
@@ -161,7 +162,7 @@ def _leave(v, near, graph, rule):
                 graph.fill[u] -= _ones(bits[u, word] & ~bits[v, word])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _connect(near, graph, rule):
     """Joins all pairs of neighbours of one that left. Returns the operations done."""
     bits, work = graph.bits, 0
@@ -184,7 +185,7 @@ def _connect(near, graph, rule):
     return work
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _common(u, w, graph):
     """Neighbours of both u and w, which an edge between them spares one."""
     common = 0
@@ -197,7 +198,7 @@ def _common(u, w, graph):
     return common
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ALLOCATES)
 def greedy(start, weight, rule, rank, slack, seed, limit, order):
     """Eliminates a graph, always what scores least.
 

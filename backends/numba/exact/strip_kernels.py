@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from spinbench.backends.numba.exact.options import ALLOCATES, ONCE, SHARED
 from spinbench.reference.network import IntArray
 
 
@@ -40,7 +41,7 @@ class Waiting(NamedTuple):
     height: IntArray
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ALLOCATES)
 def neighbours(size, start, scope):
     """Variables that share a table.
 
@@ -71,7 +72,7 @@ def neighbours(size, start, scope):
     return first, degree, lists
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _drop_repetitions(first, degree, lists):
     seen = np.full(degree.size, -1, dtype=np.int64)
     for v in range(degree.size):
@@ -85,7 +86,7 @@ def _drop_repetitions(first, degree, lists):
         degree[v] = kept
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _clean(v, around):
     """Takes those who are gone out of the list of v."""
     first, members = around.first[v], around.members
@@ -97,7 +98,7 @@ def _clean(v, around):
     around.used[v] = kept
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _joined(a, b, around):
     """Whether two variables are neighbours."""
     if around.used[a] > around.used[b]:
@@ -106,7 +107,7 @@ def _joined(a, b, around):
     return b in around.members[around.first[a] : around.first[a] + around.used[a]]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _append(u, other, around):
     """Enters a new neighbour of u."""
     if around.first[u] + around.used[u] == around.first[u + 1]:
@@ -115,7 +116,7 @@ def _append(u, other, around):
     around.used[u] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _push(v, degree, waiting):
     if degree == 2:
         waiting.pairs[waiting.height[1]] = v
@@ -125,7 +126,7 @@ def _push(v, degree, waiting):
         waiting.height[0] += 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _pop(waiting):
     """Leaves first, or a tree would not get width 1."""
     if waiting.height[0]:
@@ -135,7 +136,7 @@ def _pop(waiting):
     return waiting.pairs[waiting.height[1]]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ALLOCATES)
 def strip(first, degree, lists, states, order):
     """Eliminates variables with one neighbour, and those with two that have no more states than a neighbour.
 

@@ -32,6 +32,7 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     next_block,
     prepare,
 )
+from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
 from spinbench.reference.network import FloatArray, IntArray
 
 
@@ -50,7 +51,7 @@ class Beliefs(NamedTuple):
     at: IntArray
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def forward(plan, numbers, work):
     """All messages, their reach and their shifts.
 
@@ -76,11 +77,11 @@ def forward(plan, numbers, work):
     return total + lost
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _sum_out(axes, pieces, begin, end, store, work):
     """The message of the bucket at work, from its blocks, into store[begin:end]."""
     low, size = make_base(axes, pieces, store, work)
-    make_scales(0, low, work)
+    make_scales(np.int64(0), low, work)
     block = work.block
     for at in range(begin, end, size):
         part = store[at:]
@@ -95,7 +96,7 @@ def _sum_out(axes, pieces, begin, end, store, work):
         next_block(low, pieces, work)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _targets(q, low, axes, work, out):
     """Of the axes from `low` on: offsets in the block of the entries that child q has, then of those it sums over.
 
@@ -123,7 +124,7 @@ def _targets(q, low, axes, work, out):
     return targets
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"}, **SHARED)
 def _project(block, size, out, targets, pattern):
     """Adds a block to a child's share, summed over what the child lacks."""
     if targets == size:
@@ -149,15 +150,21 @@ def _project(block, size, out, targets, pattern):
             out[i] += total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**CALLED)
 def backward(plan, numbers, work, beliefs):
     """Marginals of all variables, once `forward` has left its messages."""
     card, sums = work.card, beliefs.sums
+    tables = plan.start.size - 1 - plan.states.size
+    origin = plan.offset[tables]
     for p in range(plan.states.size - 1, -1, -1):
         axes, pieces, _, _ = prepare(p, plan, numbers, work)
         low, size = make_base(axes, pieces, numbers.store, work)
-        make_scales(0, low, work)
-        ratio = _ratio(p, axes, plan, numbers, beliefs.prior)
+        make_scales(np.int64(0), low, work)
+        begin, end = plan.offset[tables + p], plan.offset[tables + p + 1]
+        ratio = beliefs.prior[begin - origin : end - origin]
+        if axes == 1:
+            ratio[0] = 1.0
+        _divide(ratio, numbers.store[begin:end], numbers.shifts[p])
         rows = _enter_children(p, low, axes, pieces, plan, work, beliefs.prior)
         _sum_blocks(ratio, low, size, pieces, rows, numbers.store, work, beliefs)
         _sum_axes(p, low, axes, size, rows, plan, work, beliefs)
@@ -168,21 +175,15 @@ def backward(plan, numbers, work, beliefs):
             beliefs.marginals[beliefs.at[p] + x] = sums[x * size] / total
 
 
-@njit(cache=True, error_model="numpy")
-def _ratio(p, axes, plan, numbers, prior):
-    """p(x_S) of bucket p over its message, in place of p(x_S)."""
-    tables = plan.start.size - 1 - plan.states.size
-    begin, end, origin = plan.offset[tables + p], plan.offset[tables + p + 1], plan.offset[tables]
-    message, ratio = numbers.store[begin:end], prior[begin - origin : end - origin]
-    if axes == 1:
-        ratio[0] = 1.0
-    unit = math.exp(-numbers.shifts[p])
+@njit(**ONCE)
+def _divide(ratio, message, shift):
+    """p(x_S) over the message, which was divided by exp(shift), in place of p(x_S)."""
+    unit = math.exp(-shift)
     for i in range(ratio.size):
         ratio[i] = ratio[i] / message[i] * unit if message[i] > 0 else 0.0
-    return ratio
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _enter_children(p, low, axes, pieces, plan, work, prior):
     """Clears the shares of the children of bucket p, and enters those that reach out of the block as further rows.
 
@@ -204,7 +205,7 @@ def _enter_children(p, low, axes, pieces, plan, work, prior):
     return rows
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _sum_blocks(ratio, low, size, pieces, rows, store, work, beliefs):
     """Sums the blocks of the bucket at work, times `ratio`, into `sums`, and into the shares of rows of children."""
     card, block, piece = work.card, work.block, work.piece
@@ -224,7 +225,7 @@ def _sum_blocks(ratio, low, size, pieces, rows, store, work, beliefs):
         next_block(low, rows, work)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ONCE)
 def _sum_axes(p, low, axes, size, row, plan, work, beliefs):
     """Sums `sums` axis by axis, to its first entry at each state of bucket p; children whose first axis is next get
     their share. `row` of `piece` is free."""

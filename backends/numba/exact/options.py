@@ -1,0 +1,14 @@
+"""How the kernels of the tree are compiled. Most of the time of a first call goes into what LLVM makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ALLOCATES: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+"""What Python calls."""
+CALLED: dict[str, Any] = {**ALLOCATES, "_nrt": False}
+"""The same where no array is made, so that references need no counting."""
+SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""What several kernels call: without the code that would unpack NamedTuples from Python, which is most of it."""
+ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
+"""What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller."""
