@@ -18,6 +18,7 @@ from spinbench.inference import answers, registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.result import Result, Seconds
+from spinbench.mathematics.rounding import check_range
 from spinbench.models import Model, to_pairwise
 
 
@@ -60,6 +61,8 @@ def run(
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
     chosen = _chosen(method, settings)
     registry.check(chosen.name, backend, precision)
+    if chosen.anytime:
+        check_range(chosen.name, model, precision)
     parsed = Budget.parse(budget, burn_in)
     if not chosen.stochastic:
         parsed = dataclasses.replace(parsed, burn_in=0)

@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent import mean_field
 from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.methods.gauge.prepare import check_merge, forney_form
@@ -19,8 +20,6 @@ from spinbench.models.forney.model import ForneyModel
 
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""
-ALLOWED = 1e-30
-"""Weight of q on hard zeros that stands for none; one zero costs `mean_field.FLOOR` nats, and gets e to that power."""
 
 
 class FieldPlan(NamedTuple):
@@ -123,19 +122,19 @@ class ForneyMeanField(Method):
         return bool(trace.total("converged")[0] > 0)
 
     def estimate(self, model: Model, tables: FieldPlan, trace: Trace) -> Estimate:
-        """The best restart; marginals from the product q, which is over the edges of the model at hand.
+        """The best restart, its bound evaluated in float64, less its rounding; marginals from the product q, which is
+        over the edges of the model at hand.
 
         -inf and not converged where q has weight on a hard zero.
         """
         small: ForneyModel = forney_form(model, self.merge, self.seed)
-        q = trace.total("q")[:, 0]
+        q = mean_field.certain(small, trace.total("q")[:, 0])
         beliefs = [product_weights(q[group.edges]) for group in small.groups]
-        forbidden = sum(float(b[g.log_tables == -np.inf].sum()) for b, g in zip(beliefs, small.groups, strict=True))
-        allowed = forbidden <= ALLOWED
+        value = mean_field.bound(small, q)
         return Estimate(
             marginals=np.clip(small.variable_marginals(beliefs), 0.0, 1.0),
-            log_z=float(trace.total("value")[0]) if allowed else -np.inf,
+            log_z=value - work_of(model).allowance(),
             log_z_kind="lower",
             diagnostics={"residual": float(trace.total("residual")[0])},
-            converged=self.finished(trace) and allowed,
+            converged=self.finished(trace) and value > -np.inf,
         )

@@ -21,12 +21,15 @@ from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbo
 from spinbench.mathematics.graphs.feasible import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, marginals
+from spinbench.mathematics.rounding import work_of
 from spinbench.models import Model
 
 START = 1.0
 """Log odds, of the start's state, from which chains begin."""
 STARTS = 8
 """Allowed states that are searched where factors have zeros; chains begin at them in turn."""
+NONE = 1e-12
+"""A probability that stands for 0 beside hard zeros."""
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""
 
@@ -105,8 +108,9 @@ class MeanField(Method):
         return bool(trace.total("converged").min() > 0)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """The largest of the chains' bounds, each evaluated from its q in float64."""
-        q, bounds = evaluate(tables.graph, trace.total("q"))
+        """The largest of the chains' bounds, each evaluated from its q in float64, less its rounding."""
+        q, values = evaluate(tables.graph, trace.total("q"))
+        bounds = values - work_of(model).allowance()
         best = int(bounds.argmax())
         converged = trace.total("converged") > 0
         return Estimate(
@@ -124,9 +128,14 @@ class MeanField(Method):
 
 
 def evaluate(graph: Graph, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """q (S, C), normalised in float64, and its bounds (C,); -inf where q has weight on a hard zero."""
+    """q (S, C), normalised in float64, and its bounds (C,); -inf where q has weight on a hard zero.
+
+    Where tables have zeros, probabilities below `NONE` become 0, so that no product of them underflows to 0 unseen.
+    """
     cards = graph.cardinalities
     first = np.cumsum(cards) - cards
+    if any(np.isneginf(group.log_tables).any() for group in graph.groups):
+        q = np.where(q < NONE, 0.0, q)
     if len(first):
         q = q / np.repeat(np.add.reduceat(q, first, axis=0), cards, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

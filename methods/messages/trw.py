@@ -7,7 +7,8 @@ Information Theory 51 (2005). For spanning forests T with weights λ_T and edge 
     log Z <= Σ_T λ_T log Z_T(θ̃),   θ̃_v = θ_v + Σ_e ρ_e m_{e→v},   θ̃_e = θ_e / ρ_e - m_{e→i} - m_{e→j},
 
 since Σ_T λ_T θ̃_T = θ and log Z is convex in θ (Hölder's inequality). The bound is evaluated in this form, forest by
-forest, so that it holds wherever the iteration stands; at a fixed point of the messages it is the smallest for its ρ.
+forest, in float64 and plus its rounding, so that it holds wherever the iteration stands; at a fixed point of the
+messages it is the smallest for its ρ.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
+from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.arrays import MessagePassing, normalised, state_log_weights
 from spinbench.methods.messages.spanning_trees import Forest, covering_forests, forest_log_z, maximum_forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
@@ -69,6 +70,7 @@ class TRWKernel(Kernel):
         self._tables = tables
         self._tolerance = max(method.tolerance, ROUNDING * float(np.finfo(backend.precision).eps))
         entries = max(len(tables.incidence.target), 1)
+        self._at_stake = work_of(model)
         self._sweeps = min(max(UPDATES // entries, MIN_SWEEPS), MAX_SWEEPS)
         self._cover: list[Forest] | None = None
 
@@ -171,8 +173,12 @@ class TRWKernel(Kernel):
         return nodes, tables
 
     def _bound(self, state: TRWState, messages: FloatArray) -> float:
+        """In float64, plus its rounding: each forest is one more term of λ and ρ, and messages count ρ times."""
         log_z = self._forest_log_z(state.forests, *self._reparametrised(state.rho, messages))
-        return float(self._tables.graph.constant) + float(np.dot(state.weights, log_z))
+        work = self._at_stake._replace(steps=self._at_stake.steps + len(state.forests))
+        counted = np.abs(messages * self._entry_weights(state.rho)).sum()
+        value = float(self._tables.graph.constant) + float(np.dot(state.weights, log_z))
+        return value + work.allowance(4.0 * float(counted))
 
     def _information(self, rho: FloatArray, messages: FloatArray) -> FloatArray:
         """(E,) mutual information of the edges' pseudo-marginals ∝ exp(θ̃_i + θ̃_e + θ̃_j)."""

@@ -21,9 +21,11 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-FLOOR = -1e5
-"""For the logarithm of 0: exp(FLOOR) is far below rounding, in Z too."""
-
+FLOOR, DEEPER = -1e5, 4.0
+"""For the logarithm of 0 while iterating: exp(FLOOR) is far below rounding, in Z too. Where finite entries are as low,
+so many times the lowest one. Bounds are stated of tables as they are, see `bound`."""
+CERTAIN = 1e-12
+"""Where tables have zeros, q within so much of 0 or 1 is that."""
 
 TOLERANCE = 1e-9
 """Largest change of a probability in the last sweep."""
@@ -56,7 +58,7 @@ class Colour(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The nodes of one degree: edges (n, d) and log tables (n, R or 1, 2**d), floored."""
+    """The nodes of one degree: edges (n, d) and log tables (n, R or 1, 2**d), `FLOOR` or lower at zeros."""
 
     edges: IntArray
     log_tables: FloatArray
@@ -83,7 +85,7 @@ def field_tables(model: ForneyModel, runs: Sequence[ForneyModel] = ()) -> FieldT
         model: of all runs, or one of them.
         runs: the models of R runs, where they differ; all of one graph.
     """
-    each = [[np.maximum(group.log_tables, FLOOR) for group in one.groups] for one in runs or [model]]
+    each = [_without_zeros(one) for one in runs or [model]]
     log_tables = [np.stack(parts, axis=-1) for parts in zip(*each, strict=True)]  # (n, 2**d, R or 1)
     colour_of = _edge_colours(model)
     colours = []
@@ -131,7 +133,7 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
 
 
 def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "float64") -> Any:
-    """(R,) the bound at q (E, R)."""
+    """(R,) the bound at q (E, R) to the backend's rounding, with finite entries for zeros: for comparisons."""
     smallest = float(np.finfo(precision).tiny)
     p = xp.clip(q, smallest, 1.0)
     r = xp.clip(1.0 - q, smallest, 1.0)
@@ -140,6 +142,21 @@ def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "flo
         weights = product_weights(xp.permute_dims(q[node.edges], (0, 2, 1)), xp)
         total = total + xp.sum(weights * node.log_tables, axis=(0, 2))
     return total
+
+
+def bound(model: ForneyModel, q: FloatArray) -> float:
+    """The bound at q (E,) on the tables as they are, to rounding in float64; -inf where q has weight on a zero."""
+    p, r = q[q > 0], 1.0 - q[q < 1]
+    total = model.log_constant - float((p * np.log(p)).sum() + (r * np.log(r)).sum())
+    for group in model.groups:
+        weights = product_weights(q[group.edges])
+        total += float(weights[weights > 0] @ group.log_tables[weights > 0])
+    return total
+
+
+def certain(model: ForneyModel, q: FloatArray) -> FloatArray:
+    """q (E,) as it is, or 0 and 1 where it is next to them and the model has zeros, which allow no rest of weight."""
+    return np.where(q < CERTAIN, 0.0, np.where(q > 1.0 - CERTAIN, 1.0, q)) if model.has_zeros else q
 
 
 def ascend(
@@ -179,6 +196,13 @@ def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1
     order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
     split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
     return np.take_along_axis(split, order[:, None], axis=2), last
+
+
+def _without_zeros(model: ForneyModel) -> list[FloatArray]:
+    """Log tables by degree, with finite entries for zeros, below all others."""
+    tables = [group.log_tables for group in model.groups]
+    lowest = min([float(logs[logs > -np.inf].min(initial=0.0)) for logs in tables], default=0.0)
+    return [np.where(logs > -np.inf, logs, min(FLOOR, DEEPER * lowest)) for logs in tables]
 
 
 def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
