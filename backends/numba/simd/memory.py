@@ -86,7 +86,7 @@ def _widened(builder: ir.IRBuilder, kind: Any, index: ir.Value) -> ir.Value:
     return (builder.sext if kind.signed else builder.zext)(index, ir.IntType(64))
 
 
-class _Scope(ir.values.MDValue):  # type: ignore[misc]
+class _Scope(ir.values.MDValue):  # type: ignore[misc]  # llvmlite has no types
     """Metadata that names itself, of which LLVM makes another one wherever it inlines the function."""
 
     def __init__(self, module: ir.Module, domain: ir.values.MDValue) -> None:
