@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from spinbench.api import Backend, Precision
+from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.errors import UnsupportedError
 
 
@@ -21,17 +22,3 @@ class NumbaBackend(Backend):
             raise UnsupportedError(f"backend numba runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
-
-
-def use_cache_of_sources() -> None:
-    """Let Numba keep compiled kernels in a folder that belongs to their sources, unless the user chose one.
-
-    To be called before a module with kernels is imported.
-    """
-    from numba.core import config
-
-    from spinbench.backends.numba.machine_code import numba_folder
-
-    settings: Any = config  # its names are made at run time
-    if not settings.CACHE_DIR:
-        settings.CACHE_DIR = str(numba_folder())

@@ -9,7 +9,9 @@ import shutil
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from spinbench.backends.numba import debug_mode
 from spinbench.foundation.folders import cache_folder
 
 KEPT = 3
@@ -25,9 +27,10 @@ def numba_folder() -> Path:
     """For machine code of the Numba kernels as they stand.
 
     Numba recompiles a function when the file that holds it changes, but not when a function that it calls, in another
-    file, does: after an update old code would be measured. So each state of the kernels' sources has its own folder.
+    file, does: after an update old code would be measured. So each state of the kernels' sources has its own folder,
+    and so have kernels that check their addresses (`simd`).
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(debug_mode.VARIABLE.encode() if debug_mode.ON else b"")
     here = Path(__file__).parent
     for source in sorted(here.rglob("*.py")):
         digest.update(source.relative_to(here).as_posix().encode() + b"\0" + source.read_bytes())
@@ -37,6 +40,21 @@ def numba_folder() -> Path:
         os.utime(folder)
         _prune(folder.parent, keep=folder)
     return folder
+
+
+def use_cache_of_sources() -> None:
+    """Let Numba keep compiled kernels in a folder that belongs to their sources, unless the user chose one.
+
+    In the debug mode of `simd` they go nowhere else, and Numba checks the indices of arrays, too. To be called before a
+    module with kernels is imported.
+    """
+    from numba.core import config
+
+    settings: Any = config  # its names are made at run time
+    if debug_mode.ON or not settings.CACHE_DIR:
+        settings.CACHE_DIR = str(numba_folder())
+    if debug_mode.ON:
+        settings.BOUNDSCHECK = 1
 
 
 def _prune(folder: Path, keep: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log1p, softplus
 from spinbench.backends.numba.simd.memory import (
@@ -24,7 +25,7 @@ from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
-JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
+JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": not debug_mode.ON}
 """Threads may run these at once, on chains of their own."""
 INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
 FLUSH = 64

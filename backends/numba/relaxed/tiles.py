@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba.simd.memory import read, require
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
 from spinbench.backends.numba.simd.vector_type import Vector, spread_over, wide
@@ -78,7 +78,7 @@ class Layout:
         """Work space of zeros, with its margins."""
         shape = self.shape(self.n if rows is None else rows)
         margin = self.padded(self.margin) if self.single else self.margin
-        return aligned_zeros((shape[0] + 2 * margin, *shape[1:]), self.real)[margin : margin + shape[0]]
+        return aligned_zeros(shape, self.real, margin)
 
     def zeros(self, real: npt.DTypeLike = np.float64) -> Array:
         """(T, P) or (T, N, L), all tiles."""
@@ -189,14 +189,12 @@ def zero_energies(typing_context, tile):
 def coefficient(typing_context, tile, column, i):
     """What multiplies a tile's vector at variable i, from the pointer to a number a variable."""
     kind = wide(tile.dtype)
+    require(column, tile.dtype)
 
     def generate(context, builder, signature, arguments):
         target = context.get_value_type(kind)
-        where = place(builder, arguments[1:], signature.args[2])
-        if tile.ndim == 1:
-            where = builder.bitcast(where, target.as_pointer())
-        value = builder.load(where, align=kind.element.bitwidth // 8)
-        mark(builder, value, "table")
+        source, index = list(zip(signature.args, arguments, strict=True))[1:]
+        value = read(context, builder, "table", source, index, target if tile.ndim == 1 else target.element)
         return value if tile.ndim == 1 else spread_over(builder, value, target)
 
     return kind(tile, column, i), generate

@@ -14,49 +14,62 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba.simd import checks
+from spinbench.backends.numba.simd.checks import Typed
+from spinbench.backends.numba.simd.ledger import register_block
+from spinbench.backends.numba.simd.memory import (
+    data_of,
+    displaced,
+    element_place,
+    made_pointer,
+    pointer_into,
+    read,
+    require,
+    write,
+)
 from spinbench.backends.numba.simd.vector_type import Vector, wide
 
 LINE = 64
 """Bytes of a cache line; a vector that crosses into the next costs two accesses."""
 
 
-def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Zeros that begin on a cache line."""
-    size = math.prod(shape)
+def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:
+    """Zeros that begin on a cache line, or with a margin `margin` rows behind the begin of one.
+
+    Addresses may reach the margins: as many rows of zeros before and behind the array.
+    """
+    rows = (shape[0] + 2 * margin, *shape[1:])
+    size = math.prod(rows)
     spare = LINE // real.itemsize
     whole = np.zeros(size + spare, dtype=real)
     first = -whole.ctypes.data % LINE // real.itemsize
-    return whole[first : first + size].reshape(shape)
+    block = whole[first : first + size].reshape(rows)
+    if margin and debug_mode.ON:
+        register_block(block)
+    return block[margin : margin + shape[0]]
 
 
 @intrinsic
 def line_address(typing_context, array):
     """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
-    pointer = types.CPointer(array.dtype)
 
     def generate(context, builder, signature, arguments):
         data = make_array(array)(context, builder, arguments[0]).data
         word = ir.IntType(64)
         up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
-        return builder.inttoptr(builder.and_(up, word(-LINE)), context.get_value_type(pointer))
+        place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
+        return made_pointer(context, builder, (array, arguments[0]), place)
 
-    return pointer(array), generate
-
-
-def _vector_pointer(builder: ir.IRBuilder, arguments: Any, index: Any, vector: ir.Type) -> ir.Value:
-    return builder.bitcast(place(builder, arguments, index), vector.as_pointer())
+    return pointer_into(array)(array), generate
 
 
 def _loader(kind: str, vector: Vector) -> Any:
     """What an intrinsic's `generate` does to load a vector from (pointer, index, …)."""
 
     def generate(context, builder, signature, arguments):
-        target = context.get_value_type(vector)
-        whence = _vector_pointer(builder, arguments, signature.args[1], target)
-        value = builder.load(whence, align=vector.element.bitwidth // 8)
-        mark(builder, value, kind)
-        return value
+        source, index = list(zip(signature.args, arguments, strict=True))[:2]
+        return read(context, builder, kind, source, index, context.get_value_type(vector))
 
     return generate
 
@@ -74,9 +87,11 @@ def wide_accessors(kind: str) -> tuple[Any, Any]:
 
     @intrinsic
     def store(typing_context, pointer, index, vector):
+        require(pointer, vector.element)
+
         def generate(context, builder, signature, arguments):
-            where = _vector_pointer(builder, arguments, signature.args[1], arguments[2].type)
-            mark(builder, builder.store(arguments[2], where, align=vector.element.bitwidth // 8), kind)
+            target, index, _ = zip(signature.args, arguments, strict=True)
+            write(context, builder, kind, target, index, arguments[2])
             return context.get_dummy_value()
 
         return types.void(pointer, index, vector), generate
@@ -106,12 +121,11 @@ load_table_words, load_sum_words = word_loader("table"), word_loader("sum")
 @intrinsic
 def load_widened(typing_context, pointer, index):
     """16 elements of a table of int16 as int32."""
-    kind = Vector(types.int32, 16)
+    require(pointer, types.int16)
+    narrow, kind = Vector(types.int16, 16), Vector(types.int32, 16)
 
     def generate(context, builder, signature, arguments):
-        narrow = ir.VectorType(ir.IntType(16), kind.lanes)
-        value = builder.load(_vector_pointer(builder, arguments, signature.args[1], narrow), align=2)
-        mark(builder, value, "table")
+        value = _loader("table", narrow)(context, builder, signature, arguments)
         return builder.sext(value, context.get_value_type(kind))
 
     return kind(pointer, index), generate
@@ -119,10 +133,11 @@ def load_widened(typing_context, pointer, index):
 
 @intrinsic
 def prefetch(typing_context, pointer, index):
-    """Ask for the cache line of an element that is to be read soon."""
+    """Ask for the cache line of an element that is to be read soon; an address outside of the array does no harm."""
 
     def generate(context, builder, signature, arguments):
-        whence = builder.bitcast(place(builder, arguments, signature.args[1]), ir.IntType(8).as_pointer())
+        source, index = zip(signature.args, arguments, strict=True)
+        whence = builder.bitcast(element_place(context, builder, source, index), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
         function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
@@ -132,21 +147,26 @@ def prefetch(typing_context, pointer, index):
     return types.void(pointer, index), generate
 
 
-def _gather(context: Any, builder: ir.IRBuilder, kind: Vector, pointer: ir.Value, where: ir.Value) -> ir.Value:
-    """Elements of an array at the numbers `where`, a vector of 32-bit integers."""
-    element: Any = kind.element
-    target = context.get_value_type(kind)
+def _gather(context: Any, builder: ir.IRBuilder, kind: str, source: Typed, where: ir.Value) -> ir.Value:
+    """Elements of an array of a kind at the numbers `where`, a vector of 32-bit integers."""
+    element: Any = source[0].dtype
+    lanes = where.type.count
+    target, pointer = ir.VectorType(context.get_value_type(element), lanes), data_of(context, builder, source)
+    if debug_mode.ON:
+        numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
+        places = [element_place(context, builder, source, (types.int32, number)) for number in numbers]
+        checks.check(context, builder, (kind, False), source, places, 1)
     addresses = builder.gep(pointer, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
     addresses.indices, addresses.operands = [where], [pointer, where]
-    addresses.type = ir.VectorType(pointer.type, kind.lanes)
-    every = ir.VectorType(ir.IntType(1), kind.lanes)
+    addresses.type = ir.VectorType(pointer.type, lanes)
+    every = ir.VectorType(ir.IntType(1), lanes)
     number = f"{'f' if isinstance(element, types.Float) else 'i'}{element.bitwidth}"
     function = builder.module.declare_intrinsic(
-        f"llvm.masked.gather.v{kind.lanes}{number}.v{kind.lanes}p0",
+        f"llvm.masked.gather.v{lanes}{number}.v{lanes}p0",
         fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
     )
     align = ir.IntType(32)(element.bitwidth // 8)
-    there = ir.Constant(every, [ir.IntType(1)(1)] * kind.lanes)
+    there = ir.Constant(every, [ir.IntType(1)(1)] * lanes)
     return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
 
 
@@ -156,15 +176,13 @@ def gather_states(typing_context, pointer, places, index):
 
     They must be below 2^31.
     """
+    require(places, types.uint32)
     kind = wide(pointer.dtype)
 
     def generate(context, builder, signature, arguments):
-        states, table, first = arguments
-        words = ir.VectorType(ir.IntType(32), kind.lanes)
-        whence = builder.bitcast(place(builder, [table, first], signature.args[2]), words.as_pointer())
-        where = builder.load(whence, align=4)
-        mark(builder, where, "table")
-        return _gather(context, builder, kind, states, where)
+        states, table, first = zip(signature.args, arguments, strict=True)
+        where = read(context, builder, "table", table, first, ir.VectorType(ir.IntType(32), kind.lanes))
+        return _gather(context, builder, "state", states, where)
 
     return kind(pointer, places, index), generate
 
@@ -175,7 +193,7 @@ def gather_table(typing_context, pointer, places):
     kind = Vector(pointer.dtype, places.lanes)
 
     def generate(context, builder, signature, arguments):
-        return _gather(context, builder, kind, *arguments)
+        return _gather(context, builder, "table", (pointer, arguments[0]), arguments[1])
 
     return kind(pointer, places), generate
 
@@ -187,24 +205,23 @@ def look_up(typing_context, pointer, first, places):
     That is one instruction where there is AVX-512 with words.
     """
     kind = wide(types.uint16)
-    if places != kind or pointer.dtype != types.uint16:
+    require(pointer, types.uint16)
+    if places != kind:
         return None
 
     def generate(context, builder, signature, arguments):
+        table, first, (_, places) = zip(signature.args, arguments, strict=True)
         target, word = context.get_value_type(kind), ir.IntType(32)
-        table, places = place(builder, arguments, signature.args[1]), arguments[2]
         if "+avx512bw" in context.codegen().magic_tuple()[2]:
-            entries = builder.load(builder.bitcast(table, target.as_pointer()), align=2)
-            mark(builder, entries, "table")
+            entries = read(context, builder, "table", table, first, target)
             function = builder.module.declare_intrinsic(
                 "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
             )
             return builder.call(function, [entries, places])
-        found = ir.Constant(target, ir.Undefined)
+        found, begin = ir.Constant(target, ir.Undefined), (pointer, displaced(context, builder, table, first))
         for lane in range(kind.lanes):
-            index = builder.zext(builder.extract_element(places, word(lane)), ir.IntType(64))
-            entry = builder.load(builder.gep(table, [index]))
-            mark(builder, entry, "table")
+            index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
+            entry = read(context, builder, "table", begin, index, target.element)
             found = builder.insert_element(found, entry, word(lane))
         return found
 

@@ -6,14 +6,12 @@ addition (four cycles, two each cycle).
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.simd.memory import mark, place
+from spinbench.backends.numba.simd.memory import read, require, write
 from spinbench.backends.numba.simd.vector_type import Vector, element, spread_over, wide
 
 
@@ -65,14 +63,6 @@ def zero_sums(typing_context, like, sums):
     return kind(like, sums), generate
 
 
-def _load(builder: ir.IRBuilder, pointer: ir.Value, index: ir.Value, kind: ir.Type, align: int) -> ir.Value:
-    """An entry, or a vector from there on, of a table."""
-    where = builder.bitcast(place(builder, [pointer, index], types.intp), kind.as_pointer())
-    value = builder.load(where, align=align)
-    mark(builder, value, "table")
-    return value
-
-
 def _add_product(builder: ir.IRBuilder, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
     return builder.fadd(total, builder.fmul(x, y, flags=("contract",)), flags=("contract",))
 
@@ -80,13 +70,14 @@ def _add_product(builder: ir.IRBuilder, total: ir.Value, x: ir.Value, y: ir.Valu
 @intrinsic
 def add_rows(typing_context, sums, x, table, first, stride):
     """sums_k + x table[first + k stride], for a vector x."""
+    require(table, x.element)
 
     def generate(context, builder, signature, arguments):
         totals, vector, pointer, index, step = arguments
         real = vector.type.element
         result = []
         for total in cgutils.unpack_tuple(builder, totals, sums.count):
-            number = _load(builder, pointer, index, real, x.element.bitwidth // 8)
+            number = read(context, builder, "table", (table, pointer), (types.intp, index), real)
             result.append(_add_product(builder, total, vector, spread_over(builder, number, vector.type)))
             index = builder.add(index, step)
         return context.make_tuple(builder, sums, result)
@@ -109,20 +100,21 @@ def add_panel(typing_context, sums, across, table, first, width, x, column):
     """
     vectors, lanes = len(across), sums.dtype.lanes
     columns = sums.count // vectors
+    require(table, sums.dtype.element)
+    require(x, sums.dtype.element)
 
     def generate(context, builder, signature, arguments):
         totals, _, pointer, row, length, factors, begin = arguments
-        word, bytes_each = ir.IntType(64), sums.dtype.element.bitwidth // 8
-        target: Any = context.get_value_type(sums.dtype)
+        word, target = ir.IntType(64), context.get_value_type(sums.dtype)
         result = list(cgutils.unpack_tuple(builder, totals, sums.count))
         for j in range(columns):
             index = builder.add(begin, word(j))
-            number = builder.load(builder.gep(factors, [index]), align=bytes_each)
-            mark(builder, number, "state")
+            number = read(context, builder, "state", (x, factors), (types.intp, index), target.element)
             factor = spread_over(builder, number, target)
             start = builder.add(builder.mul(index, length), row)
             for k in range(vectors):
-                values = _load(builder, pointer, builder.add(start, word(k * lanes)), target, bytes_each)
+                place = types.intp, builder.add(start, word(k * lanes))
+                values = read(context, builder, "table", (table, pointer), place, target)
                 at = k * columns + j
                 result[at] = _add_product(builder, result[at], factor, values)
         return context.make_tuple(builder, sums, result)
@@ -135,6 +127,7 @@ def store_sums(typing_context, pointer, first, stride, sums, across):
     """Stores K vectors, `stride` elements apart, each the sum of J of `sums` in sequence; `across` has K entries."""
     vectors = len(across)
     group = sums.count // vectors
+    require(pointer, sums.dtype.element)
 
     def generate(context, builder, signature, arguments):
         to, index, step, totals, _ = arguments
@@ -143,8 +136,7 @@ def store_sums(typing_context, pointer, first, stride, sums, across):
             parts = list(values[k * group : (k + 1) * group])
             while len(parts) > 1:
                 parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            where = builder.bitcast(place(builder, [to, index], types.intp), parts[0].type.as_pointer())
-            mark(builder, builder.store(parts[0], where, align=sums.dtype.element.bitwidth // 8), "sum")
+            write(context, builder, "sum", (pointer, to), (types.intp, index), parts[0])
             index = builder.add(index, step)
         return context.get_dummy_value()
 

@@ -1,0 +1,144 @@
+"""Each promise that raw addresses ask of the caller: a kernel that breaks it is found, one that keeps it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import broken_kernels
+import numba as nb
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba.simd import vector_memory as mem
+from spinbench.backends.numba.simd.memory import address, load_state, load_table, store_sum
+from spinbench.backends.numba.simd.vector_sums import add_rows, store_sums, zero_sums
+
+KEPT = [
+    "lifetime, kept",
+    "bounds, last",
+    "bounds, moved, last",
+    "bounds, vector, last",
+    "bounds, gathered, last",
+    "bounds, looked up, last",
+    "bounds, margin",
+    "bounds, margin of a view",
+    "kinds, apart",
+    "kinds, loads",
+    "kinds, other functions",
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    """What became of each of the broken kernels in the debug mode."""
+    environment = {**os.environ, debug_mode.VARIABLE: "1"}
+    command = [sys.executable, broken_kernels.__file__]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in broken_kernels.attempts()])
+def test_what_breaks_a_promise_is_found_and_named(name: str, outcomes: dict[str, str]) -> None:
+    if name in KEPT:
+        assert outcomes[name] == "passed"
+    else:
+        assert outcomes[name].startswith(f"{name.partition(',')[0]}: ")
+
+
+def test_the_message_says_where(outcomes: dict[str, str]) -> None:
+    assert outcomes["bounds, stored"].endswith("(store to a sum in __main__.stored_element)")
+    assert outcomes["kinds, stores"].endswith("(store to a field in __main__.stored_twice)")
+
+
+@nb.njit(forceinline=True)
+def _store_elsewhere(x, number):
+    store_sum(address(x, 0), 0, number)
+
+
+@nb.njit
+def _changed_between(x, y):
+    """Loads and a store of two functions, which one function holds in the end."""
+    before = load_state(address(x, 0), 0)
+    _store_elsewhere(y, before + 1.0)
+    return load_state(address(x, 0), 0) - before
+
+
+def test_what_a_kind_promises_ends_with_the_function() -> None:
+    """The second load may not become the first, though it is of another kind than the store."""
+    x = np.zeros(1)
+    assert _changed_between(x, x) == 1.0
+
+
+# Types and contiguity are looked at when a kernel is compiled, in every mode
+
+
+@nb.njit
+def _store(out, x):
+    mem.store_sum_vector(address(out, 0), 0, mem.load_table_vector(address(x, 0), 0))
+
+
+@nb.njit
+def _widen(out, x):
+    mem.store_sum_vector(address(out, 0), 0, mem.load_widened(address(x, 0), 0))
+
+
+@nb.njit
+def _gather(out, x):
+    mem.store_sum_vector(address(out, 0), 0, mem.gather_states(address(out, 0), address(x, 0), 0))
+
+
+@nb.njit
+def _look_up(out, x):
+    mem.store_sum_vector(address(out, 0), 0, mem.look_up(address(x, 0), 0, mem.load_state_vector(address(out, 0), 0)))
+
+
+@nb.njit
+def _multiply(out, x):
+    sums = add_rows(zero_sums(out[0], (0,)), mem.load_state_vector(address(out, 0), 0), address(x, 0), 0, 0)
+    store_sums(address(out, 0), 0, 0, sums, (0,))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "out", "wrong"),
+    [
+        (_store, np.float32, np.float64),
+        (_store, np.uint32, np.int32),
+        (_widen, np.int32, np.int32),
+        (_gather, np.float32, np.int64),
+        (_look_up, np.uint16, np.int16),
+        (_multiply, np.float64, np.float32),
+    ],
+)
+def test_an_address_gives_elements_of_its_own_type_alone(kernel: Any, out: type, wrong: type) -> None:
+    with pytest.raises(TypingError, match=r"type: an access to .* through an address of"):
+        kernel(np.ones(32, dtype=out), np.ones(32, dtype=wrong))
+
+
+@nb.njit
+def _first(x):
+    return load_table(address(x, 0), 0)
+
+
+def test_no_address_is_taken_of_an_array_with_gaps() -> None:
+    assert _first(np.ones((4, 4))[1:]) == 1
+    with pytest.raises(TypingError, match="contiguity: no address is taken of"):
+        _first(np.ones((4, 4))[:, 1])
+
+
+def test_machine_code_with_checks_is_kept_apart(tmp_path: Path) -> None:
+    """Numba itself would take either for the other."""
+    code = "from spinbench.backends.numba import machine_code; print(machine_code.numba_folder())"
+    environment = {**os.environ, "SPINBENCH_CACHE_DIR": str(tmp_path)}
+    folders = set()
+    for value in ("", "0", "1"):
+        environment[debug_mode.VARIABLE] = value
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        folders.add(done.stdout)
+    assert len(folders) == 2
