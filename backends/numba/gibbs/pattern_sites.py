@@ -18,7 +18,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import SUM, Array, Asked, Chains, Form, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import MOST_ROUGH_ENTRIES, MOST_ROW_ENTRIES, decide
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts, log_add
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, WRITTEN_OUT, add_counts, log_add
 from spinbench.backends.numba.gibbs.site_patterns import SiteTables, make_site_tables
 from spinbench.backends.numba.gibbs.sites import near_states
 from spinbench.backends.numba.gibbs.tables import Source
@@ -62,7 +62,7 @@ class Chain(NamedTuple):
     gamma: Any
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _pattern(g, block, row, s):
     """The neighbours' states of rows row, row + 1, … of a block as bits."""
     first, base = load_table(g.slots, block), load_table(g.bounds, block)
@@ -72,14 +72,14 @@ def _pattern(g, block, row, s):
     return found
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _entries(pattern, row, width):
     """Where the entries of rows row, row + 1, … for these patterns are."""
     rows = count_up(pattern) + np.uint32(row)
     return (rows << np.uint32(width)) + pattern
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _add_entries(table, entries, to, row):
     """to[row + lane] += table[entry], float64."""
     low, high = gather_table(table, one_half(entries, 0)), gather_table(table, one_half(entries, 1))
@@ -87,7 +87,7 @@ def _add_entries(table, entries, to, row):
     store_sum_vector(to, row + WIDTH // 2, load_sum_vector(to, row + WIDTH // 2) + high)
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _losses(g, block, chain):
     """level[0 … 15] += what the rows of a block lose, before they are updated."""
     for row in range(load_table(g.bounds, block), load_table(g.bounds, block + 1), WIDTH):
@@ -95,7 +95,7 @@ def _losses(g, block, chain):
         _add_entries(g.losses, entries, chain.level, 0)
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _update_block(g, block, z, averaged, forced, chain):
     """Update the rows of a block; its first hashes are those of z. Returns z after them."""
     for row in range(load_table(g.bounds, block), load_table(g.bounds, block + 1), WIDTH):

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.shared import KERNEL
+from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.memory import load_field, load_state, load_table, load_uniform, store_state
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
@@ -183,7 +183,7 @@ def _with_spare(table: Array) -> Array:
     return np.concatenate([table, np.zeros(SPARE, dtype=table.dtype)])
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**WRITTEN_OUT)
 def decide(thresholds, first, entries, hashes, state, marks, parts):
     """The states of the lanes of a vector whose highest bits are equal to the threshold's, from further bits.
 

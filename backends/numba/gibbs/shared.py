@@ -28,6 +28,8 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reas
 JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": not debug_mode.ON}
 """Threads may run these at once, on chains of their own."""
 INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
+WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
+"""Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores."""
 FLUSH = 64
 """Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
 drift."""

@@ -20,6 +20,7 @@ from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
     JIT,
+    WRITTEN_OUT,
     add_recent,
     draw,
     log_add,
@@ -87,7 +88,7 @@ class Chain(NamedTuple):
     forced: Any
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def near_states(b, q, row, base, s):
     """The states of the neighbours in slot q of rows row, row + 1, …; the slot begins with row `base`."""
     shift = load_table(b.shifts, q)
@@ -96,7 +97,7 @@ def near_states(b, q, row, base, s):
     return gather_states(s, b.columns, load_table(b.places, q) + row - base)
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _band_field(b, block, row, base, s):
     """a_i + Σ_j W_ij s_j of a vector of rows of a block."""
     x = load_table_vector(b.biases, row)
@@ -106,7 +107,7 @@ def _band_field(b, block, row, base, s):
     return x
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _inside(row, low, high, x):
     """Which of the rows from `row` on, as many as x has lanes, are low … high - 1."""
     lanes = count_up(x)
@@ -132,7 +133,7 @@ def _band_pointers(b):
     )
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _update_rows(b, chain, block, low, high, counter):
     """Update rows low … high - 1 of a block with the numbers of the step that begins at `counter`.
 
