@@ -1,4 +1,4 @@
-"""Small runs of all kernels that use addresses, a family a process, in the debug mode of `spinbench.backends.numba.simd`.
+"""Small runs of all kernels that use addresses, a family a process, in the debug mode of `backends.numba.simd`.
 
 What is run is chosen by models and settings, as users choose it; see `gibbs.choice` for when a form of Gibbs runs.
 """

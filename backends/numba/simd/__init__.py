@@ -68,5 +68,7 @@ vectorise are rounded in another order.
 has kernels that break each promise, and `test_kernels_keep_promises` runs the kernels of all methods in the debug mode.
 
 **Machines** it has run on: AMD EPYC of the Zen 5 generation and Intel Xeon of the Sapphire Rapids class, both with
-AVX-512 (see docs/benchmarks.md).
+AVX-512 (see docs/benchmarks.md). Code for processors with AVX2 at most (`NUMBA_CPU_NAME=haswell`) and with SSE2 alone
+(`x86-64`) has run on the first of them: `test_feature_sets` does so with the tests of vectors, look-ups and gathers. On
+nothing but x86 has anything run.
 """

@@ -26,7 +26,7 @@ if debug_mode.ON:  # before any kernel is made: machine code with checks and wit
     use_cache_of_sources()
     publish()
 
-Typed = tuple[types.Type, ir.Value]
+Typed = tuple[Any, ir.Value]
 """What an intrinsic gets as an argument: its type and its value."""
 
 
