@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.foundation import git
 
 CONFIG = "asv.conf.json"
 
@@ -69,9 +70,13 @@ class Checkout:
         """First line of the commit's message."""
         return self._git("log", "-1", "--format=%s", commit).stdout.strip()
 
+    def authored(self, commit: str) -> int:
+        """Unix time at which the commit was written."""
+        return int(self._git("log", "-1", "--format=%at", commit).stdout)
+
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["git", "-C", str(self.root), *arguments]
         try:
-            return subprocess.run(command, capture_output=True, text=True, check=False)
+            done = git.ask(self.root, *arguments)
         except FileNotFoundError as error:
             raise HistoryError("git is not installed; history belongs to commits") from error
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())

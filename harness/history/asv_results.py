@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ import asv.benchmark
 from asv import util
 from asv.benchmarks import Benchmarks
 from asv.machine import Machine
-from asv.repo import get_repo
 from asv.results import Results, get_filename
 
 from spinbench.errors import HistoryError
+from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, describe_machine, stored_machine
 from spinbench.history.journal import Record
@@ -81,10 +80,6 @@ class ResultFiles:
         written = [self._rebuild(benchmarks, info, commit, entries[commit]) for commit in sorted(entries)]
         return [path for path, _ in written], [problem for _, problem in written if problem]
 
-    @cached_property
-    def _repo(self) -> Any:
-        return get_repo(self.config)
-
     def _benchmarks(self) -> Mapping[str, Any]:
         """asv's descriptions of the benchmarks, discovered as `asv run` does unless they are known and current."""
         path = Path(Benchmarks.get_benchmark_file_path(self.config.results_dir))
@@ -130,7 +125,8 @@ class ResultFiles:
         name = get_filename(self.machine, commit, ENVIRONMENT)
         path = self.folder / name
         params = {**info, "python": PYTHON}
-        results = Results(params, {}, commit, self._repo.get_date(commit), PYTHON, ENVIRONMENT, {})
+        milliseconds = 1000 * Checkout(Path(self.config.repo)).authored(commit)
+        results = Results(params, {}, commit, milliseconds, PYTHON, ENVIRONMENT, {})
         problem = ""
         try:
             results.load_data(str(self.folder))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.foundation import git
 from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.foundation.folders import cache_folder
 
@@ -64,7 +65,9 @@ def publish(root: Path, *, offline: bool = False) -> Path:
         raise HistoryError(f"there is no history in {checkout.root}; `spinbench sweep` on a clean checkout starts one")
     packages = fetch(cache_folder() / "npm") if offline else None
     command = [sys.executable, "-m", "asv", "publish", "--config", CONFIG]
-    done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=checkout.root, capture_output=True, text=True, check=False, env=git.environment()
+    )
     index = checkout.root / SITE / "index.html"
     if done.returncode or not index.is_file():
         words = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]

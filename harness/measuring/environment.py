@@ -7,11 +7,12 @@ import importlib.metadata
 import os
 import platform
 import socket
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from spinbench.foundation import git
 
 ROOT_VARIABLE = "SPINBENCH_ROOT"
 """Environment variable with the checkout whose commit is measured; by default the one that spinbench is run from."""
@@ -114,10 +115,10 @@ def _git(checkout: Path | None, *arguments: str) -> bytes | None:
     if checkout is None:
         return None
     try:
-        done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
+        done = git.ask(checkout, *arguments)
+    except OSError:
         return None
-    return done.stdout
+    return None if done.returncode else done.stdout
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,24 @@ def path_of(folder: Path, key: str) -> Path:
     return folder / "records" / f"record-{key}.json"
 
 
-def latest(records: Iterable[Record]) -> list[Record]:
-    """One record a cell: of those with equal configurations, the one that was measured last."""
+def identities(folder: Path) -> frozenset[str]:
+    """The ids of the records below a sweep's folder that can be read."""
+    found = set()
+    for path in folder.rglob("record-*.json"):
+        with suppress(RecordError):
+            found.add(str(read_record(path)["id"]))
+    return frozenset(found)
+
+
+def latest(records: Iterable[Record], earlier: Set[str] = frozenset()) -> list[Record]:
+    """One record a cell: of those with equal configurations, the one that was measured last.
+
+    Args:
+        records: of any number of runs.
+        earlier: ids of those that are older than the others, whatever the clock said: clocks are set back.
+    """
     chosen: dict[str, Record] = {}
-    for record in sorted(records, key=lambda record: float(record["started_at"])):
+    for record in sorted(records, key=lambda record: (record["id"] not in earlier, float(record["started_at"]))):
         chosen[digest(record["config"])] = record
     return list(chosen.values())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -27,15 +27,15 @@ class Clock:
     """Of a sweep, beside the clocks of its cells.
 
     Args:
-        started: Unix time; older records are of an earlier start.
+        earlier: ids of the records that were there before.
         before: seconds that went by before the first cell.
 
     Attributes:
-        started: as given.
+        earlier: as given.
     """
 
-    def __init__(self, started: int, before: float) -> None:
-        self.started = started
+    def __init__(self, earlier: Set[str], before: float) -> None:
+        self.earlier = earlier
         self._stages = Stages()
         self._stages.add("before", before)
         self._processor = time.process_time()
@@ -47,7 +47,7 @@ class Clock:
     def show(self, output: Console, folder: Path, wall: float) -> None:
         """Print where the time went; `wall` seconds in all."""
         try:
-            found = [record for record in records.read_records(folder) if record["started_at"] >= self.started]
+            found = [record for record in records.read_records(folder) if record["id"] not in self.earlier]
         except records.RecordError:
             found = []
         output.print()

@@ -55,7 +55,7 @@ def sweep(argv: Sequence[str]) -> int:
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
     resume = f"spinbench sweep --resume {shlex.quote(display.shown(folder))}"
     output.print(f"after an interruption: {resume}", soft_wrap=True)
-    clock = profiling.Clock(started=int(time.time()), before=time.perf_counter() - entered)
+    clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
     status = _conclude(folder, plan.config.report, clock)
     if arguments.profile:
@@ -112,10 +112,11 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     """Report and history of what was measured; the exit status."""
     clear_fragments(folder / "records")
     try:
-        found = records.latest(records.read_records(folder))
+        everything = records.read_records(folder)
     except records.RecordError:
         return 1  # ended before the first record
-    status = int(any(record["status"] == "failed" and record["started_at"] >= clock.started for record in found))
+    found = records.latest(everything, clock.earlier)
+    status = int(any(record["status"] == "failed" and record["id"] not in clock.earlier for record in found))
     output = display.console()
     with clock.stage("report"):
         try:

@@ -15,6 +15,7 @@ from asv.results import Results
 
 from spinbench.errors import HistoryError
 from spinbench.history import axes
+from spinbench.history.publish import publish
 from spinbench.history.recorder import History, record
 
 METRICS = [metric.name for metric in axes.family("inference").metrics]
@@ -46,6 +47,17 @@ def test_a_record_enters_the_series_and_asv_shows_it(bare_project: Any) -> None:
     assert "inference.track_marginal_rmse [testbox/spinbench-py" in shown
     assert "125ms" in shown
     assert f"asv show {commit[:8]}" in report.sentences()[0]
+
+
+def test_foreign_repository_in_the_environment(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a hook of another repository."""
+    commit = project.commit("first")
+    folder = fill(project, commit)
+    subprocess.run(["git", "init", "-q", str(tmp_path / "foreign")], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "foreign" / ".git"))
+    report = record(project.root, [folder])
+    assert (report.new, report.refused, report.commits) == (3, (), (commit,))
+    assert publish(project.root).is_file()
 
 
 def test_seeds_are_replicates_and_doing_it_again_changes_nothing(project: Any) -> None:

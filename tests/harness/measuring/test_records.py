@@ -25,7 +25,7 @@ GIT = {"commit": "a" * 40, "dirty": False, "diff": None}
 
 
 def record(key: str = "k", **changes: Any) -> dict[str, Any]:
-    return {"schema": 1, "key": key, "started_at": 1, "status": "ok", "config": CELL, **changes}
+    return {"schema": 1, "id": key, "key": key, "started_at": 1, "status": "ok", "config": CELL, **changes}
 
 
 def test_record_comes_back_and_replaces_its_predecessor(tmp_path: Path) -> None:
@@ -106,6 +106,18 @@ def test_latest_record_of_a_cell_counts() -> None:
     old, new = record("old", started_at=1), record("new", started_at=2)
     other = record("other", config={**CELL, "seed": 1})
     assert {entry["key"] for entry in records.latest([new, other, old])} == {"new", "other"}
+
+
+def test_records_of_this_run_count_whatever_the_clock_said() -> None:
+    before, now = record("before", id="a", started_at=2), record("now", id="b", started_at=1)
+    assert [entry["key"] for entry in records.latest([before, now], earlier={"a"})] == ["now"]
+
+
+def test_identities_pass_over_damaged_files(tmp_path: Path) -> None:
+    assert records.identities(tmp_path) == frozenset()
+    records.write_record(tmp_path, record("one", id="a"))
+    records.path_of(tmp_path, "two").write_text('{"schema": 1, "id"')
+    assert records.identities(tmp_path) == {"a"}
 
 
 def test_plain_data_is_json() -> None:

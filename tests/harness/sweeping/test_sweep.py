@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -196,6 +197,25 @@ class TestSweep:
         assert states[0] == states[1] == environment.git_state(tmp_path / "code")
         assert states[0]["dirty"] is False
 
+    def test_foreign_repository_in_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As in a hook of another repository."""
+        _git_checkout(tmp_path / "code")
+        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")
+        here = environment.git_state(tmp_path / "code")
+        _git_checkout(tmp_path / "foreign", message="another")
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / "foreign" / ".git"))
+        monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "foreign"))
+        assert sweep(*QUICK, "sweep_dir=out") == 0
+        (entry,) = stored("out")
+        assert entry["git"] == here == environment.git_state(tmp_path / "code")
+
+    def test_clock_that_steps_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A failed cell of this run counts, one of an earlier run that is not measured again does not."""
+        clock, hours = time.time, itertools.count()
+        monkeypatch.setattr(time, "time", lambda: clock() - 3600 * next(hours))
+        assert sweep("-m", *QUICK, "method.how=well,raise", "sweep_dir=out") == 1
+        assert sweep("-m", *QUICK, "method.how=well", "seed=1", "sweep_dir=out") == 0
+
     def test_missing_asv_configuration_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         _git_checkout(tmp_path / "code")
         os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")
@@ -277,12 +297,12 @@ def test_hydra_shows_the_configuration(capsys: pytest.CaptureFixture[str]) -> No
     assert "leapfrog_steps: 5" in capsys.readouterr().out
 
 
-def _git_checkout(folder: Path) -> None:
+def _git_checkout(folder: Path, message: str = "first") -> None:
     folder.mkdir()
     (folder / "file").touch()
     for command in (
         ["init", "-q"],
         ["add", "file"],
-        ["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm", "first"],
+        ["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm", message],
     ):
         subprocess.run(["git", "-C", str(folder), *command], check=True)
