@@ -13,13 +13,15 @@ from rich.text import Text
 
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.reporting import brackets
-from spinbench.reporting.leaderboard import Row, is_wrong, short, with_error
+from spinbench.reporting.leaderboard import Row, is_wrong, place, short, with_error
 
 LEFT_OUT = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
 """Columns that a narrow terminal goes without, in this order."""
 
 FOLDED = {"settings": 16, "status": 12}
 """Columns that may take several lines, and how narrow they get."""
+
+SHARED = "=: within noise (95 %) of others of this rank"
 
 Cell = Callable[[Row], "str | Text"]
 
@@ -38,22 +40,24 @@ def tables(board: Sequence[Row], width: int | None = None) -> list[Table]:
 def _fitting(model: str, board: Sequence[Row], width: int | None) -> Table:
     """The table with as many columns as there is room for."""
     sentence = brackets.bracket([record for row in board for record in row.members]).sentence()
+    shared = SHARED if any(row.shared for row in board) else None
     columns = _columns(board, bounded=sentence is not None)
     dropped: list[str] = []
-    table = _table(model, board, columns, [sentence])
+    table = _table(model, board, columns, [sentence, shared])
     for name in LEFT_OUT:
         if width is None or Console(width=10_000).measure(table).minimum <= width:
             break
         if columns.pop(name, None) is not None:
             dropped.append(name.replace("\n", " "))
             note = f"no room for {', '.join(dropped)}; `spinbench report` writes them"
-            table = _table(model, board, columns, [sentence, note])
+            table = _table(model, board, columns, [sentence, shared, note])
     return table
 
 
 def _columns(board: Sequence[Row], *, bounded: bool) -> dict[str, Cell]:
     """What stands in the columns, by heading; those without anything to tell are none."""
-    columns: dict[str, Cell] = {"method": lambda row: row.method, "backend": lambda row: row.backend}
+    columns: dict[str, Cell] = {"#": place} if any(row.rank is not None for row in board) else {}
+    columns |= {"method": lambda row: row.method, "backend": lambda row: row.backend}
     if any(row.variant for row in board):
         columns["settings"] = lambda row: row.variant
     if any(row.replicates > 1 for row in board):

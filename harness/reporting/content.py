@@ -34,20 +34,22 @@ def line(number: int, row: Row) -> dict[str, Any]:
     return {
         "number": number,
         "row": row,
+        "place": leaderboard.place(row),
         "rmse": leaderboard.with_error(row.rmse, row.rmse_se),
         "wrong": leaderboard.is_wrong(row),
     }
 
 
 def on_front(board: Sequence[Row]) -> set[int]:
-    """Numbers of the rows with a checkpoint on their model's Pareto front."""
+    """Numbers of the rows with a point on their model's Pareto front; rows that nobody vouches for have none."""
     found: set[int] = set()
     for numbers in by_model(board).values():
         candidates: list[tuple[float, float]] = []
         owners: list[int] = []
         for i in numbers:
-            if (curve := curves.curve(board[i].members)) is not None:
-                candidates += zip(curve.seconds.tolist(), curve.middle.tolist(), strict=True)
+            curve = None if board[i].doubted else curves.curve(board[i].members)
+            if curve is not None:
+                candidates += curve.corners()
                 owners += [i] * len(curve.seconds)
         found |= {owners[i] for i in curves.front(candidates)}
     return found

@@ -36,6 +36,11 @@ class Curve:
     high: FloatArray
     seeds: int
 
+    def corners(self) -> Points:
+        """(seconds, error) for the Pareto front: the middle's error stays below it from then on; a dip is luck."""
+        stays = np.maximum.accumulate(self.middle[::-1])[::-1]
+        return list(zip(self.seconds.tolist(), stays.tolist(), strict=True))
+
 
 def is_exact(record: Record) -> bool:
     """Whether the record's error is of rounding and not of sampling."""
@@ -43,11 +48,21 @@ def is_exact(record: Record) -> bool:
 
 
 def points(record: Record, quantity: Quantity = "marginal_rmse") -> Points:
-    """(seconds, error) of the checkpoints of an approximate method that logarithmic axes can show."""
+    """(seconds, error) of the checkpoints of an approximate method that logarithmic axes can show.
+
+    An error of log Z that changes its sign was small in between by chance: both of its neighbours count as the larger.
+    """
     if record["status"] != "ok" or is_exact(record):
         return []
-    pairs = ((point["seconds"], point.get(quantity)) for point in record["result"]["trajectory"])
-    return [(seconds, error) for seconds, error in pairs if error and seconds > 0]
+    known = [point for point in record["result"]["trajectory"] if point.get(quantity) and point["seconds"] > 0]
+    errors = [float(point[quantity]) for point in known]
+    if quantity == "log_z_error":
+        signs = [point["log_z"] > record["reference"]["log_z"] for point in known]
+        errors = [
+            max(errors[j] for j in range(max(i - 1, 0), min(i + 2, len(errors))) if j == i or signs[j] != signs[i])
+            for i in range(len(errors))
+        ]
+    return [(point["seconds"], error) for point, error in zip(known, errors, strict=True)]
 
 
 def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse") -> Curve | None:

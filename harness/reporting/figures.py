@@ -156,7 +156,7 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
 def _draw_row(
     panel: Axes, row: Row, looks: Looks, quantity: Quantity, name: str | None
 ) -> Iterable[tuple[float, float]]:
-    """A curve, or the line of an exact method; the curve's points."""
+    """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
     colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
     found = _curve(row, quantity)
     if found is None:
@@ -169,7 +169,7 @@ def _draw_row(
     panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
     if many:
         panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
-    return zip(found.seconds.tolist(), found.middle.tolist(), strict=True)
+    return () if row.doubted else found.corners()
 
 
 def _a_decade(low: float, high: float) -> tuple[float, float]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spinbench.mathematics.statistics import time_to_error
 from spinbench.measuring.records import Record
-from spinbench.reporting import brackets
+from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import Bracket
 
 R_HAT_LIMIT = 1.05
@@ -27,11 +28,14 @@ class Row:
         variant: the settings in which this row differs from others of the same method, backend and model.
         replicates: how many records it stands for.
         rmse, rmse_se: of the marginals; over replicates the root of the mean square, with its standard error.
+        rmse_margin: half-width of its 95 % interval; 0 where nothing is drawn at random.
         log_z_error, ess_per_second, run_seconds: medians over replicates.
         compile_seconds: the same, of those replicates that compiled something, if any did.
         tier: "native" or "generic"; empty where nothing ran.
         status: the verdict, "ok" or what speaks against the numbers, and remarks; or "failed".
         doubted: whether a replicate's verdict is another than ok.
+        rank: by the RMSE among the model's rows, whose verdict is ok; None for others.
+        shared: whether other rows have the same rank, since the errors differ by less than noise.
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         members: the records.
         log_z: in nats, the median over replicates; None where no record has one.
@@ -54,6 +58,9 @@ class Row:
     members: tuple[Record, ...] = field(default=(), repr=False, compare=False)
     log_z: float | None = None
     doubted: bool = False
+    rmse_margin: float = 0.0
+    rank: int | None = None
+    shared: bool = False
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
@@ -72,9 +79,24 @@ def rows(records: Iterable[Record]) -> list[Row]:
         by_model[key[0]] += group
     known = {model: brackets.bracket(group) for model, group in by_model.items()}
     found = [_row(group, variants[key], known[key[0]]) for key, group in groups.items()]
-    return sorted(
+    ordered = sorted(
         found, key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
     )
+    return [row for _, same in itertools.groupby(ordered, key=lambda row: row.model) for row in _ranked(list(same))]
+
+
+def _ranked(board: Sequence[Row]) -> list[Row]:
+    """A model's rows, those that are vouched for with their ranks."""
+    known = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
+    places = ranks.ranks(known)  # of the first rows of the board
+    count = Counter(places)
+    first = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, places, strict=False)]
+    return [*first, *board[len(places) :]]
+
+
+def place(row: Row) -> str:
+    """Its rank, "2=" where others share it; a dash without one."""
+    return "–" if row.rank is None else f"{row.rank}{'=' * row.shared}"
 
 
 def is_wrong(row: Row) -> bool:
@@ -129,7 +151,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
     def metric(name: str) -> Callable[[Record], float | None]:
         return lambda record: record["metrics"].get(name, {}).get("value")
 
-    rmse, rmse_se = _pooled([record["metrics"].get("marginal_rmse", {}) for record in good])
+    rmse = ranks.pooled([record["metrics"].get("marginal_rmse", {}) for record in good])
     per_sample = median(metric("seconds_per_ess"))
     return Row(
         model=axes["model"],
@@ -137,8 +159,9 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         backend=axes["backend"],
         variant=variant,
         replicates=len(group),
-        rmse=rmse,
-        rmse_se=rmse_se,
+        rmse=rmse.value,
+        rmse_se=rmse.standard_error,
+        rmse_margin=rmse.half_width,
         log_z_error=median(metric("log_z_error")),
         ess_per_second=1 / per_sample if per_sample else None,
         compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
@@ -171,19 +194,6 @@ def _compiling(record: Record) -> float | None:
 def _binding(record: Record) -> float:
     seconds: float = record["result"]["seconds"]["compile"]
     return seconds
-
-
-def _pooled(metrics: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
-    """Root of the mean square of several RMSEs, and its standard error, sqrt(Σ (R se)²) / (n R)."""
-    values = [metric["value"] for metric in metrics if "value" in metric]
-    if not values:
-        return None, None
-    pooled = math.sqrt(sum(value**2 for value in values) / len(values))
-    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
-    if len(errors) < len(values) or pooled == 0:
-        return pooled, None
-    total = math.sqrt(sum((value * error) ** 2 for value, error in zip(values, errors, strict=True)))
-    return pooled, total / (len(values) * pooled)
 
 
 def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:

@@ -27,7 +27,7 @@ document.addEventListener("click", (event) => {
 chooser.addEventListener("change", () => showCell(Number(chooser.value)));
 dialog.querySelector("button").addEventListener("click", () => dialog.close());
 
-// As spinbench.metrics.time_to_error: the last crossing, interpolated on logarithmic axes.
+// As spinbench.mathematics.statistics.time_to_error: the last crossing, interpolated on logarithmic axes.
 function timeToError(points, target) {
   let above = -1;
   points.forEach(([, error], i) => { if (!(error <= target)) above = i; });

@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from spinbench.errors import SpinbenchError
-from spinbench.reporting import board_tables, drawing, figures, leaderboard, summary
+from spinbench.reporting import board_tables, content, drawing, figures, leaderboard, summary
 from spinbench.reporting.leaderboard import short, with_error
 
 
@@ -73,9 +74,49 @@ def test_seeds_are_pooled_by_the_mean_square() -> None:
     pooled = math.sqrt((0.09 + 0.16) / 2)
     assert row.replicates == 2
     assert row.rmse == pytest.approx(pooled)
-    assert row.rmse_se == pytest.approx(math.hypot(0.3 * 0.01, 0.4 * 0.02) / (2 * pooled))
+    assert row.rmse_se == pytest.approx((0.16 - 0.09) / 2 / (2 * pooled))  # they scatter more than each says of itself
+    (row,) = leaderboard.rows([record(rmse=0.3, error=0.1), record(rmse=0.3001, error=0.1, seed=1)])
+    assert row.rmse_se == pytest.approx(0.1 / math.sqrt(2), rel=1e-3)
     (row,) = leaderboard.rows([record(), record(error=None, seed=1)])
     assert row.rmse_se is None
+
+
+def test_error_of_replicates_covers_the_truth() -> None:
+    """Runs that draw more or fewer samples in their seconds, and say too little of their errors."""
+    rng = np.random.default_rng(0)
+    truth, inside = 0.1 * math.sqrt(1 + 0.3**2), 0
+    for _ in range(400):
+        drawn = 0.1 * (1 + 0.3 * rng.standard_normal(5))
+        (row,) = leaderboard.rows([record(rmse=one, error=0.001, seed=i) for i, one in enumerate(drawn)])
+        assert row.rmse is not None
+        inside += abs(row.rmse - truth) <= row.rmse_margin
+    assert 0.95 * 400 - inside <= 4 * math.sqrt(400 * 0.95 * 0.05)
+
+
+def test_rows_within_noise_share_a_rank() -> None:
+    errors = {"a": (0.010, 0.001), "b": (0.011, 0.001), "c": (0.015, 0.001), "d": (0.016, 0.02), "e": (0.030, 0.001)}
+    board = leaderboard.rows([record(name, rmse=rmse, error=error) for name, (rmse, error) in errors.items()])
+    assert [leaderboard.place(row) for row in board] == ["1=", "1=", "3=", "3=", "4"]
+    output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
+    output.print(*board_tables.tables(board))
+    assert "=: within noise (95 %) of others of this rank" in output.export_text()
+
+
+def test_two_seeds_know_little_of_their_scatter() -> None:
+    def places(seeds: int) -> list[str]:
+        better = [record("a", rmse=0.010 + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]
+        other = [record("b", rmse=0.013 + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]
+        return [leaderboard.place(row) for row in leaderboard.rows([*better, *other])]
+
+    assert places(2) == ["1=", "1="]
+    assert places(6) == ["1", "2"]
+
+
+def test_rows_without_noise_differ_by_more_than_rounding() -> None:
+    board = leaderboard.rows(
+        [record(name, rmse=rmse, error=None) for name, rmse in (("exact", 1e-16), ("tree", 3e-16), ("mf", 0.1))]
+    )
+    assert [leaderboard.place(row) for row in board] == ["1=", "1=", "3"]
 
 
 def test_compile_seconds_are_of_those_who_compiled() -> None:
@@ -216,3 +257,5 @@ def test_rows_that_nobody_vouches_for_come_last() -> None:
     lucky["metrics"]["marginal_rmse"]["value"] = sound["metrics"]["marginal_rmse"]["value"] / 100
     board = leaderboard.rows([lucky, sound])
     assert [(row.method, row.doubted) for row in board] == [("gibbs", False), ("dhmc", True)]
+    assert [leaderboard.place(row) for row in board] == ["1", "–"]
+    assert content.on_front(board) == {0}

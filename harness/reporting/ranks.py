@@ -1,0 +1,67 @@
+"""How well an error is known, and which errors are apart by more than that."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+CONFIDENCE = 0.95
+NORMAL = 1.96
+"""Quantile of the normal law for two-sided intervals of that confidence."""
+ROUNDING = 1e-9
+"""Errors that differ by less are equal."""
+
+
+class Pooled(NamedTuple):
+    """An RMSE over replicates.
+
+    Attributes:
+        value: root of the mean square; None where there is none.
+        standard_error: None where it is not known.
+        half_width: of the 95 % interval; 0 where nothing is known, as of methods that draw nothing.
+    """
+
+    value: float | None
+    standard_error: float | None
+    half_width: float
+
+
+def pooled(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
+    """The RMSE of replicates.
+
+    Each replicate's own standard error takes the errors of variables to be independent, and knows nothing of how many
+    samples another run would have drawn in its seconds. Where replicates scatter more than that, their scatter counts:
+    Q = ΣR² / n has the standard error s(R²) / √n, and √Q that over 2√Q.
+    """
+    values = [metric["value"] for metric in metrics if "value" in metric]
+    if not values:
+        return Pooled(None, None, 0.0)
+    count, value = len(values), math.sqrt(sum(value**2 for value in values) / len(values))
+    if value == 0:
+        return Pooled(value, None, 0.0)
+    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
+    own = spread = quantile = 0.0
+    if len(errors) == count:
+        own = math.sqrt(sum((one * error) ** 2 for one, error in zip(values, errors, strict=True))) / (count * value)
+    if count > 1:
+        from scipy.special import stdtrit
+
+        spread = statistics.stdev(one**2 for one in values) / (2 * value * math.sqrt(count))
+        quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    return Pooled(value, max(own, spread) or None, max(NORMAL * own, quantile * spread))
+
+
+def ranks(values: Sequence[tuple[float, float]]) -> list[int]:
+    """Of (value, half-width) in ascending order: one more than the number of those before it, less beyond noise.
+
+    The half-width of a difference is the root of the sum of both squares (Zou and Donner, "Construction of confidence
+    intervals about effect measures", Stat. Med. 27, 2008). Ranks do not fall along the order: a value of which little
+    is known shares the rank of the one before it.
+    """
+    result: list[int] = []
+    for i, (value, half_width) in enumerate(values):
+        less = sum(value - other > max(math.hypot(half_width, own), ROUNDING) for other, own in values[:i])
+        result.append(max([1 + less, *result[-1:]]))
+    return result
