@@ -5,12 +5,15 @@ variable i is, with cavities c_j = θ_j + Σ_{g ≠ f} m_{g→j},
 
     m_{f→i}(x_i) = log Σ_{x_f without x_i} f(x_f) exp Σ_{j ≠ i} c_j(x_j) - the same at x_i = 0,
 
-for a pair exp(w x_i x_j): softplus(c_j + w) - softplus(c_j). Reweighted messages (Wainwright, Jaakkola and Willsky,
-"A new class of upper bounds on the log partition function", 2005) count ρ_f times in the sums and once in the cavity.
+for a pair exp(w x_i x_j): softplus(c_j + w) - softplus(c_j). No state is said to be less likely, relative to the
+likeliest, than `Graph.floor`: what zeros exclude on loops would otherwise grow geometrically. Reweighted messages
+(Wainwright, Jaakkola and Willsky, "A new class of upper bounds on the log partition function", 2005) count ρ_f times in
+the sums and once in the cavity.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,7 @@ class MessagePassing:
             cavities, start = self.cavities(group, totals, messages, start)
             for slot in range(len(cavities)):
                 log = self._summed(group, cavities, slot)
+                log = xp.maximum(log - xp.max(log, axis=1, keepdims=True), graph.floor)
                 ratios = log[:, 1:] - log[:, :1]
                 parts.append(xp.reshape(ratios, (-1, ratios.shape[-1])))
         return xp.concat(parts, axis=0) if parts else messages
@@ -124,23 +128,47 @@ def bethe(graph: Graph, incidence: Incidence, messages: FloatArray) -> tuple[Flo
     log Z = const + Σ_v log Z_v + Σ_f (log Z_f - Σ_{v in f} log Z_v) with Z_v and Z_f the normalisers of the beliefs
     (Yedidia, Freeman and Weiss, "Constructing free-energy approximations and generalized belief propagation
     algorithms", 2005, at a fixed point; stationary in the messages).
+
+    NaN where messages are not finite, or contradict each other: where they leave a variable or a factor no state that
+    one of them does not exclude, the normaliser is 0.
     """
     passing = MessagePassing(np)
     graph = graph._replace(theta=np.asarray(graph.theta, dtype=np.float64))
-    totals = passing.totals(graph, incidence, messages)
-    probabilities, log_v = normalised(*state_log_weights(graph, totals))
-    log_z = float(graph.constant) + log_v.sum(axis=0)
-    variable = graph.variable
-    if len(graph.pairs.weights):
+    with np.errstate(invalid="ignore", over="ignore"):
+        totals = passing.totals(graph, incidence, messages)
+        probabilities, log_v = normalised(*state_log_weights(graph, totals))
+        terms = list(_factor_terms(passing, graph, totals, messages))
+        log_z = float(graph.constant) + log_v.sum(axis=0)
+        variable, said = graph.variable, np.zeros_like(log_v)
+        least = np.zeros(messages.shape[1])
+        for rows, log_f, cavities, loudest in terms:
+            scope = variable[rows]
+            log_z = log_z + (log_f - log_v[scope].sum(axis=0)).sum(axis=0)
+            least = np.minimum(least, (log_f - cavities).min(axis=0))
+            for v, loud in zip(scope, loudest, strict=True):
+                np.add.at(said, v, loud)
+        least = np.minimum(least, (log_v - said).min(axis=0, initial=0.0))
+        return probabilities, np.where(least > graph.floor / 2, log_z, np.nan)
+
+
+def _factor_terms(
+    passing: MessagePassing, graph: Graph, totals: FloatArray, messages: FloatArray
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
+    """Of the pairs and of each group: rows (d, n), log Z_f (n, C), the largest of each factor's sums of cavities, and
+    of each message (d, n, C), by the slots that receive them."""
+    edges = len(graph.pairs.weights)
+    if edges:
         a, b = passing.pair_cavities(graph, totals, messages)
-        w = graph.pairs.weights[:, None]
-        log_f = np.logaddexp(np.logaddexp(0.0, a), b + np.logaddexp(0.0, a + w))
-        i, j = variable[graph.pairs.rows]
-        log_z = log_z + (log_f - log_v[i] - log_v[j]).sum(axis=0)
-    start = 2 * len(graph.pairs.weights)
+        log_f = np.logaddexp(np.logaddexp(0.0, a), b + np.logaddexp(0.0, a + graph.pairs.weights[:, None]))
+        own = messages[: 2 * edges].reshape(2, edges, -1)
+        yield graph.pairs.rows, log_f, np.maximum(a, 0.0) + np.maximum(b, 0.0), np.maximum(own, 0.0)
+    start = 2 * edges
     for group in graph.groups:
+        begin = start
         cavities, start = passing.cavities(group, totals, messages, start)
         joint = passing.joint(group, cavities)
         log_f = log_sum_exp(np, joint, tuple(range(1, joint.ndim - 1)))
-        log_z = log_z + (log_f - log_v[variable[group.rows]].sum(axis=0)).sum(axis=0)
-    return probabilities, log_z
+        parts = np.split(messages[begin:start], np.cumsum([c[:, 1:, 0].size for c in cavities])[:-1])
+        received = [part.reshape(len(c), -1, c.shape[-1]) for part, c in zip(parts, cavities, strict=True)]
+        loudest = np.stack([part.max(axis=1, initial=0.0) for part in received])
+        yield group.rows, log_f, np.sum([c.max(axis=1) for c in cavities], axis=0), loudest

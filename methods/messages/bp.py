@@ -123,13 +123,16 @@ class BeliefPropagation(Method):
         return bool(trace.total("converged").min() > 0)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        """Beliefs and Bethe's log Z of the chosen restart."""
+        """Beliefs and Bethe's log Z of the chosen restart; no log Z, and not converged, where messages contradict each
+        other or are not finite."""
         beliefs, log_z = bethe(tables.graph, tables.incidence, trace.total("messages"))
-        residual, converged = trace.total("residual"), trace.total("converged") > 0
+        residual, there = trace.total("residual"), np.isfinite(log_z)
+        converged = (trace.total("converged") > 0) & there
         chosen = choose(log_z, residual, converged)
+        finite = bool(np.isfinite(beliefs[:, chosen]).all())
         return Estimate(
-            marginals=marginals(tables.graph, model, beliefs[:, chosen]),
-            log_z=float(log_z[chosen]),
+            marginals=marginals(tables.graph, model, beliefs[:, chosen]) if finite else None,
+            log_z=float(log_z[chosen]) if there[chosen] else None,
             log_z_kind="estimate",
             diagnostics={
                 "residual": float(residual[chosen]),
@@ -142,9 +145,10 @@ class BeliefPropagation(Method):
 
 def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> int:
     """The restart to report: the first of those with the largest log Z among the converged ones (to a relative 1e-9,
-    so that rounding does not choose), or the one with the smallest residual if none is."""
+    so that rounding does not choose), or if none is, the one with the smallest residual, with a log Z if one has."""
     if not converged.any():
-        return int(residual.argmin())
+        there = np.isfinite(log_z)
+        return int(np.where(there if there.any() else np.isfinite(residual), residual, np.inf).argmin())
     best = log_z[converged].max()
     return int(np.flatnonzero(converged & (log_z >= best - 1e-9 * max(1.0, abs(best))))[0])
 

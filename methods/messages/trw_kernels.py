@@ -216,7 +216,8 @@ class ArrayTRWKernel(TRWKernel):
             scaled.append(group._replace(log_tables=group.log_tables / mine))
             start += len(mine)
         pairs = graph.pairs._replace(weights=graph.pairs.weights / rho[:edges])
-        graph = graph._replace(pairs=pairs, groups=tuple(scaled))
+        floor = graph.floor / rho.min(initial=1.0)
+        graph = graph._replace(pairs=pairs, groups=tuple(scaled), floor=floor)
         return self._backend.put((graph, self._entry_weights(rho)[:, None]))
 
     def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:

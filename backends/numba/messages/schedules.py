@@ -115,8 +115,12 @@ def _any_message(tables, slot, totals, messages, work):
                 out[card + x] = max(out[card + x], total)
             else:
                 out[x] += math.exp(total - out[card + x])
+    top = -np.inf
+    for x in range(card):
+        out[x] = math.log(out[x]) + out[card + x]
+        top = max(top, out[x])
     for x in range(card - 1, -1, -1):
-        out[x] = (math.log(out[x]) + out[card + x]) - (math.log(out[0]) + out[card])
+        out[x] = max(out[x] - top, tables.floor) - max(out[0] - top, tables.floor)
 
 
 @nb.njit(**INLINED)

@@ -32,6 +32,7 @@ class Factors(NamedTuple):
         at: (S,) int64, slots by variable.
         theta: (R,) real.
         limit: `LOWEST` of the precision.
+        floor: of messages, see `message_layouts.Graph`.
     """
 
     slots: Array
@@ -43,6 +44,7 @@ class Factors(NamedTuple):
     at: Array
     theta: Array
     limit: float
+    floor: float
 
 
 class Work(NamedTuple):
@@ -99,6 +101,7 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
         at=np.argsort(slots[:, VARIABLE], kind="stable"),
         theta=np.asarray(graph.theta).astype(real),
         limit=LOWEST[np.dtype(real).name],
+        floor=float(graph.floor),
     )
 
 
@@ -112,7 +115,12 @@ def reweighted(factors: Factors, weights: Array) -> Factors:
     real = factors.logs.dtype
     logs = factors.logs.astype(np.float64) / np.repeat(weights, np.diff(factors.factors[:, TABLE]))
     scales = np.stack([factors.scales[:, 0] / weights, weights], axis=1)
-    return factors._replace(logs=logs.astype(real), values=np.exp(logs).astype(real), scales=scales.astype(real))
+    return factors._replace(
+        logs=logs.astype(real),
+        values=np.exp(logs).astype(real),
+        scales=scales.astype(real),
+        floor=factors.floor / float(weights.min(initial=1.0)),
+    )
 
 
 def work_space(factors: Factors) -> Work:

@@ -13,6 +13,9 @@ from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.models.possible import possible_states
 from spinbench.reference.problem import Problem
 
+FLOOR = -2000.0
+"""Of messages (`Graph.floor`) where there are no finite weights."""
+
 
 @dataclass(frozen=True)
 class _Coding:
@@ -53,6 +56,7 @@ def _lower_pairwise(model: PairwiseModel) -> Graph:
         readout=2 * every + 1,
         source=every,
         flipped=np.zeros(n),
+        floor=_floor(model.biases, weights, ()),
     )
 
 
@@ -198,4 +202,15 @@ def _assemble(coding: _Coding, pieces: Scopes, constant: float) -> Graph:
                 peak = tables.max(axis=axes, keepdims=True)
                 constant += float(peak.sum())
                 groups.append(Group(tables - peak, np.ascontiguousarray(rows.T)))
-    return Graph(theta, pairs, tuple(groups), np.array(constant), first, coding.readout, coding.source, coding.flipped)
+    readout, source, flipped = coding.readout, coding.source, coding.flipped
+    floor = _floor(theta, pairs.weights, groups)
+    return Graph(theta, pairs, tuple(groups), np.array(constant), first, readout, source, flipped, floor)
+
+
+def _floor(theta: FloatArray, weights: FloatArray, groups: Sequence[Group]) -> FloatArray:
+    """`Graph.floor`: half of it is below what all finite weights together can say."""
+    low = 0.0
+    for group in groups:
+        finite = np.where(np.isneginf(group.log_tables), 0.0, group.log_tables)
+        low += float(finite.reshape(len(finite), -1).min(axis=1).sum())
+    return np.array(FLOOR + 2.0 * (low - float(np.abs(theta).sum() + np.abs(weights).sum())))

@@ -65,6 +65,8 @@ class Graph(NamedTuple):
             variable of the model where all are binary, else p of each state of each variable.
         source: (R,) int64, the variable of the model whose start decides the start of a row.
         flipped: (R,) 1 where the row starts high with a start of 0, not of 1.
+        floor: () float64, what a message says of a state at least, relative to its likeliest: it stands for log 0, far
+            below what finite weights can say. On loops, what zeros exclude would otherwise grow without end.
     """
 
     theta: FloatArray
@@ -75,6 +77,7 @@ class Graph(NamedTuple):
     readout: IntArray
     source: IntArray
     flipped: FloatArray
+    floor: FloatArray
 
     @property
     def cardinalities(self) -> IntArray:

@@ -1,0 +1,84 @@
+"""Belief propagation where zeros on loops exclude states: messages stay normalised, and contradictions say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api import Precision
+from spinbench.errors import ModelError
+from spinbench.mathematics.graphs.lowering import lower
+from spinbench.methods.messages.bp import BeliefPropagation, choose
+from spinbench.models import FactorGraph
+
+RUNS = [("numpy", "parallel"), ("numba", "parallel"), ("numba", "sequential"), ("numba", "residual")]
+FLOODED = (4, 23, 25)
+"""Of `tangled`: flooding excludes one state, and then the other, in turns; without a floor its messages never end."""
+
+
+def tangled(seed: int) -> FactorGraph:
+    """Fourteen factors of order 3 over eight variables; four in ten entries are zero, and one state never is."""
+    rng = np.random.default_rng(seed)
+    alive = rng.integers(2, size=8)
+    tables = []
+    for _ in range(14):
+        scope = rng.permutation(8)[:3].tolist()
+        table = rng.normal(size=(2, 2, 2))
+        table[rng.random(table.shape) < 0.4] = -np.inf
+        table[tuple(alive[scope])] = 0.0
+        tables.append((scope, table))
+    return FactorGraph.from_log_tables([2] * 8, tables)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(("backend", "schedule"), RUNS)
+def test_no_message_leaves_the_finite(backend: str, schedule: str, precision: Precision) -> None:
+    looked = 0
+    for seed in range(30):
+        try:
+            result = spinbench.run(
+                tangled(seed), "bp", backend, 400, schedule=schedule, chains=2, restarts=2, precision=precision
+            )
+        except ModelError:  # arc consistency leaves nothing
+            continue
+        looked += 1
+        assert ((result.marginals >= 0) & (result.marginals <= 1)).all()
+        assert result.diagnostics["residual"] <= -2 * lower(tangled(seed)).floor
+        if result.log_z is None:
+            assert result.status == "not converged"
+        else:
+            assert abs(result.log_z) < 100
+    assert looked > 20
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
+def test_messages_that_contradict_each_other_give_no_log_z(backend: str) -> None:
+    result = spinbench.run(tangled(FLOODED[0]), "bp", backend, 400, schedule="parallel", chains=1)
+    assert (result.log_z, result.status) == (None, "not converged")
+
+
+@pytest.mark.parametrize("seed", FLOODED)
+def test_messages_that_follow_one_another_end_where_flooding_does_not(seed: int) -> None:
+    model = tangled(seed)
+    result = spinbench.run(model, "bp", "numba", 400, chains=1)
+    assert result.status == "ok"
+    assert result.log_z == pytest.approx(spinbench.exact(model, cache=False).log_z, abs=0.5)
+
+
+def test_what_is_not_finite_is_not_converged() -> None:
+    """As a plugin's messages may be: the estimate says nothing, and raises nothing."""
+    method, model = BeliefPropagation(restarts=2), tangled(FLOODED[0])
+    tables = method.plan(model)
+    trace = spinbench.api.trace.Trace(method.reductions)
+    messages = np.full((len(tables.incidence.target), 2), np.inf)
+    trace.add({"messages": messages, **{name: np.ones(2) for name in ("residual", "iterations", "converged")}}, 1)
+    estimate = method.estimate(model, tables, trace)
+    assert (estimate.marginals, estimate.log_z, estimate.status) == (None, None, "not converged")
+
+
+def test_a_restart_with_a_log_z_is_chosen_before_one_without() -> None:
+    log_z, residual = np.array([np.nan, 1.0, 2.0]), np.array([0.0, 0.3, 0.2])
+    assert choose(log_z, residual, np.array([False, False, False])) == 2
+    assert choose(log_z, residual, np.array([False, True, False])) == 1
+    assert choose(np.full(3, np.nan), residual, np.array([False, False, False])) == 0
