@@ -115,6 +115,9 @@ class Method(ABC):
     """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
     stochastic: ClassVar[bool] = True
     """False: iterations towards a fixed point; there is no burn-in, and a run may end early (`finished`)."""
+    counted_by: ClassVar[str | None] = None
+    """Of an iteration: the statistic, reduced by "last", that says how many steps each chain has taken so far. A run
+    then begins with short batches, none of its steps is thrown away, and `Result.samples` is the number of them."""
 
     @property
     @abstractmethod

@@ -24,13 +24,21 @@ class Trace:
     Attributes:
         reductions: of each statistic.
         counts: steps of each batch.
-        samples: steps so far; each is one sample of every chain.
+        samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
+            it has taken: those that it was asked for beyond its end are none.
         looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each.
     """
 
-    def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0) -> None:
-        """At most max(capacity, MAX_BATCHES) batches, fewer where they would take more than MAX_BYTES."""
+    def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None) -> None:
+        """At most max(capacity, MAX_BATCHES) batches, fewer where they would take more than MAX_BYTES.
+
+        Args:
+            reductions: of each statistic.
+            capacity: batches that are wanted.
+            counted_by: `Method.counted_by`.
+        """
         self.reductions = dict(reductions)
+        self.counted_by = counted_by
         self._most = max(capacity + capacity % 2, MAX_BATCHES)
         self.counts: list[int] = []
         self.samples = 0
@@ -51,7 +59,8 @@ class Trace:
             self._capacity = min(max(MAX_BYTES // max(size, 1), 16), self._most) // 2 * 2
         self._batches.append(stored)
         self.counts.append(count)
-        self.samples += count
+        asked = self.samples + count
+        self.samples = asked if self.counted_by is None else int(stored[self.counted_by].max())
 
     def merge(self) -> None:
         """Join batches 0 and 1, 2 and 3, …; an odd last batch stays."""

@@ -21,14 +21,17 @@ BATCHES = 256
 BATCH_SECONDS = 2e-3
 """Shortest batch of a budget in seconds, long against the cost of a call."""
 MOST_STEPS = 2**20
-"""Of a batch that measures the time of a step: an iteration that has converged takes none."""
+"""Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate."""
+    """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
+
+    With a budget in seconds, checkpoints are left out where estimating has taken longer than the run so far.
+    """
 
     seconds: float
     samples: int
@@ -90,10 +93,10 @@ def drive(
     Raises:
         BudgetError: the seconds end before the first sample.
     """
-    compiling, clock = _Clock(), _Clock()
+    compiling, clock, estimating = _Clock(), _Clock(), _Clock()
     with compiling:
         scratch = _one_of_each(engine, seed, start)
-    per_step = _seconds_per_step(engine, scratch, budget)
+    per_step = 0.0 if trace.counted_by else _seconds_per_step(engine, scratch, budget)
     with clock:
         state = engine.init(seed, start)
     state, burn_in = _burn_in(engine, state, budget, per_step, clock)
@@ -102,16 +105,20 @@ def drive(
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
     looks = Looks(budget.samples)
     for steps in _batches(budget, per_step, batches, trace, clock):
+        before = trace.samples
         with times(steps), clock:
             state, statistics = engine.advance(state, steps)
         trace.add(statistics, steps)
+        times.steps[-1] = max(trace.samples - before, 1)
         if looks.due(trace):
             with clock:
                 looks.take(engine, state, trace)
         progress = trace.samples if budget.samples is not None else clock.seconds
         if due and progress >= due[0]:
             due = [t for t in due if t > progress]
-            run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
+            if budget.samples is not None or estimating.seconds < clock.seconds:
+                with estimating:
+                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
         if finished(trace):
             break
     run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
@@ -188,12 +195,31 @@ def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:
 
 def _batches(budget: Budget, per_step: float, wanted: int, trace: Trace, clock: _Clock) -> Iterator[int]:
     """Steps of each batch until the budget is spent."""
+    if budget.seconds is not None and trace.counted_by:
+        yield from _growing(budget.seconds, trace, clock)
+        return
     lengths = _batch_lengths(budget, per_step, wanted)
     while lengths and clock.seconds < (budget.seconds or math.inf):
         if trace.full:
             trace.merge()
             lengths = _doubled(lengths, budget)
         yield lengths.pop(0) if budget.samples is not None else lengths[0]
+
+
+def _growing(seconds: float, trace: Trace, clock: _Clock) -> Iterator[int]:
+    """Of an iteration: one step, and then twice as many until a batch takes BATCH_SECONDS, so that the first steps,
+    which may be all, are timed where they count."""
+    steps = 1
+    while clock.seconds < seconds:
+        if trace.full:
+            trace.merge()
+        since = clock.seconds
+        yield steps
+        spent = clock.seconds - since
+        if spent < BATCH_SECONDS and 2 * spent <= seconds - clock.seconds:
+            steps *= 2
+        elif spent > 2 * BATCH_SECONDS:
+            steps = max(1, steps // 2)
 
 
 def _batch_lengths(budget: Budget, per_step: float, wanted: int) -> list[int]:

@@ -75,7 +75,7 @@ def run(
     engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
     bound = time.perf_counter()
     batches = chosen.batches(states.shape[1])
-    trace = Trace(chosen.reductions, capacity=batches)
+    trace = Trace(chosen.reductions, capacity=batches, counted_by=chosen.counted_by)
 
     def estimated(trace: Trace) -> Estimate:
         return _in_terms_of_origin(given, chosen.estimate(given, tables, trace))

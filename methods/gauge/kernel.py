@@ -18,10 +18,10 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 
 REDUCTIONS: dict[str, Reduction] = dict.fromkeys(
-    ("bound", "bounds", "marginals", "residual", "end", "unverified", "finished"), "last"
+    ("bound", "bounds", "marginals", "residual", "end", "unverified", "finished", "iterations"), "last"
 )
-"""bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, unverified and finished
-(1,); end (1,), an index into `ENDS`."""
+"""bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, unverified, finished and
+iterations (1,); end (1,), an index into `ENDS`."""
 LARGEST = 1e300
 """Stands for an infinite residual, since statistics are finite."""
 
@@ -93,6 +93,7 @@ class GaugeKernel(Kernel):
             if state.report.finished:
                 break
             state.report.finished = next(state.steps, state) is state
+            state.report.steps += not state.report.finished
         return state, statistics_of(state.report, self._method.names)
 
 
@@ -104,6 +105,7 @@ def statistics_of(report: Report, names: Sequence[str]) -> dict[str, npt.NDArray
         "end": float(ENDS.index(report.end)),
         "unverified": float(report.unverified),
         "finished": float(report.finished),
+        "iterations": float(max(report.steps, 1)),
     }
     statistics = {name: np.array([value]) for name, value in single.items()}
     statistics["bounds"] = np.array([[report.bounds[name]] for name in names])

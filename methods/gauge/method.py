@@ -45,6 +45,7 @@ class Gauged(Method):
     needs: ClassVar[frozenset[str]] = frozenset()
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    counted_by: ClassVar[str | None] = "iterations"
     names: ClassVar[tuple[str, ...]]
     """Bounds that a run reports, by name."""
 

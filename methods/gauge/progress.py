@@ -26,6 +26,7 @@ class Report:
         judged: the best candidate's bound.
         unverified: gauges that gave no bound, for an entry was negative beyond rounding.
         finished: whether the search is over.
+        steps: that the search has taken.
     """
 
     bound: float
@@ -35,6 +36,7 @@ class Report:
     judged: float = -np.inf
     unverified: int = 0
     finished: bool = False
+    steps: int = 0
     _known: FloatArray = field(default_factory=lambda: np.zeros(0))
     _asked: Callable[[], FloatArray] | None = None
 

@@ -83,6 +83,7 @@ class BeliefPropagation(Method):
     summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         if self.schedule not in get_args(Schedule):

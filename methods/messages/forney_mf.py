@@ -35,12 +35,14 @@ class FieldPlan(NamedTuple):
 
 
 class State(NamedTuple):
-    """q (E, restarts); value, residual, converged (restarts,): the bound, the last sweep's largest change, 0 or 1."""
+    """q (E, restarts); value, residual, converged, iterations (restarts,): the bound, the last sweep's largest change,
+    0 or 1, and the number of sweeps."""
 
     q: Array
     value: Array
     residual: Array
     converged: Array
+    iterations: Array
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class ForneyMeanField(Method):
     summary: ClassVar[str] = "mean field on the edges of the Forney model; a lower bound on log Z"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         check_merge(self.name, self.merge)
@@ -76,7 +79,8 @@ class ForneyMeanField(Method):
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """Of the best restart: q (E, 1), value (1,), residual (1,); converged (1,): 1 where all restarts have."""
+        """Of the best restart: q (E, 1), value (1,), residual (1,); converged (1,): 1 where all restarts have;
+        iterations (1,), of all of them."""
         return dict.fromkeys(State._fields, "last")
 
     def plan(self, model: Model) -> FieldPlan:
@@ -97,9 +101,14 @@ class ForneyMeanField(Method):
         def init(key: Key, tables: FieldPlan, start: Array) -> State:
             q = tables.starts
             blank = xp.zeros_like(xp.sum(q, axis=0))  # q may have no rows
-            return State(q, mean_field.value(tables.field, q, xp, backend.precision), blank + 1.0, blank)
+            return State(q, mean_field.value(tables.field, q, xp, backend.precision), blank + 1.0, blank, blank)
 
         def step(key: Key, tables: FieldPlan, state: State) -> State:
+            active = xp.where(xp.min(state.converged) > 0, 0, 1)
+            stepped: State = backend.repeat(active, lambda _, s: sweep(tables, s), state)
+            return stepped
+
+        def sweep(tables: FieldPlan, state: State) -> State:
             fresh = mean_field.sweep(tables.field, state.q, xp, backend.update)
             done = state.converged > 0
             q = xp.where(done, state.q, fresh)
@@ -108,12 +117,13 @@ class ForneyMeanField(Method):
             residual = xp.max(xp.concat([xp.abs(fresh - state.q), none], axis=0), axis=0)
             converged = xp.where(residual <= max(self.tolerance, smallest), 1.0, state.converged)
             value = mean_field.value(tables.field, q, xp, backend.precision)
-            return State(q, value, xp.where(done, state.residual, residual), xp.astype(converged, backend.real))
+            residual = xp.where(done, state.residual, residual)
+            return State(q, value, residual, xp.astype(converged, backend.real), state.iterations + 1.0)
 
         def observe(tables: FieldPlan, state: State) -> dict[str, Array]:
             best = xp.argmax(state.value)
             chosen = {name: part[..., best][..., None] for name, part in state._asdict().items()}
-            return {**chosen, "converged": xp.min(state.converged)[None]}
+            return {**chosen, "converged": xp.min(state.converged)[None], "iterations": state.iterations[:1]}
 
         return Program(init, step, observe)
 

@@ -79,6 +79,7 @@ class MeanField(Method):
     summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:

@@ -75,6 +75,7 @@ class TreeReweighted(Method):
     needs: ClassVar[frozenset[str]] = frozenset()  # the search for spanning trees runs on the host
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0:

@@ -68,9 +68,10 @@ class BatchSearch:
     def advance(self, steps: int) -> None:
         """So many Newton steps of every member, or up to the end."""
         self._steps_left = steps
-        if not self.reports[0].finished and next(self._steps, self) is self:
+        if not self.reports[0].finished:
+            finished = next(self._steps, self) is self
             for report in self.reports:
-                report.finished = True
+                report.finished, report.steps = finished, report.steps + steps - self._steps_left
 
     def _search(self) -> Steps:
         """Gives way where the steps are used up."""
