@@ -14,8 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinbench.inference.comparing import compare
     from spinbench.inference.result import Result
-    from spinbench.inference.runner import compare, exact, run
+    from spinbench.inference.runner import exact, run
     from spinbench.models import FactorGraph, PairwiseModel, load, save
 
 __all__ = ["FactorGraph", "PairwiseModel", "Result", "compare", "exact", "load", "run", "save"]
@@ -26,7 +27,7 @@ _HOME = {
     "FactorGraph": "spinbench.models",
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
-    "compare": "spinbench.inference.runner",
+    "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",
     "load": "spinbench.models",
     "run": "spinbench.inference.runner",

@@ -23,6 +23,14 @@ class UnsupportedError(SpinbenchError):
     """A (method, backend, model) combination does not exist; the message says why and where the method runs."""
 
 
+class ConversionError(ModelError, UnsupportedError):
+    """A model cannot be written in the form that is asked for; the message says what stands in the way."""
+
+
+class InvalidResultError(SpinbenchError):
+    """A plugin's numbers cannot be a result; the message names method, backend, number and place."""
+
+
 class UnavailableError(SpinbenchError):
     """A plugin exists but its dependency is not installed; the message holds the install command."""
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from spinbench.api.backend import Backend
     from spinbench.api.trace import Trace
     from spinbench.models import Model
@@ -28,9 +26,9 @@ class Estimate:
         log_z: natural logarithm of the partition function; None where the method gives none.
         log_z_se: its standard error; None for deterministic methods.
         log_z_kind: what `log_z` is; a "lower" or "upper" bound holds with certainty.
-        ess: (N,) effective sample sizes: how many independent exact draws of s_i would have an empirical
+        ess: effective sample sizes in the same layout: how many independent exact draws of s_i would have an empirical
             mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
-        r_hat: (N,) split R-hat of s_i.
+        r_hat: split R-hat in the same layout.
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars of interest (acceptance rate, step size, …).
         converged: False where an iteration ended without reaching its tolerance.
@@ -43,8 +41,8 @@ class Estimate:
     log_z: float | None = None
     log_z_se: float | None = None
     log_z_kind: LogZKind = "estimate"
-    ess: np.ndarray | None = None
-    r_hat: np.ndarray | None = None
+    ess: Any = None
+    r_hat: Any = None
     log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True

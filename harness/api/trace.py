@@ -52,8 +52,8 @@ class Trace:
         return len(self._batches) >= self._capacity
 
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
-        """Append the statistics of `count` further steps."""
-        stored = {name: np.asarray(batch[name], dtype=np.float64) for name in self.reductions}
+        """Append copies of the statistics of `count` further steps: an engine may write into its state again."""
+        stored = {name: np.array(batch[name], dtype=np.float64) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
             self._capacity = min(max(MAX_BYTES // max(size, 1), 16), self._most) // 2 * 2

@@ -7,6 +7,7 @@ names, and one for grids. What is here joins the two: nothing is loaded that nee
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,14 @@ _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any cas
 _HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 
 
-@functools.cache
+def loading_seconds() -> float:
+    """What importing and compiling solvers has taken in this process so far."""
+    if not _loaded.cache_info().currsize:
+        return 0.0
+    solvers, seconds = _loaded()
+    return seconds + solvers.loading_seconds()
+
+
 def compiled_solvers() -> Solvers:
     """Those of the kernel exact.numba; loads Numba.
 
@@ -32,10 +40,17 @@ def compiled_solvers() -> Solvers:
         UnavailableError: Numba is not installed.
         BrokenPluginError: it does not load.
     """
+    return _loaded()[0]
+
+
+@functools.cache
+def _loaded() -> tuple[Solvers, float]:
+    """The compiled solvers, and the seconds that importing them took."""
+    since = time.perf_counter()
     registry.check("exact", "numba", "float64")
     registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
     found: Solvers = registry.load("kernels", "exact.numba").solvers
-    return found
+    return found, time.perf_counter() - since
 
 
 class _Grid:
@@ -79,6 +94,7 @@ ALL_SOLVERS = Solvers(
         "bucket_tree": _WherePays("bucket_tree", searches=True),
     },
     compiled_from=MANY,
+    loading_seconds=loading_seconds,
 )
 """Each in NumPy or in compiled code, whichever is done sooner, the loading of compiled code included."""
 

@@ -22,6 +22,8 @@ BATCH_SECONDS = 2e-3
 """Shortest batch of a budget in seconds, long against the cost of a call."""
 MOST_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
+LONG = 60.0
+"""Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
 
@@ -131,13 +133,20 @@ def drive(
 def answer_at_once(
     engine: Engine, trace: Trace, estimate: Callable[[Trace], Estimate], *, start: np.ndarray, seed: int
 ) -> Run:
-    """Of methods one `advance` of which is the whole answer: the first call compiles, the second is timed."""
+    """Of methods one `advance` of which is the whole answer: the first call compiles, the second is timed.
+
+    What takes longer than `LONG` is not done twice; any compilation then counts as running.
+    """
     state = engine.init(seed, start)
     first, clock, times = _Clock(), _Clock(), LapTimes()
-    with first:
-        state, _ = engine.advance(state, 1)
-    with times(1), clock:
+    with times(1), first:
         state, statistics = engine.advance(state, 1)
+    if first.seconds < LONG:
+        times = LapTimes()
+        with times(1), clock:
+            state, statistics = engine.advance(state, 1)
+    else:
+        clock = first
     trace.add(statistics, 1)
     found = estimate(trace)
     run = Run(trace, found, 0, 0.0, clock.seconds, max(first.seconds - clock.seconds, 0.0), times.laps())

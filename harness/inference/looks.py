@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spinbench.api import Engine, State
 from spinbench.api.trace import Trace
 
@@ -35,7 +37,7 @@ class Looks:
         self._nothing = not seen
         if self._nothing:
             return
-        trace.looks.append(seen)
+        trace.looks.append({name: np.array(values, dtype=np.float64) for name, values in seen.items()})
         if len(trace.looks) > MOST:
             del trace.looks[::2]
             self._every *= 2

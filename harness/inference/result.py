@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from spinbench.api import LogZKind, Precision, Tier
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.laps import Laps
@@ -48,8 +46,9 @@ class Result:
             wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
             "lower" or "upper" bound, or "exact".
-        ess: (N,) effective sample sizes, summed over chains.
-        r_hat: (N,) split R-hat.
+        ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
+            determines, the number of draws.
+        r_hat: split R-hat, in the same layout; 1 where evidence determines.
         seconds: plan, compile, burn-in and run.
         samples: kept samples of each chain.
         trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
@@ -69,8 +68,8 @@ class Result:
     log_z: float | None
     log_z_se: float | None
     log_z_kind: LogZKind
-    ess: np.ndarray | None
-    r_hat: np.ndarray | None
+    ess: Any
+    r_hat: Any
     seconds: Seconds
     samples: int
     tier: Tier

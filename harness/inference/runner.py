@@ -1,10 +1,9 @@
-"""`spinbench.run`, `exact` and `compare`: from a model to a Result."""
+"""`spinbench.run` and `spinbench.exact`: from a model to a Result."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from threadpoolctl import threadpool_limits
 
 from spinbench.api import Estimate, Method, Precision
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.inference import answers, registry
+from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
+from spinbench.inference import answers, registry, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.result import Result, Seconds
-from spinbench.mathematics.rounding import check_range
-from spinbench.models import Model, to_pairwise
+from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.models.magnitudes import check_range
 
 
 def run(
@@ -54,8 +53,9 @@ def run(
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
+        InvalidResultError: what the method gave is no result, such as a probability above 1.
     """
-    _check_model(model)
+    check_model(model)
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
@@ -68,7 +68,7 @@ def run(
         parsed = dataclasses.replace(parsed, burn_in=0)
 
     since = time.perf_counter()
-    given = to_pairwise(model) if chosen.takes == "pairwise" else model
+    given = _as_pairs(model, chosen) if chosen.takes == "pairwise" else model
     states = _random_start(given, chains, seed) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()
@@ -78,7 +78,9 @@ def run(
     trace = Trace(chosen.reductions, capacity=batches, counted_by=chosen.counted_by)
 
     def estimated(trace: Trace) -> Estimate:
-        return _in_terms_of_origin(given, chosen.estimate(given, tables, trace))
+        found = chosen.estimate(given, tables, trace)
+        validity.check(found, given, f"{chosen.name} on {backend}")
+        return _in_terms_of_origin(given, found, trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -143,7 +145,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         ModelError: Z = 0.
         SpinbenchError: `max_gib` is not a positive number.
     """
-    _check_model(model)
+    check_model(model)
     if not (isinstance(max_gib, int | float | np.number) and max_gib > 0):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
@@ -155,6 +157,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
             log_z=answer.log_z,
             log_z_kind="exact",
         ),
+        draws=1,
     )
     return Result(
         marginals=estimate.marginals,
@@ -164,47 +167,19 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         log_z_kind="exact",
         ess=None,
         r_hat=None,
-        seconds=Seconds(run=answer.seconds),
+        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",
         status="ok",
         method="exact",
-        backend="numba",
+        backend=answer.backend,
         model=model.name,
         settings={"solver": answer.method},
     )
 
 
-def compare(
-    model: Model,
-    methods: Sequence[str] | None = None,
-    backends: Sequence[str] | None = None,
-    budget: Budget | int | str = "1 s",
-    **options: Any,
-) -> list[Result]:
-    """`run` for every pair of the given (by default all) methods and backends that can run here, one after another.
-
-    Args:
-        model: any model.
-        methods: registered names; None: all.
-        backends: registered names; None: all.
-        budget: of each pair.
-        options: as for `run`, except settings of methods.
-
-    Raises:
-        UnsupportedError: none of the pairs runs here; the message gives the first reason.
-    """
-    for what, given in (("methods", methods), ("backends", backends)):
-        if isinstance(given, str) or (given is not None and not given):
-            raise SpinbenchError(f"{what}={given!r} was given; a list of names is needed, or None for all")
-    pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or registry.names("backends")]
-    refusals = {pair: registry.support(*pair) for pair in pairs}
-    if not any(how.runs for how in refusals.values()):
-        raise UnsupportedError(f"none of {len(pairs)} pairs runs here: {next(iter(refusals.values())).reason}")
-    return [run(model, m, b, budget, **options) for (m, b), how in refusals.items() if how.runs]
-
-
-def _check_model(model: object) -> None:
+def check_model(model: object) -> None:
+    """Raises SpinbenchError unless it is a model; of a path, it says what reads it."""
     if not isinstance(model, Model):
         hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
         raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
@@ -222,15 +197,32 @@ def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
     return registry.make_method(method, settings) if isinstance(method, str) else method
 
 
-def _in_terms_of_origin(model: Model, estimate: Estimate) -> Estimate:
-    """Marginals of the variables that the user gave, from those of the variables that were computed with."""
-    if model.origin is None or estimate.marginals is None:
+def _as_pairs(model: Model, method: Method) -> PairwiseModel:
+    """The pairwise model that most methods take."""
+    try:
+        return to_pairwise(model)
+    except ConversionError as why:
+        raise UnsupportedError(f"{method.name} takes pairwise models: {why}; bp and mf take this one") from None
+
+
+def _in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate:
+    """Marginals and their diagnostics of the variables that the user gave, from those that were computed with.
+
+    What evidence or zeros determine is as good as if every draw had been independent.
+    """
+    origin = model.origin
+    if origin is None or estimate.marginals is None:
         return estimate
-    errors = estimate.marginals_se
+
+    def spread(values: Any, fixed: float) -> Any:
+        return None if values is None else origin.diagnostics(values, fixed)
+
     return dataclasses.replace(
         estimate,
-        marginals=model.origin.marginals(estimate.marginals),
-        marginals_se=None if errors is None else model.origin.standard_errors(errors),
+        marginals=origin.marginals(estimate.marginals),
+        marginals_se=spread(estimate.marginals_se, 0.0),
+        ess=spread(estimate.ess, float(draws)),
+        r_hat=spread(estimate.r_hat, 1.0),
     )
 
 

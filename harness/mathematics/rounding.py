@@ -8,26 +8,22 @@ in the logarithms of sums of non-negative terms. No step subtracts weights, so t
 place of the logarithms at hand: of the finite ones of the model, added up, at most, and the logarithm of the number of
 states. The errors of all steps add up.
 
-Where finite weights dwarf the others, none of this leaves anything to say: `check_range` refuses such models.
+Where finite weights dwarf the others, none of this leaves anything to say: `models.magnitudes` refuses such models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from spinbench.errors import UnsupportedError
-from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney.model import ForneyModel
+from spinbench.models.magnitudes import largest
 
 EPS = float(np.finfo(np.float64).eps)
 UNITS = 16
 """In the last place that one step may cost: some operations of half a unit each, and functions of a few."""
-LARGEST: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
-"""Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
 
 
 class Work(NamedTuple):
@@ -57,32 +53,3 @@ def work_of(model: PairwiseModel | FactorGraph | ForneyModel) -> Work:
         tables, states = tuple(factor.log_table for factor in model.factors), sum(model.cardinalities)
     ends = sum(table.ndim + 1 for table in tables)
     return Work(states + ends + 1, abs(model.log_constant) + sum(map(largest, tables)))
-
-
-def largest(logs: npt.NDArray[np.float64]) -> float:
-    """The largest finite |log weight|; 0 where there is none."""
-    return float(np.abs(logs, where=np.isfinite(logs), out=np.zeros_like(logs)).max(initial=0.0))
-
-
-def check_range(method: str, model: Model, precision: str) -> None:
-    """Refuses finite weights beside which rounding swallows the others.
-
-    Args:
-        method: for the message.
-        model: as it was given.
-        precision: "float32" or "float64".
-
-    Raises:
-        UnsupportedError: a finite |log weight| is larger than `LARGEST`.
-    """
-    if isinstance(model, PairwiseModel):
-        parts: tuple[npt.NDArray[np.float64], ...] = (model.biases, model.couplings)
-    else:
-        parts = tuple(factor.log_table for factor in model.factors)
-    size = max(map(largest, parts), default=0.0)
-    if size > LARGEST[precision]:
-        raise UnsupportedError(
-            f"{method}: {model.name} has a finite log weight of size {size:.3g}, beside which rounding swallows the "
-            f"others; up to {LARGEST[precision]:g} is allowed in {precision}, exact takes any, and what must not be "
-            "is written as a weight of 0 or as evidence"
-        )

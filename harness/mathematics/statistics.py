@@ -52,19 +52,20 @@ def standard_error(series: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(variance))
 
 
-def effective_sample_size(marginals: FloatArray, errors: FloatArray) -> FloatArray:
+def effective_sample_size(marginals: FloatArray, errors: FloatArray, draws: int) -> FloatArray:
     """Independent exact draws of s_i that would give the standard error `errors` of p(s_i = 1).
 
     Args:
         marginals: (N,) estimates.
         errors: (N,) their standard errors.
+        draws: of all chains together; what a variable counts that never varied.
 
     Returns:
-        (N,) m(1 - m) / se²; NaN where the standard error is 0 or NaN.
+        (N,) m(1 - m) / se²; NaN where the standard error is.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        ess = marginals * (1 - marginals) / errors**2
-    return np.where(errors > 0, ess, np.nan)
+        ess = np.maximum(marginals * (1 - marginals), 0.0) / errors**2
+    return np.where(errors == 0, float(draws), ess)
 
 
 def split_r_hat(series: FloatArray) -> FloatArray:

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from spinbench.api import Method
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget
@@ -101,16 +100,6 @@ def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result,
     """The result, and how busy the machine was meanwhile."""
     settings = dict(cell["method"])
     method = registry.make_method(settings.pop("name"), settings)
-    result, load = _once(model, method, cell, stages)
-    if method.anytime or "loop" not in registry.backend_class(cell["backend"]["name"]).provides:
-        return result, load
-    # Such a method compiles while it runs: what the second run saves is the compilation.
-    again, load = _once(model, method, cell, stages)
-    compiling = max(result.seconds.total - again.seconds.total, 0.0)
-    return dataclasses.replace(again, seconds=dataclasses.replace(again.seconds, compile=compiling)), load
-
-
-def _once(model: Model, method: Method, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load]:
     place = dict(cell["backend"])
     backend, budget = place.pop("name"), Budget(**cell["budget"])
     load = Load()

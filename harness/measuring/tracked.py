@@ -55,8 +55,9 @@ def _costs(result: Result) -> dict[str, dict[str, Any]]:
     import numpy as np
 
     none = f"{result.method} gives no"
-    known = result.ess is not None and bool(np.isfinite(result.ess).any())
-    ess = float(np.nanmedian(result.ess)) if known else math.nan  # type: ignore[arg-type]
+    sizes = np.zeros(0) if result.ess is None else _flat(result.ess)
+    known = bool(np.isfinite(sizes).any())
+    ess = float(np.nanmedian(sizes)) if known else math.nan
     return {
         "run_seconds": _metric(result.seconds.run, None, ""),
         **_steps(result),
@@ -112,7 +113,8 @@ def _flat(marginals: Any) -> Any:
 
 def summary(result: Result, reference: Result | None) -> dict[str, Any]:
     def statistic(function: Any, values: Any) -> float | None:
-        return None if values is None or not np.isfinite(values).any() else float(function(values))
+        flat = np.zeros(0) if values is None else _flat(values)
+        return float(function(flat)) if np.isfinite(flat).any() else None
 
     exact_log_z = None if reference is None else reference.log_z
     return {

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import ModelError
+from spinbench.errors import ConversionError
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
@@ -26,7 +26,7 @@ def to_factor_graph(model: PairwiseModel | FactorGraph) -> FactorGraph:
     group (zero unless exactly one member is 1); a factor graph is returned as it is.
 
     Raises:
-        ModelError: a group of more than 20 members.
+        ConversionError: a group of more than 20 members.
     """
     if isinstance(model, FactorGraph):
         return model
@@ -57,12 +57,13 @@ def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) ->
         one_of_k: whether 1-of-K groups are allowed; samplers of independent binary units say no.
 
     Raises:
-        ModelError: a factor of order above 2, a zero that forbids a pair of states, groups where they are not
-            allowed, or Z = 0.
+        ConversionError: a factor of order above 2, a zero that forbids a pair of states, or groups where they are not
+            allowed.
+        ModelError: Z = 0.
     """
     if isinstance(model, PairwiseModel):
         if model.groups and not one_of_k:
-            raise ModelError(
+            raise ConversionError(
                 f"{model.name}: units {model.groups[0]} code one variable of {len(model.groups[0])} states; "
                 "binary variables are needed"
             )
@@ -85,7 +86,7 @@ class _Coding:
         if not one_of_k and max(sizes) > 2:
             v = next(v for v, size in enumerate(sizes) if size > 2)
             label = f" ({graph.labels[v]!r})" if graph.labels else ""
-            raise ModelError(
+            raise ConversionError(
                 f"{graph.name}: variable {v}{label} has {sizes[v]} possible states; binary variables are needed"
             )
         counts = [0 if size == 1 else 1 if size == 2 else size for size in sizes]
@@ -138,12 +139,12 @@ class _Coding:
             scope = tuple(v for v, size in zip(scope, table.shape, strict=True) if size > 1)
             table = table.reshape([size for size in table.shape if size > 1])
         if len(scope) > 2:
-            raise ModelError(
+            raise ConversionError(
                 f"{self.graph.name}: factor {index} over variables {scope} has order {len(scope)}; "
                 "a Boltzmann machine needs factors of order 2 or less"
             )
         if self.masks is not None and table.min() == -np.inf:
-            raise ModelError(
+            raise ConversionError(
                 f"{self.graph.name}: factor {index} over variables {scope} has zeros where finite couplings are needed"
             )
         return scope, table
@@ -178,7 +179,7 @@ class _Coding:
 
 def _exactly_one(name: str, size: int) -> FloatArray:
     if size > MAX_GROUP:
-        raise ModelError(
+        raise ConversionError(
             f"{name}: a group of {size} units has a table of 2**{size} entries as a factor; at most {MAX_GROUP} "
             "units are allowed, and the factor graph that it was made from holds the same model"
         )

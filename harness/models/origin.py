@@ -63,11 +63,16 @@ class Origin:
         Returns:
             (..., M) array of p(s = 1) where all original variables are binary, else a list of M (..., K).
         """
-        return self._spread(marginals, fixed=1.0, other=lambda p: 1.0 - p)
+        return self._spread(marginals, fixed=1.0, absent=0.0, other=lambda p: 1.0 - p)
 
-    def standard_errors(self, errors: npt.ArrayLike | Sequence[npt.ArrayLike]) -> PerVariable:
-        """Standard errors of `marginals`, of the same shapes: 0 where a variable is determined."""
-        return self._spread(errors, fixed=0.0, other=lambda se: se)
+    def diagnostics(self, values: npt.ArrayLike | Sequence[npt.ArrayLike], fixed: float) -> PerVariable:
+        """What is known about `marginals`, such as their errors, of the same shapes.
+
+        Args:
+            values: in the layout of the derived variables' marginals.
+            fixed: of determined variables, and of states that are not possible.
+        """
+        return self._spread(values, fixed=fixed, absent=fixed, other=lambda value: value)
 
     def lift(self, states: npt.ArrayLike) -> IntArray:
         """(..., M) original states of (..., N) derived states."""
@@ -118,6 +123,7 @@ class Origin:
         self,
         values: npt.ArrayLike | Sequence[npt.ArrayLike],
         fixed: float,
+        absent: float,
         other: Callable[[FloatArray], FloatArray],
     ) -> PerVariable:
         flat: FloatArray | None = None
@@ -126,7 +132,8 @@ class Origin:
             lead = flat.shape[:-1]
             if (tables := self._binary_tables) is not None:
                 free, sources, states = tables
-                result = np.broadcast_to(states * fixed, (*lead, self.num_variables)).copy()
+                known = np.where(states == 1, fixed, absent)
+                result = np.broadcast_to(known, (*lead, self.num_variables)).copy()
                 result[..., free] = flat[..., sources]
                 return result
             columns = [flat[..., u] for u in range(flat.shape[-1])]
@@ -135,7 +142,7 @@ class Origin:
             lead = columns[0].shape[:-1]
         per_variable = []
         for k, labels, carriers in zip(self.cardinalities, self.states, self.variables, strict=True):
-            table = np.zeros((*lead, k))
+            table = np.full((*lead, k), absent)
             if len(labels) == 1:
                 table[..., labels[0]] = fixed
             else:

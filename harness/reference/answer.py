@@ -23,6 +23,8 @@ class ExactAnswer:
         method: the solver that gave it.
         width: its induced width, or the number of variables summed jointly; None for a closed form.
         seconds: wall-clock time of the computation, also where the answer then comes from the cache.
+        compile_seconds: what loading and compiling code took beside that.
+        backend: where it was computed.
         cached: whether it was read from the cache.
     """
 
@@ -32,6 +34,8 @@ class ExactAnswer:
     method: str
     width: int | None
     seconds: float
+    compile_seconds: float = 0.0
+    backend: str = "numpy"
     cached: bool = False
 
     def __repr__(self) -> str:

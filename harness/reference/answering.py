@@ -47,7 +47,7 @@ def solve(
     check_method(method, solvers)
     if cache and (found := store.load(model, method, marginals=marginals)) is not None:
         return found
-    begin = time.perf_counter()
+    begin, loaded = time.perf_counter(), solvers.loading_seconds()
     problem = Problem(model)
     solver, (log_z, flat) = first(
         problem,
@@ -57,8 +57,17 @@ def solve(
         marginals=marginals,
     )
     decoded = None if flat is None else problem.decode_marginals(flat)
-    seconds = time.perf_counter() - begin
-    answer = ExactAnswer(log_z, decoded, model.cardinalities, solver.name, solver.width, seconds)
+    elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
+    answer = ExactAnswer(
+        log_z,
+        decoded,
+        model.cardinalities,
+        solver.name,
+        solver.width,
+        seconds=elapsed - compiling,
+        compile_seconds=compiling,
+        backend=solver.backend,
+    )
     if cache:
         store.save(model, method, answer)
     return answer

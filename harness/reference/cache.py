@@ -20,7 +20,7 @@ import numpy as np
 from spinbench.models import Model
 from spinbench.reference.answer import ExactAnswer
 
-VERSION = 1  # raise it whenever a solver's answers change
+VERSION = 2  # raise it whenever a solver's answers change
 ABANDONED = 86_400.0
 """Seconds after which a temporary file counts as left behind; to write one takes less than one."""
 
@@ -45,7 +45,7 @@ def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
     try:
         with np.load(path(model, method), allow_pickle=False) as file:
             log_z, width, seconds = (float(file[key]) for key in ("log_z", "width", "seconds"))
-            solver = str(file["method"])
+            solver, backend = str(file["method"]), str(file["backend"])
             flat = np.asarray(file["marginals"], dtype=np.float64)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
         return None
@@ -53,7 +53,14 @@ def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
     if not np.isfinite(log_z) or (marginals and flat.size != sum(cards)):
         return None
     answer = ExactAnswer(
-        log_z, flat if marginals else None, cards, solver, None if width < 0 else int(width), seconds, cached=True
+        log_z,
+        flat if marginals else None,
+        cards,
+        solver,
+        None if width < 0 else int(width),
+        seconds,
+        backend=backend,
+        cached=True,
     )
     if any(not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0 for vector in answer.marginals):
         return None
@@ -75,6 +82,7 @@ def save(model: Model, method: str, answer: ExactAnswer) -> None:
                     width=np.float64(-1 if answer.width is None else answer.width),
                     seconds=np.float64(answer.seconds),
                     method=np.str_(answer.method),
+                    backend=np.str_(answer.backend),
                     marginals=np.empty(0) if answer.flat is None else answer.flat,
                 )
             os.replace(name, target)

@@ -112,10 +112,11 @@ def first(
 
 
 def _too_large(solver: Solver, needed: int, max_bytes: int) -> str:
-    more = "" if solver.complete else " or more"
-    width = "" if solver.width is None else f"meets width {solver.width}{more} and "
-    taken = f"would take {_human(needed)}{more} of memory"
-    return f"{solver.name} {width}{taken}, {_human(max_bytes)} is allowed (max_bytes)"
+    allowed = f"{_human(needed)} of memory, and {_human(max_bytes)} is allowed (max_gib)"
+    if not solver.complete:
+        return f"{solver.name} found no order below width {solver.width} before it stopped, which would take {allowed}"
+    width = "" if solver.width is None else f"meets width {solver.width} and "
+    return f"{solver.name} {width}would take {allowed}"
 
 
 def _human(count: int) -> str:

@@ -25,6 +25,7 @@ class Solver(ABC):
 
     Attributes:
         name: as in `solve(method=…)`.
+        backend: where it computes.
         can_sample: whether `sample` is there.
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
@@ -32,6 +33,7 @@ class Solver(ABC):
     """
 
     name: ClassVar[str]
+    backend: ClassVar[str] = "numpy"
     can_sample: ClassVar[bool] = True
     width: int | None
     complete: bool = True

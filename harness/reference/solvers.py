@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,12 +41,14 @@ class Solvers:
     Attributes:
         kinds: by their names, of which `METHODS` has all.
         compiled_from: variables from which orders are searched for in compiled code.
+        loading_seconds: what loading and compiling them has taken so far, in this process.
         nothing: seconds below which looking for a faster solver takes longer than the one that was found.
     """
 
     kinds: Mapping[str, Kind]
     compiled_from: float = math.inf
     nothing: float = 5e-4
+    loading_seconds: Callable[[], float] = float
 
     def search_seconds(self, size: int) -> float:
         """What the search for an order takes, about."""

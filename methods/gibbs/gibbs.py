@@ -199,7 +199,8 @@ class Gibbs(Method):
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
         assert isinstance(model, PairwiseModel)
         name = "p" if self.marginals == "rao_blackwell" else "s"
-        means = trace.mean(name).mean(axis=-1)
+        chains = trace.mean(name)
+        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
         found = marginal_claims(trace.series(name), trace.samples, least[tables.order], most[tables.order])
         estimates, diagnostics = log_z.estimates(self.log_z, tables, trace)
@@ -212,7 +213,7 @@ class Gibbs(Method):
             marginals_se=_by_variable(tables.order, found.errors),
             log_z=value,
             log_z_se=claim,
-            ess=_by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors)),
+            ess=_by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors, draws)),
             r_hat=_by_variable(tables.order, found.r_hat),
             log_z_estimates=estimates,
             diagnostics=diagnostics,

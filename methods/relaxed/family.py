@@ -154,7 +154,7 @@ def estimate(
         marginals_se=claimed.errors,
         log_z=value,
         log_z_se=error,
-        ess=statistics.effective_sample_size(marginals, claimed.standard_errors),
+        ess=statistics.effective_sample_size(marginals, claimed.standard_errors, trace.samples * series.shape[-1]),
         r_hat=claimed.r_hat,
         log_z_estimates=found.estimates,
         diagnostics={**(diagnostics or {}), **found.diagnostics},

@@ -74,7 +74,7 @@ class Faulty(Method):
         return Estimate(
             marginals=marginals,
             marginals_se=errors,
-            ess=effective_sample_size(marginals, errors),
+            ess=effective_sample_size(marginals, errors, trace.samples * series.shape[-1]),
             r_hat=split_r_hat(series),
         )
 '''

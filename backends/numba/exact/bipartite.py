@@ -20,6 +20,8 @@ _LEAST = 1e-270  # a sum above it has lost nothing to underflow, since no factor
 class CompiledBipartite(Bipartite):
     """As `Bipartite`, in plain sums of products whose factors are at most 1."""
 
+    backend = "numba"
+
     def __init__(self, pairwise: Pairwise, summed: IntArray) -> None:
         super().__init__(pairwise, summed)
         self.pairwise = pairwise

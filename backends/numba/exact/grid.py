@@ -36,6 +36,7 @@ class Grid(Solver):
     """Binary pairwise models on an R x C grid with open boundary, any fields and couplings."""
 
     name = "grid"
+    backend = "numba"
 
     width: int
 

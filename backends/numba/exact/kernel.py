@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from spinbench.backends.numba.compile_clock import compile_seconds
 from spinbench.backends.numba.exact.bipartite import CompiledBipartite
 from spinbench.backends.numba.exact.grid import Grid
 from spinbench.backends.numba.exact.tree import CompiledTree
@@ -18,4 +19,5 @@ class NumbaExactKernel(ExactKernel):
         {**NUMPY_SOLVERS.kinds, "grid": Grid, "rbm": CompiledBipartite, "bucket_tree": CompiledTree},
         compiled_from=0,
         nothing=1e-4,
+        loading_seconds=compile_seconds,
     )

@@ -26,6 +26,7 @@ _SAMPLES = 2**22  # states drawn at once
 class CompiledTree(Elimination):
     """In compiled code, no table stored."""
 
+    backend = "numba"
     entry_seconds = 6e-9
     variable_seconds = 1.5e-6
 

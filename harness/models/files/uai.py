@@ -19,6 +19,13 @@ from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
 from spinbench.models.files.text import Tokens, check_weights, read_text
 from spinbench.models.pairwise import PairwiseModel
 
+FloatArray = npt.NDArray[np.float64]
+
+UNTOLD_STATES = 2**20
+"""Of variables that a file may name without saying more about them."""
+TINY = float(np.finfo(np.float64).tiny)
+LOG_TINY, LOG_HUGE = math.log(TINY) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
+
 
 def read_uai(path: Path, name: str | None = None) -> FactorGraph:
     """A `.uai` file, preamble MARKOV or BAYES (tables are read alike); lines that start with "c " are comments.
@@ -40,6 +47,11 @@ def read_uai(path: Path, name: str | None = None) -> FactorGraph:
 def _parse(tokens: Tokens, name: str) -> FactorGraph:
     n = tokens.count(0, "variables", low=1)
     cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
+    if (total := sum(cards)) > (most := max(UNTOLD_STATES, 2 * tokens.size)):
+        raise tokens.error(
+            1 + cards.index(max(cards)),
+            f"the variables have {total} states together; a file of {tokens.size} numbers tells of {most} at most",
+        )
     scopes, position = _parse_scopes(tokens, 1 + n, n)
     first, starts, shapes = position, [], []
     for k, scope in enumerate(scopes):
@@ -146,10 +158,11 @@ def _holds_samples(tokens: Tokens, samples: int) -> bool:
 def format_uai(model: PairwiseModel | FactorGraph) -> str:
     """The text of a `.uai` file with preamble MARKOV; names, labels and origin are not part of the format.
 
-    The constant is multiplied into the first table, or spread over all where that overflows.
+    The constant is multiplied into the first table. Where that makes a weight too large or too small for float64 to
+    hold it in full, tables are scaled, against each other, so that none is.
 
     Raises:
-        ModelError: a weight overflows or vanishes in float64, so that the file would be another model.
+        ModelError: there is no such scaling, so that the file would be another model.
     """
     graph = to_factor_graph(model)
     factors = graph.factors or (Factor((0,), np.zeros(graph.cardinalities[0])),)
@@ -157,15 +170,13 @@ def format_uai(model: PairwiseModel | FactorGraph) -> str:
     with np.errstate(over="ignore", under="ignore"):
         weights = [np.exp(tables[0] + graph.log_constant), *map(np.exp, tables[1:])]
     if not _faithful(tables, weights):
-        tops = [float(table.max()) for table in tables]
-        share = (sum(tops) + graph.log_constant) / len(tables)
-        with np.errstate(over="ignore", under="ignore"):
-            weights = [np.exp(table - top + share) for table, top in zip(tables, tops, strict=True)]
-        if not _faithful(tables, weights):
+        shifts = _shifts(tables, graph.log_constant)
+        if shifts is None:
             raise ModelError(
                 f"{graph.name}: the weights span more than float64 holds, so that a UAI file cannot keep them; "
                 "an .npz file can, for it holds their logarithms"
             )
+        weights = [np.exp(table + shift) for table, shift in zip(tables, shifts, strict=True)]
     lines = ["MARKOV", str(graph.num_variables), " ".join(map(str, graph.cardinalities)), str(len(factors))]
     lines += [" ".join(map(str, (len(factor.scope), *factor.scope))) for factor in factors]
     for table in weights:
@@ -179,8 +190,23 @@ def format_evidence(evidence: Mapping[int, int]) -> str:
     return f"{len(evidence)} {pairs}".rstrip() + "\n"
 
 
-def _faithful(tables: list[npt.NDArray[np.float64]], weights: list[npt.NDArray[np.float64]]) -> bool:
-    """Whether weights are finite, and zero where their logarithms are -inf only."""
+def _faithful(tables: list[FloatArray], weights: list[FloatArray]) -> bool:
+    """Whether weights are finite and of full precision, and zero where their logarithms are -inf only."""
     return all(
-        bool(np.isfinite(w).all() and ((w > 0) == (t > -np.inf)).all()) for t, w in zip(tables, weights, strict=True)
+        bool(np.isfinite(w).all() and ((w >= TINY) == (t > -np.inf)).all())
+        for t, w in zip(tables, weights, strict=True)
     )
+
+
+def _shifts(tables: list[FloatArray], constant: float) -> list[float] | None:
+    """What to add to each table so that all weights fit and the sum is the constant; None where nothing does."""
+    least = [LOG_TINY - float(table.min(initial=np.inf, where=np.isfinite(table))) for table in tables]
+    most = [LOG_HUGE - float(table.max()) for table in tables]
+    bounded = [(min(a, b), b) for a, b in zip(least, most, strict=True)]  # a table of zeros alone has a = -inf
+    if any(a > b for a, b in zip(least, most, strict=True)) or not sum(a for a, _ in bounded) <= constant <= sum(most):
+        return None
+    shifts = [float(np.clip(0.0, a, b)) for a, b in bounded]
+    for k, (a, b) in enumerate(bounded):
+        rest = constant - sum(shifts)
+        shifts[k] = float(np.clip(shifts[k] + rest, a, b))
+    return shifts

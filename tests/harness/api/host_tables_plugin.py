@@ -59,7 +59,7 @@ class Colours(Method):
         return Estimate(
             marginals=marginals,
             marginals_se=errors,
-            ess=effective_sample_size(marginals, errors),
+            ess=effective_sample_size(marginals, errors, trace.samples * series.shape[-1]),
             r_hat=split_r_hat(series),
         )
 

@@ -75,3 +75,13 @@ def test_capacity_may_be_raised() -> None:
         assert not trace.full
         trace.add({"x": np.array([value])}, 1)
     assert trace.full
+
+
+def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:
+    """A draw of a state that is updated in place, as NumPy programs may do."""
+    trace, state = Trace({"x": "last"}), np.zeros((2, 3))
+    for step in range(4):
+        state += 1.0
+        trace.add({"x": state}, 1)
+        assert (trace.series("x")[step] == step + 1).all()
+    assert trace.series("x")[:, 0, 0].tolist() == [1.0, 2.0, 3.0, 4.0]

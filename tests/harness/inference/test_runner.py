@@ -1,4 +1,4 @@
-"""`run`, `exact` and `compare` on small models, and what they refuse."""
+"""`run` and `exact` on small models, and what they refuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import spinbench
 from spinbench.errors import SpinbenchError, UnknownNameError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel, condition
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +80,30 @@ def test_start_states_are_used_and_checked(model: PairwiseModel) -> None:
         spinbench.run(model, backend="numpy", budget=4, start=2 * start)
 
 
-def test_compare_runs_the_pairs_that_exist(model: PairwiseModel) -> None:
-    results = spinbench.compare(model, ["gibbs", "exact"], ["numpy", "jax"], budget=50, chains=2)
-    assert {(result.method, result.backend) for result in results} == {
-        ("gibbs", "numpy"),
-        ("gibbs", "jax"),
-        ("exact", "numpy"),
-    }
-    with pytest.raises(UnsupportedError, match="none of 1 pairs runs here"):
-        spinbench.compare(model, ["exact"], ["jax"])
+def test_diagnostics_have_the_layout_of_marginals() -> None:
+    """Evidence and 1-of-K coding: one entry where marginals have one, and none that hides the others' minimum."""
+    rng = np.random.default_rng(5)
+    graph = FactorGraph.from_tables((2, 3, 2), [((0, 1), rng.random((2, 3)) + 0.1), ((1, 2), rng.random((3, 2)) + 0.1)])
+    for model in (graph, condition(graph, {2: 1})):
+        result = spinbench.run(model, "gibbs", "numpy", 200, chains=8)
+        for values in (result.marginals_se, result.ess, result.r_hat):
+            assert [part.shape for part in values] == [part.shape for part in result.marginals]
+        assert min(part.min() for part in result.ess) > 0
+    assert (result.ess[2] == 1600).all()
+    assert (result.r_hat[2] == 1).all()
+    pairs = PairwiseModel.from_edges([0.2, 0.5, 30.0], [(0, 1)], [0.3])
+    known = spinbench.run(condition(pairs, {1: 0}), "gibbs", "numpy", 200, chains=8)
+    assert known.ess.shape == known.r_hat.shape == known.marginals.shape == (3,)
+    assert known.ess[1] == 1600
+    assert np.isfinite(known.ess).all()
+
+
+def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
+    triple = FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
+    with pytest.raises(UnsupportedError, match=r"gibbs takes pairwise models: triple: .*; bp and mf take this one"):
+        spinbench.run(triple, "gibbs", "numpy", 10)
+    for method in ("bp", "mf"):
+        assert spinbench.run(triple, method, "numpy", 100).log_z is not None
 
 
 @pytest.mark.parametrize(
@@ -121,13 +136,6 @@ def test_what_is_no_model_is_refused_and_a_path_gets_a_hint(call: Callable[[Any]
         call(None)
     with pytest.raises(SpinbenchError, match=r"spinbench.load\('good.uai'\) reads one"):
         call("good.uai")
-
-
-@pytest.mark.parametrize("given", ["gibbs", []])
-def test_a_comparison_needs_lists_of_names(model: PairwiseModel, given: object) -> None:
-    for what in ("methods", "backends"):
-        with pytest.raises(SpinbenchError, match=f"{what}=.* a list of names is needed, or None for all"):
-            spinbench.compare(model, **{what: given})  # type: ignore[arg-type]
 
 
 def test_burn_in_beside_a_budget_counts(model: PairwiseModel) -> None:

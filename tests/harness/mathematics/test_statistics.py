@@ -57,9 +57,10 @@ def test_constant_series_has_no_error() -> None:
 def test_effective_sample_size_of_independent_draws_is_their_number() -> None:
     rng = np.random.default_rng(1)
     draws = (rng.random((512, 200, 8)) < 0.3).astype(float)
-    ess = statistics.effective_sample_size(draws.mean(axis=(0, 2)), statistics.standard_error(draws))
+    ess = statistics.effective_sample_size(draws.mean(axis=(0, 2)), statistics.standard_error(draws), 512 * 8)
     assert np.median(ess) == pytest.approx(512 * 8, rel=0.05)
-    assert np.isnan(statistics.effective_sample_size(np.array([1.0]), np.array([0.0])))[0]
+    at_ends = statistics.effective_sample_size(np.array([1.0, 0.3]), np.array([0.0, np.nan]), 4096)
+    np.testing.assert_array_equal(at_ends, [4096.0, np.nan])
 
 
 def test_split_r_hat() -> None:

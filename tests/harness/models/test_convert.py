@@ -205,7 +205,7 @@ def test_evidence_on_a_pairwise_model(seed, count):
     units = np.array([m[1] for m in marginals(reduced)])
     np.testing.assert_allclose(reduced.original_marginals(units), [m[1] for m in expected], atol=1e-10)
     assert reduced.origin.free.tolist() == [v for v in range(5) if v not in evidence]
-    errors = reduced.origin.standard_errors(np.full(units.size, 0.1))
+    errors = reduced.origin.diagnostics(np.full(units.size, 0.1), 0.0)
     np.testing.assert_array_equal(errors, [0.0 if v in evidence else 0.1 for v in range(5)])
 
 
@@ -277,7 +277,7 @@ def test_marginals_keep_leading_axes():
     np.testing.assert_array_equal(got[0], chains[:, :3])
     np.testing.assert_array_equal(got[1], np.stack([1 - chains[:, 3], chains[:, 3]], axis=1))
     np.testing.assert_array_equal(got[2], np.ones((5, 1)))
-    errors = model.origin.standard_errors(chains[0])
+    errors = model.origin.diagnostics(chains[0], 0.0)
     np.testing.assert_array_equal(errors[1], chains[0, [3, 3]])
     np.testing.assert_array_equal(errors[2], [0.0])
 

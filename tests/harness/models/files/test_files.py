@@ -134,6 +134,25 @@ def test_uai_spreads_a_constant_that_one_table_cannot_hold(tmp_path):
             save(PairwiseModel.from_edges([bias, 0.0], [[0, 1]], [-bias]), tmp_path / "m.uai")
 
 
+@pytest.mark.parametrize("low", [-730.0, -744.0, -1000.0, -1400.0])
+def test_uai_keeps_weights_that_are_no_normal_floats(tmp_path, low):
+    """exp(-730) has 6 binary digits of 53: off by .1 nats if it is written as it is."""
+    graph = FactorGraph.from_log_tables([2, 2], [((0, 1), [[low, 0.3], [low + 1.7, -0.2]]), ((1,), [0.0, 1.0])])
+    save(graph, tmp_path / "m.uai")
+    states = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    np.testing.assert_allclose(load(tmp_path / "m.uai").log_weight(states), graph.log_weight(states), rtol=1e-12)
+
+
+def test_uai_has_no_room_for_a_constant_that_all_tables_together_cannot_hold(tmp_path):
+    tables = [((0,), [0.0, -1000.0])]
+    for constant in (350.0, 650.0):
+        graph = FactorGraph.from_log_tables([2], tables, log_constant=constant)
+        save(graph, tmp_path / "m.uai")
+        np.testing.assert_allclose(load(tmp_path / "m.uai").log_weight([[1]]), constant - 1000.0, rtol=1e-12)
+    with pytest.raises(ModelError, match="span more than float64 holds"):
+        save(FactorGraph.from_log_tables([2], tables, log_constant=-100.0), tmp_path / "m.uai")
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -1,0 +1,88 @@
+"""What an estimate must be before it becomes a Result: no number of a plugin that cannot be one gets out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.errors import InvalidResultError
+from spinbench.models import Model
+
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-5
+"""That probabilities of float32 chains may lie beyond 0 and 1."""
+SUM_ROUNDING = 1e-3
+"""That probabilities of a variable with many states may add up beside 1."""
+
+
+def check(estimate: Estimate, model: Model, who: str) -> None:
+    """Of a method's estimate for the model that it computed with.
+
+    Args:
+        estimate: as the method gives it.
+        model: what `estimate` was asked about.
+        who: method and backend, for the message.
+
+    Raises:
+        InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
+            sample sizes below 0; a log Z that is no number.
+    """
+    binary = all(k == 2 for k in model.cardinalities)
+    sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
+    if estimate.marginals is not None:
+        p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
+        _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING)), p, f"{who} gave marginals", "0 to 1", sizes)
+        if not binary:
+            total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
+            off = np.abs(total - 1) > SUM_ROUNDING
+            _refuse(off, total, f"{who} gave marginals whose sums are not 1", "1", [1] * len(sizes))
+    for name, what in (("marginals_se", "errors of marginals"), ("ess", "effective sample sizes"), ("r_hat", "R-hat")):
+        values = getattr(estimate, name)
+        if values is not None:
+            flat = _flat(values, sizes, binary, f"{who} gave {what}")
+            _refuse(flat < 0, flat, f"{who} gave {what}", "0 or more, or NaN,", sizes)
+    _check_log_z(estimate, who)
+
+
+def _check_log_z(estimate: Estimate, who: str) -> None:
+    allowed = {"lower": -np.inf, "upper": np.inf}.get(estimate.log_z_kind)  # the bounds that say nothing
+    estimates = [(estimate.log_z, estimate.log_z_se), *estimate.log_z_estimates.values()]
+    for value, error in estimates:
+        if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
+            raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
+        if error is not None and not (_is_real(error) and error >= 0):
+            raise InvalidResultError(f"{who} gave {error!r} as the error of log Z; a number from 0 on is needed")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
+    """One after another; of the shape that the model asks for."""
+    parts = [values] if binary else list(values)
+    wanted = [(len(sizes),)] if binary else [(k,) for k in sizes]
+    arrays = [np.asarray(part) for part in parts]
+    shapes = [array.shape for array in arrays]
+    if shapes != wanted:
+        differs = next((i for i, (a, b) in enumerate(zip(shapes, wanted, strict=False)) if a != b), None)
+        if differs is None:
+            raise InvalidResultError(f"{who} of {len(shapes)} variables; the model has {len(sizes)}")
+        at = "" if binary else f" for variable {differs}"
+        raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {wanted[differs]} is needed")
+    for array in arrays:
+        if array.dtype.kind not in "biuf":
+            raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")
+    return np.concatenate([array.astype(np.float64) for array in arrays]) if arrays else np.zeros(0)
+
+
+def _refuse(wrong: npt.NDArray[np.bool_], flat: FloatArray, who: str, needed: str, sizes: Sequence[int]) -> None:
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        variable = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
+        raise InvalidResultError(f"{who}: {flat[place]:g} at variable {variable}, where {needed} is allowed")

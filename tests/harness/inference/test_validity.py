@@ -1,0 +1,74 @@
+"""What a plugin may not give: each is one sentence that names method, backend, number and place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api import Estimate
+from spinbench.errors import InvalidResultError
+from spinbench.inference import validity
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.models import FactorGraph, PairwiseModel
+
+PAIR = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
+K_ARY = FactorGraph.from_tables((2, 3), [((0, 1), np.ones((2, 3)))])
+GOOD = Estimate(marginals=np.array([0.2, 0.7]), marginals_se=np.array([0.1, np.inf]), log_z=1.0, log_z_se=np.inf)
+GOOD_K_ARY = Estimate(marginals=[np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.4])])
+
+
+def test_good_ones_pass() -> None:
+    validity.check(GOOD, PAIR, "x on y")
+    validity.check(GOOD_K_ARY, K_ARY, "x on y")
+    validity.check(Estimate(), PAIR, "x on y")
+    validity.check(Estimate(log_z=-np.inf, log_z_kind="lower"), PAIR, "x on y")
+    validity.check(replace(GOOD, marginals=np.array([1 + 1e-7, -1e-7], dtype=np.float32)), PAIR, "x on y")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"marginals": np.array([0.2, 1.3])}, "x on y gave marginals: 1.3 at variable 1, where 0 to 1 is allowed"),
+        ({"marginals": np.array([np.nan, 0.3])}, "nan at variable 0"),
+        ({"marginals": np.array([0.2, -np.inf])}, "-inf at variable 1"),
+        ({"marginals": np.array([0.2, 0.3 + 1e-9j])}, "type complex128; real numbers are needed"),
+        ({"marginals": np.array([0.2, 0.3, 0.4])}, r"shape \(3,\); \(2,\) is needed"),
+        ({"marginals": np.array([[0.2, 0.3]])}, r"shape \(1, 2\); \(2,\) is needed"),
+        ({"marginals_se": np.array([0.2, -0.1])}, "errors of marginals: -0.1 at variable 1"),
+        ({"ess": np.array([-3.0, 1.0])}, "effective sample sizes: -3 at variable 0"),
+        ({"r_hat": np.array([1.0])}, "R-hat of shape"),
+        ({"log_z": np.nan}, "log Z = nan"),
+        ({"log_z": np.inf}, "log Z = inf"),
+        ({"log_z": -np.inf, "log_z_kind": "upper"}, "log Z = -inf"),
+        ({"log_z": 1 + 1j}, "a finite number is needed"),
+        ({"log_z_se": np.nan}, "nan as the error of log Z"),
+        ({"log_z_estimates": {"other": (1.0, -2.0)}}, "-2.0 as the error of log Z"),
+    ],
+)
+def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidResultError, match=message):
+        validity.check(replace(GOOD, **wrong), PAIR, "x on y")
+
+
+@pytest.mark.parametrize(
+    ("marginals", "message"),
+    [
+        ([np.array([0.2, 0.8])], "of 1 variables; the model has 2"),
+        ([np.array([0.2, 0.8]), np.array([0.3, 0.7])], r"shape \(2,\) for variable 1; \(3,\) is needed"),
+        ([np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.3])], "whose sums are not 1: 0.9 at variable 1"),
+        ([np.array([0.2, 0.8]), np.array([0.3, 1.3, -0.6])], "1.3 at variable 1"),
+    ],
+)
+def test_marginals_of_many_states(marginals: Any, message: str) -> None:
+    with pytest.raises(InvalidResultError, match=message):
+        validity.check(Estimate(marginals=marginals), K_ARY, "x on y")
+
+
+def test_a_run_ends_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gibbs, "estimate", lambda *_: Estimate(marginals=np.array([0.5, 2.0])))
+    with pytest.raises(InvalidResultError, match="gibbs on numpy gave marginals: 2 at variable 1"):
+        spinbench.run(PAIR, "gibbs", "numpy", 10)
