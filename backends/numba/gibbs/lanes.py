@@ -19,6 +19,7 @@ from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
     JIT,
+    WRITTEN_OUT,
     add_recent,
     draw,
     log_add,
@@ -93,7 +94,7 @@ def _log_forced_middle(f, head, tail, b):
             add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
-@nb.njit(**INLINE)
+@nb.njit(**WRITTEN_OUT)
 def _update_row(f, i, forced, averaged, b):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
