@@ -14,7 +14,8 @@ from numba.core import config
 
 import spinbench
 from spinbench import PairwiseModel
-from spinbench.backends.numba import debug_mode, ledger
+from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba.simd import ledger
 from spinbench.models import generators
 
 Run = tuple[str, PairwiseModel, int, dict[str, Any]]

@@ -157,7 +157,7 @@ def _widened(builder: ir.IRBuilder, index: Typed) -> ir.Value:
     return (builder.sext if kind.signed else builder.zext)(index[1], ir.IntType(64))
 
 
-class _Scope(ir.values.MDValue):  # type: ignore[misc]  # llvmlite has no types
+class _Scope(ir.values.MDValue):  # type: ignore[misc]
     """Metadata that names itself, of which LLVM makes another one wherever it inlines the function."""
 
     def __init__(self, module: ir.Module, domain: ir.values.MDValue) -> None:

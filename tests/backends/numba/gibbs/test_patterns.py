@@ -209,8 +209,7 @@ def test_rare_states_have_their_probabilities():
 
 @nb.njit
 def _decide(thresholds, places, hashes, state, marks, parts):
-    pointers = address(places, 0), address(hashes, 0), address(state, 0)
-    decide(address(thresholds, 0), 0, *pointers, marks, parts)
+    decide(address(thresholds, 0), 0, address(places, 0), address(hashes, 0), address(state, 0), marks, parts)
 
 
 @pytest.mark.parametrize("sites", [True, False])

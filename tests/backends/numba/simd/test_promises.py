@@ -17,7 +17,7 @@ from numba.core.errors import TypingError
 
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.simd import vector_memory as mem
-from spinbench.backends.numba.simd.memory import address, load_state, load_table, store_sum
+from spinbench.backends.numba.simd.memory import address, load_table
 from spinbench.backends.numba.simd.vector_sums import add_rows, store_sums, zero_sums
 
 KEPT = [
@@ -55,25 +55,6 @@ def test_what_breaks_a_promise_is_found_and_named(name: str, outcomes: dict[str,
 def test_the_message_says_where(outcomes: dict[str, str]) -> None:
     assert outcomes["bounds, stored"].endswith("(store to a sum in __main__.stored_element)")
     assert outcomes["kinds, stores"].endswith("(store to a field in __main__.stored_twice)")
-
-
-@nb.njit(forceinline=True)
-def _store_elsewhere(x, number):
-    store_sum(address(x, 0), 0, number)
-
-
-@nb.njit
-def _changed_between(x, y):
-    """Loads and a store of two functions, which one function holds in the end."""
-    before = load_state(address(x, 0), 0)
-    _store_elsewhere(y, before + 1.0)
-    return load_state(address(x, 0), 0) - before
-
-
-def test_what_a_kind_promises_ends_with_the_function() -> None:
-    """The second load may not become the first, though it is of another kind than the store."""
-    x = np.zeros(1)
-    assert _changed_between(x, x) == 1.0
 
 
 # Types and contiguity are looked at when a kernel is compiled, in every mode
