@@ -83,6 +83,29 @@ class BatchSearch:
         else:
             yield from self._mean_field()
 
+    def compile(self) -> None:
+        """The ascents whose shapes are known before the search, by no pass of each."""
+        edges = self._structure.num_edges
+        ahead = [(self._models, 2 * edges)] if edges else []
+        if edges and not isinstance(self._method, PointMass):
+            ahead.append((self._models * (1 + self._method.restarts_for(edges)), 3 * edges))
+        for models, size in ahead:
+            compiled, members = ascent(self._structure, size > 2 * edges, self._device), members_of(models)
+            place = compiled.start(np.zeros((len(models), size)), members)
+            compiled.advance(members, schedule_of(field_gauge.maximisations()), place, 0)
+
+    def _counted(self, sweeps: Generator[None, None, Any]) -> Steps:
+        """Returns what work on the host ends with, whose parts count as steps."""
+        while True:
+            if not self._steps_left:
+                yield
+                continue
+            try:
+                next(sweeps)
+            except StopIteration as end:
+                return end.value
+            self._steps_left -= 1
+
     def _ascend(self, members: Members, maximisations: Sequence[Maximisation], z: FloatArray) -> Steps:
         """Returns where the ascents end."""
         compiled = ascent(self._structure, z.shape[1] > 2 * self._structure.num_edges, self._device)
@@ -158,7 +181,7 @@ class BatchSearch:
         method, edges = self._method, self._structure.num_edges
         generators = [np.random.default_rng(method.seed) for _ in self.reports]  # as in runs of their own
         first, *_ = [rng.uniform(0.1, 0.9, (edges, method.field_starts)) for rng in generators]
-        fields, change = mean_field.ascend_each(self._models, first)
+        fields, change = yield from self._counted(mean_field.ascend_each(self._models, first))
         starts, count = self._starts(), len(self._models)
         at_fields = Ended(change, [field_end(last) for last in change.tolist()])
         look_at_points(self._models, 0.0 * starts, fields[:, :, 0], at_fields, self._own_reports, "mf")
@@ -187,6 +210,11 @@ class JaxGaugeKernel(Kernel):
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> BatchSearch:
         return BatchSearch(self._method, [self._plan], self._device)
+
+    def warm(self, state: BatchSearch, steps: int) -> BatchSearch:
+        """There is no burn-in: this is where the driver has everything compiled, before it starts its clock."""
+        state.compile()
+        return state
 
     def advance(self, state: BatchSearch, steps: int) -> tuple[BatchSearch, dict[str, npt.NDArray[Any]]]:
         state.advance(steps)

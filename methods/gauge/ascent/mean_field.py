@@ -7,7 +7,7 @@ log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = �
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,8 +172,10 @@ def ascend(
             return
 
 
-def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1000) -> tuple[FloatArray, FloatArray]:
-    """Mean field of M models of one graph, each as `ascend` does it.
+def ascend_each(
+    models: Sequence[ForneyModel], start: FloatArray, limit: int = 1000
+) -> Generator[None, None, tuple[FloatArray, FloatArray]]:
+    """Mean field of M models of one graph, each as `ascend` does it; gives way after each sweep.
 
     Args:
         models: of one graph.
@@ -193,6 +195,7 @@ def ascend_each(models: Sequence[ForneyModel], start: FloatArray, limit: int = 1
         fresh = np.where(np.repeat(going, count), sweep(tables, q), q)
         change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
         q, last = fresh, np.where(going, change, last)
+        yield
     order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
     split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
     return np.take_along_axis(split, order[:, None], axis=2), last
