@@ -1,0 +1,74 @@
+"""3,000 random models, every method that states a bound, each backend and precision: none on the wrong side.
+
+`pytest -m calibration -n 2 tests/calibration/test_bounds.py`; the models are those of 75 draws from each of 40 graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from bound_runs import estimates
+from bounded_models import KINDS, log_z
+
+from spinbench.api import Estimate, Precision
+from spinbench.backends.jax.gauge.batch import solve
+from spinbench.inference.registry import make_method
+from spinbench.methods.gauge.method import Gauged
+from spinbench.models import Model
+
+GRAPHS, DRAWS = 5, 75
+"""Of each kind, of which there are eight."""
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
+FIELDS = {"mf": ("numpy", "numba", "jax"), "trw": ("numpy", "numba", "jax"), "forney_mf": ("numpy", "jax")}
+GAUGED = ("g_mf", "g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential")
+BATCHES = (1, 30)
+FEW_STEPS = (1, 25)
+"""Of Newton: a bound holds wherever the search stands."""
+BINARY = [kind for kind in KINDS if "K-ary" not in kind]
+OF_PAIRS = [kind for kind in KINDS if "triples" not in kind]
+
+pytestmark = pytest.mark.calibration
+
+
+def drawn(kind: str, graph: int) -> list[Model]:
+    draw, rng = KINDS[kind](np.random.default_rng([graph, 1])), np.random.default_rng([graph, 2])
+    return [draw(rng) for _ in range(DRAWS)]
+
+
+def check(found: Sequence[tuple[Model, Estimate]], what: object) -> None:
+    true = {id(model): log_z(model) for model, _ in found}
+    for model, estimate in found:
+        value, slack = true[id(model)]
+        assert estimate.log_z is not None
+        side = {"lower": 1.0, "upper": -1.0}[estimate.log_z_kind]
+        assert side * (estimate.log_z - value) <= slack, (what, model.content_hash)
+
+
+@pytest.mark.parametrize("graph", range(GRAPHS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_mean_fields_and_trees(kind: str, graph: int) -> None:
+    models = drawn(kind, graph)
+    for name, backends in FIELDS.items():
+        if (name == "forney_mf" and kind not in BINARY) or (name == "trw" and kind not in OF_PAIRS):
+            continue  # refused, as `test_bounds_are_promises` sees
+        for backend in backends:
+            for precision in PRECISIONS:
+                found = list(estimates(make_method(name, {}), backend, precision, models, BATCHES))
+                assert len(found) == DRAWS * len(BATCHES)
+                check(found, (name, backend, precision, kind, graph))
+
+
+@pytest.mark.parametrize("graph", range(GRAPHS))
+@pytest.mark.parametrize("kind", BINARY)
+def test_gauges(kind: str, graph: int) -> None:
+    """Float64 whatever is asked for, which is why one precision will do."""
+    models = drawn(kind, graph)
+    for name in GAUGED:
+        method = make_method(name, {})
+        assert isinstance(method, Gauged)
+        found = list(estimates(method, "numpy", "float64", models, FEW_STEPS))
+        assert len(found) == DRAWS * len(FEW_STEPS)
+        check(found, (name, "numpy", kind, graph))
+        check(list(zip(models, solve(models, method), strict=True)), (name, "jax", kind, graph))
