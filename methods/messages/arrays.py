@@ -54,9 +54,7 @@ class MessagePassing:
             cavities, start = self.cavities(group, totals, messages, start)
             for slot in range(len(cavities)):
                 log = self._summed(group, cavities, slot)
-                log = xp.maximum(log - xp.max(log, axis=1, keepdims=True), graph.floor)
-                ratios = log[:, 1:] - log[:, :1]
-                parts.append(xp.reshape(ratios, (-1, ratios.shape[-1])))
+                parts.append(xp.reshape(self._ratios(log, graph.floor), (-1, log.shape[-1])))
         return xp.concat(parts, axis=0) if parts else messages
 
     def pair_cavities(self, graph: Graph, totals: Array, messages: Array) -> tuple[Array, Array]:
@@ -88,6 +86,14 @@ class MessagePassing:
                 shape = (count, *(k if s == slot else 1 for s, k in enumerate(sizes)), cavity.shape[-1])
                 log = log + self._xp.reshape(cavity, shape)
         return log
+
+    def _ratios(self, log: Array, floor: Array) -> Array:
+        """(n, K - 1, C) log ratios of states to the first, none of which is left below `floor`, from (n, K, C)."""
+        xp = self._xp
+        if log.shape[1] == 2:
+            return xp.clip(log[:, 1:] - log[:, :1], floor, -floor)
+        log = xp.maximum(log - xp.max(log, axis=1, keepdims=True), floor)
+        return log[:, 1:] - log[:, :1]
 
     def _summed(self, group: Group, cavities: list[Array], slot: int) -> Array:
         """(n, K_s, C) log Σ over all other slots."""

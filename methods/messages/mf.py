@@ -35,11 +35,13 @@ ROUNDING = 20
 
 
 class Tables(NamedTuple):
-    """The lowered model, the order of updates, and allowed states (n, `STARTS`), or (n, 0) without zeros."""
+    """The lowered model, the order of updates, allowed states (n, `STARTS`), or (n, 0) without zeros, and nats () by
+    which rounding may put a bound off."""
 
     graph: Graph
     ascent: Ascent
     feasible: IntArray
+    rounding: FloatArray
 
 
 class State(NamedTuple):
@@ -98,7 +100,8 @@ class MeanField(Method):
             UnsupportedError: no allowed state was found.
         """
         graph = lower(model)
-        return Tables(graph, ascent(graph), feasible_states(graph, STARTS, model.name))
+        rounding = np.array(work_of(model).allowance())
+        return Tables(graph, ascent(graph), feasible_states(graph, STARTS, model.name), rounding)
 
     def program(self, backend: Backend) -> Program:
         """Sweeps over `backend`'s arrays, colour by colour."""
@@ -111,7 +114,7 @@ class MeanField(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """The largest of the chains' bounds, each evaluated from its q in float64, less its rounding."""
         q, values = evaluate(tables.graph, trace.total("q"))
-        bounds = values - work_of(model).allowance()
+        bounds = values - float(tables.rounding)
         best = int(bounds.argmax())
         converged = trace.total("converged") > 0
         return Estimate(
