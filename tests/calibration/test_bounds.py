@@ -22,7 +22,8 @@ GRAPHS, DRAWS = 5, 75
 """Of each kind, of which there are eight."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 FIELDS = {"mf": ("numpy", "numba", "jax"), "trw": ("numpy", "numba", "jax"), "forney_mf": ("numpy", "jax")}
-GAUGED = ("g_mf", "g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential")
+GAUGED = {"g_mf": ("mf", "g_bp", "g_mf"), "g_bp_sequential": ("g_bp", "single", "multiple", "sequential")}
+"""And the bounds that each tells of on its way; those of g_bp, g_bp_single and g_bp_multiple are among them."""
 BATCHES = (1, 30)
 FEW_STEPS = (1, 25)
 """Of Newton: a bound holds wherever the search stands."""
@@ -43,7 +44,9 @@ def check(found: Sequence[tuple[Model, Estimate]], what: object) -> None:
         value, slack = true[id(model)]
         assert estimate.log_z is not None
         side = {"lower": 1.0, "upper": -1.0}[estimate.log_z_kind]
-        assert side * (estimate.log_z - value) <= slack, (what, model.content_hash)
+        others = [found for name, found in estimate.diagnostics.items() if name.startswith("bound_")]
+        for stated in (estimate.log_z, *others):
+            assert side * (stated - value) <= slack, (what, model.content_hash)
 
 
 @pytest.mark.parametrize("graph", range(GRAPHS))
@@ -65,10 +68,11 @@ def test_mean_fields_and_trees(kind: str, graph: int) -> None:
 def test_gauges(kind: str, graph: int) -> None:
     """Float64 whatever is asked for, which is why one precision will do."""
     models = drawn(kind, graph)
-    for name in GAUGED:
+    for name, bounds in GAUGED.items():
         method = make_method(name, {})
         assert isinstance(method, Gauged)
         found = list(estimates(method, "numpy", "float64", models, FEW_STEPS))
         assert len(found) == DRAWS * len(FEW_STEPS)
+        assert {f"bound_{bound}" for bound in bounds} <= set(found[0][1].diagnostics)
         check(found, (name, "numpy", kind, graph))
         check(list(zip(models, solve(models, method), strict=True)), (name, "jax", kind, graph))
