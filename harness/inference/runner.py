@@ -17,6 +17,7 @@ from spinbench.inference import answers, registry, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.result import Result, Seconds
+from spinbench.mathematics.precision import widened
 from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 
@@ -80,6 +81,9 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         found = chosen.estimate(given, tables, trace)
         validity.check(found, given, f"{chosen.name} on {backend}")
+        if found.marginals is not None and found.marginals_se is not None:
+            errors = widened(found.marginals_se, found.marginals, given, precision)
+            found = dataclasses.replace(found, marginals_se=errors)
         return _in_terms_of_origin(given, found, trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down

@@ -46,6 +46,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("numba", {"scan": "random"}),
     ("numba", {"marginals": "empirical"}),
     ("numba", {"precision": "float32"}),
+    ("jax", {"precision": "float32"}),
     ("jax", {}),
     ("numpy", {}),
 ]

@@ -75,8 +75,10 @@ def results(form: str, log_z: str, backend: str, models: list[PairwiseModel]) ->
 
 
 def judged(scores: dict[str, list[float]]) -> str:
-    """Which are beyond |mean z| <= .3, std z of .5 to 1.3 (what stands beside a better estimate claims the distance, too),
-    |z| <= 6. What the Gaussian fitted in sample lacks has one sign, and its claim holds it.
+    """Which are beyond |mean z| <= .3, std z of .5 to 1.3, |z| <= 6.
+
+    What stands beside a better estimate claims its distance from it, too, hence .5. What the Gaussian fitted in sample
+    lacks has one sign, and its claim holds it.
     """
     beyond = []
     for name, z in scores.items():

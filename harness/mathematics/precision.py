@@ -1,0 +1,40 @@
+"""What the precision of the chains' arithmetic may add to the errors of their means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Precision
+from spinbench.models import Model, PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
+    """Claims of marginals, no finer than the numbers that chains compute with.
+
+    A field a_i + Σ_j w_ij s_j is off by a unit in the last place of its terms, and a probability by p(1 - p) times
+    that, beside a unit of its own: of many chains' means, whose errors are as small as that, this is what remains.
+
+    Args:
+        errors, marginals: (N,), or lists of (K,) arrays.
+        model: that was sampled.
+        precision: of the chains' states and sums.
+
+    Returns:
+        In the layout of `errors`.
+    """
+    unit = float(np.finfo(precision).eps)
+    if not isinstance(model, PairwiseModel):
+        return [np.hypot(part, unit) for part in errors] if isinstance(errors, list) else np.hypot(errors, unit)
+    p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
+    return np.hypot(errors, unit * (1.0 + p * (1.0 - p) * _reach(model)))
+
+
+def _reach(model: PairwiseModel) -> FloatArray:
+    """(N,): |a_i| + Σ_j |w_ij|."""
+    ends, sizes = model.edges.T.ravel(), np.abs(np.tile(model.couplings, 2))
+    return np.asarray(np.abs(model.biases) + np.bincount(ends, sizes, model.num_variables))
