@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from spinbench.api.types import State, Tables
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from spinbench.api.backend import Backend
     from spinbench.models import Model
 
@@ -41,6 +41,18 @@ class Engine(Protocol):
         """What the program's `look` sees, on the host; the state stays usable."""
         ...
 
+    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+        """`sweeps` sweeps at each of the inverse temperatures `betas` (K,), one after the other.
+
+        Returns:
+            The state and (sweeps, K, C) slopes d log p*^β / dβ after each sweep, of no chains where there are none.
+        """
+        ...
+
+    def slopes(self, state: State) -> dict[str, np.ndarray]:
+        """The slopes (C,) of the states as they are, as "slope"; a look that costs little."""
+        ...
+
 
 class Kernel(ABC):
     """A native implementation of one (method, backend) pair; an `Engine`.
@@ -67,4 +79,12 @@ class Kernel(ABC):
 
     def look(self, state: State) -> dict[str, np.ndarray]:
         """As the generic program's `look`; by default nothing."""
+        return {}
+
+    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+        """As of an `Engine`; by default there are no temperatures."""
+        return state, np.empty((sweeps, len(betas), 0))
+
+    def slopes(self, state: State) -> dict[str, np.ndarray]:
+        """As of an `Engine`; by default nothing."""
         return {}

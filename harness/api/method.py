@@ -11,6 +11,7 @@ from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
+    from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
     from spinbench.models import Model
 
@@ -62,6 +63,10 @@ def _nothing_to_see(key: Key, tables: Tables, state: State) -> Mapping[str, Arra
     return {}
 
 
+def _no_slope(tables: Tables, state: State) -> Mapping[str, Array]:
+    return {}
+
+
 def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
     return state
 
@@ -80,6 +85,9 @@ class Program:
             1/2 of it, and with last=True at its end, after which settings stay frozen).
         look: (key, tables, state) -> {name: (C,) array}, what is worth more than a step to find out: called at a few
             steps, evenly spaced (`Trace.looks`). It leaves the chains as they are.
+        temper: (key, tables, state, beta) -> state, one sweep that leaves p*^β as it is; at beta = 0 it makes
+            independent draws. None: the program knows no temperatures.
+        slope: (tables, state) -> {"slope": (C,) array}, d log p*^β / dβ at the states; {} without `temper`.
     """
 
     init: Callable[[Key, Tables, Array], State]
@@ -88,6 +96,8 @@ class Program:
     warm: Callable[[Key, Tables, State], State] = _keep
     adapt: Callable[[Tables, State, bool], State] = _no_adaptation
     look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
+    temper: Callable[[Key, Tables, State, Array], State] | None = None
+    slope: Callable[[Tables, State], Mapping[str, Array]] = _no_slope
 
     def __post_init__(self) -> None:
         if self.warm is _keep:
@@ -140,6 +150,21 @@ class Method(ABC):
         Matters where a statistic is reduced by "last", of which each batch gives one draw; 0: as the driver likes.
         """
         return 0
+
+    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        """What comes before burn-in, in place of as much of it.
+
+        Args:
+            tables: of `plan`, on the host.
+            engine: that the chains run on.
+            state: of the chains, at their start.
+            steps: of burn-in that the budget gives.
+            trace: of the run to come, for what is seen on the way (`climb`, `wanted`).
+
+        Returns:
+            The state, and the steps that were made; what is left of `steps` becomes burn-in.
+        """
+        return state, 0
 
     def finished(self, trace: Trace) -> bool:
         """Whether further steps would change nothing; asked after each batch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,18 @@ FloatArray = npt.NDArray[np.float64]
 
 MAX_BATCHES = 512
 MAX_BYTES = 512 * 2**20
+
+
+class Climb(NamedTuple):
+    """What chains saw on their way from independent draws to the model, whose log weights are multiplied by β.
+
+    Attributes:
+        betas: (K,) ascending, 0 first; the run itself is at 1.
+        slopes: (S, K, C) d log p*^β / dβ after S sweeps at each.
+    """
+
+    betas: FloatArray
+    slopes: FloatArray
 
 
 class Trace:
@@ -27,6 +40,8 @@ class Trace:
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
             it has taken: those that it was asked for beyond its end are none.
         looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each.
+        climb: what the warm-up saw, where the method has one that sees something.
+        wanted: sweeps that it would have taken where it was given too few.
     """
 
     def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None) -> None:
@@ -43,6 +58,8 @@ class Trace:
         self.counts: list[int] = []
         self.samples = 0
         self.looks: list[dict[str, FloatArray]] = []
+        self.climb: Climb | None = None
+        self.wanted = 0
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = MAX_BATCHES
 

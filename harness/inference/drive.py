@@ -26,6 +26,7 @@ LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
+WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def drive(
     *,
     start: np.ndarray,
     seed: int,
+    warm_up: WarmUp = lambda engine, state, steps, trace: (state, 0),
     finished: Callable[[Trace], bool] = lambda trace: False,
     checkpoints: int = 12,
     batches: int = 0,
@@ -88,6 +90,7 @@ def drive(
         budget: samples or seconds.
         start: (N, C) int8 states to start from.
         seed: of all random numbers.
+        warm_up: as `Method.warm_up`, of its tables.
         finished: asked after each batch whether to stop before the budget is spent.
         checkpoints: at most so many entries of the trajectory, spaced geometrically.
         batches: at least so many, where the budget allows; the trace should hold them.
@@ -101,7 +104,11 @@ def drive(
     per_step = 0.0 if trace.counted_by else _seconds_per_step(engine, scratch, budget)
     with clock:
         state = engine.init(seed, start)
-    state, burn_in = _burn_in(engine, state, budget, per_step, clock)
+    total = _burn_in_steps(budget, per_step)
+    with clock:
+        state, done = warm_up(engine, state, total, trace)
+    state = _burn_in(engine, state, max(total - done, 0), clock)
+    burn_in = max(total, done)
     _check_rest(budget, burn_in, clock.seconds)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
@@ -160,6 +167,8 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray) -> State:
     for last in (False, True):
         state = engine.adapt(state, last)
     engine.look(state)
+    engine.slopes(state)
+    state, _ = engine.climb(state, np.array([0.5]), 1)
     return engine.advance(state, 1)[0]
 
 
@@ -177,13 +186,15 @@ def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
         steps *= 2
 
 
-def _burn_in(engine: Engine, state: State, budget: Budget, per_step: float, clock: _Clock) -> tuple[State, int]:
+def _burn_in_steps(budget: Budget, per_step: float) -> int:
     if budget.burn_in is not None:
-        total = budget.burn_in
-    elif budget.samples is not None:
-        total = math.ceil(budget.samples / 5)
-    else:
-        total = max(1, round((budget.seconds or 0.0) / 10 / per_step))
+        return budget.burn_in
+    if budget.samples is not None:
+        return math.ceil(budget.samples / 5)
+    return max(1, round((budget.seconds or 0.0) / 10 / per_step))
+
+
+def _burn_in(engine: Engine, state: State, total: int, clock: _Clock) -> State:
     done = 0
     for end in WINDOWS:
         steps = math.floor(total * end) - done
@@ -191,7 +202,7 @@ def _burn_in(engine: Engine, state: State, budget: Budget, per_step: float, cloc
             state = engine.warm(state, steps) if steps else state
             state = engine.adapt(state, end == WINDOWS[-1])
         done += steps
-    return state, total
+    return state
 
 
 def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:

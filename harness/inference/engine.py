@@ -13,6 +13,9 @@ from spinbench.api import Backend, Program, Reduction, State, Tables
 LOOK = 2**31 - 1
 """Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
 
+TEMPER = LOOK - 1
+"""The same for a sweep at another temperature."""
+
 
 class ProgramEngine:
     """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state)."""
@@ -29,6 +32,8 @@ class ProgramEngine:
         self._adapt = {last: backend.compile(self._adapt_to(last)) for last in (False, True)}
         self._advance = backend.compile(self._run_batch)
         self._look = backend.compile(self._run_look)
+        self._temper = backend.compile(self._run_tempered)
+        self._slope = backend.compile(program.slope)
 
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
@@ -57,6 +62,22 @@ class ProgramEngine:
         key, index, inner = state
         return dict(self._backend.host(self._backend.sync(self._look(key, index, self._tables, inner))))
 
+    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+        if self._program.temper is None:
+            return state, np.empty((sweeps, len(betas), 0))
+        key, index, inner = state
+        seen = []
+        for beta in self._put([np.asarray(beta) for beta in betas]):
+            for _ in range(sweeps):
+                inner, slope = self._temper(key, index, beta, self._tables, inner)
+                seen.append(slope)
+                index += 1
+        slopes = np.array(self._backend.host(self._backend.sync(seen)), dtype=np.float64)
+        return (key, index, inner), slopes.reshape(len(betas), sweeps, -1).swapaxes(0, 1)
+
+    def slopes(self, state: State) -> dict[str, np.ndarray]:
+        return dict(self._backend.host(self._backend.sync(self._slope(self._tables, state[2]))))
+
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()
         arrays = self._backend.sync(self._backend.put(tree))
@@ -77,6 +98,11 @@ class ProgramEngine:
 
     def _run_look(self, key: Any, index: Any, tables: Tables, inner: State) -> Any:
         return self._program.look(self._backend.fold(self._backend.fold(key, index), LOOK), tables, inner)
+
+    def _run_tempered(self, key: Any, index: Any, beta: Any, tables: Tables, inner: State) -> Any:
+        assert self._program.temper is not None
+        inner = self._program.temper(self._backend.fold(self._backend.fold(key, index), TEMPER), tables, inner, beta)
+        return inner, self._program.slope(tables, inner)["slope"]
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:

@@ -33,7 +33,7 @@ class Looks:
 
     def take(self, engine: Engine, state: State, trace: Trace) -> None:
         """Look, and say when to look again."""
-        seen = engine.look(state)
+        seen = engine.look(state) if trace.climb is None else engine.slopes(state)
         self._nothing = not seen
         if self._nothing:
             return

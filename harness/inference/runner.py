@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def run(
                 parsed,
                 start=states,
                 seed=seed,
+                warm_up=partial(chosen.warm_up, tables),
                 finished=chosen.finished,
                 checkpoints=checkpoints,
                 batches=batches,

@@ -104,7 +104,7 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     means = series.mean(axis=(0, 2))
     standard = standard_error(series)
     errors = np.nan_to_num(standard)
-    spread, parts = _spread_of_chains(series)
+    spread, parts = spread_of_chains(series)
     base = np.maximum(errors, spread / np.sqrt(parts))
     variance = series.var(axis=(0, 2), ddof=1) if series.shape[0] * chains > 1 else np.zeros(len(means))
     time = np.clip(
@@ -165,14 +165,15 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(drawn / effective))
     value = _balance(forward, backward, effective, shift)
-    a, b = _expit(value - forward + shift), _expit(backward - value - shift)
+    a, b = expit(value - forward + shift), expit(backward - value - shift)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + drawn) / (effective * drawn)
     if not weight > 0:
         return Ratio(value, np.inf, 0.0, 0.0, supported=False)
-    spread, parts = _spread_of_chains(a[:, None])
+    spread, parts = spread_of_chains(a[:, None])
     between = np.nan_to_num(float(standard_error(a)))
-    single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + float(remembered(_r_hat(a)) * spread[0]) ** 2
+    kept = float((remembered(r_hat_of(a[:, None])) * spread)[0])
+    single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + kept**2
     freedom = max(chains - 1, min(effective / 10, 100.0))
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
     claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (_UNSEEN / effective) ** 2)
@@ -212,13 +213,13 @@ def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     low, high = (
         model.biases + np.bincount(ends, clip(both, 0.0), len(model.biases)) for clip in (np.minimum, np.maximum)
     )
-    least, most = _expit(low), _expit(high)
+    least, most = expit(low), expit(high)
     for group in model.groups:
         members = list(group)
         for i in members:
             others = [j for j in members if j != i]
-            least[i] = _expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
-            most[i] = _expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
+            least[i] = expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
+            most[i] = expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
     return least, most
 
 
@@ -228,14 +229,14 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     high = float(max(forward.max(), backward.max())) + 50.0
     for _ in range(100):
         value = (low + high) / 2
-        if _expit(backward - value - shift).sum() > effective * _expit(value - forward + shift).mean():
+        if expit(backward - value - shift).sum() > effective * expit(value - forward + shift).mean():
             low = value
         else:
             high = value
     return (low + high) / 2
 
 
-def _spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
+def spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
     """(N,) standard deviation of the means of chains, and of how many; of their halves where chains are few."""
     means = series.mean(axis=0)
     half = len(series) // 2
@@ -250,20 +251,20 @@ def _half_means(series: FloatArray) -> tuple[FloatArray, FloatArray]:
     return series[:half].mean(axis=0), series[half : 2 * half].mean(axis=0)
 
 
-def _r_hat(values: FloatArray) -> float:
-    """Split R-hat of any numbers (B, C)."""
+def r_hat_of(values: FloatArray) -> FloatArray:
+    """(N,) split R-hat of any numbers (B, N, C)."""
     half = len(values) // 2
     if not half:
-        return np.nan
+        return np.full(values.shape[1], np.nan)
     halves = np.concatenate([values[:half], values[half : 2 * half]], axis=-1)
-    within = halves.var(axis=0, ddof=1).mean() if half > 1 else 0.0
-    between = halves.mean(axis=0).var(ddof=1)
-    if not within > 0:
-        return np.inf if between > 0 else 1.0
-    return float(np.sqrt((within * (half - 1) / half + between) / within))
+    within = halves.var(axis=0, ddof=1).mean(axis=-1) if half > 1 else np.zeros(values.shape[1])
+    between = halves.mean(axis=0).var(axis=-1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.sqrt((within * (half - 1) / half + between) / within)
+    return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
 
 
-def _expit(values: npt.ArrayLike) -> FloatArray:
+def expit(values: npt.ArrayLike) -> FloatArray:
     """The logistic function. SciPy is imported on use: `spinbench list` imports this module for every sampler."""
     from scipy import special
 

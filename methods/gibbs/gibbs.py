@@ -30,7 +30,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Method, Program, Reduction
+from spinbench.api import Array, Backend, Engine, Estimate, Method, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
@@ -46,7 +46,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     sweep_tables,
     units_of,
 )
-from spinbench.methods.gibbs import log_z
+from spinbench.methods.gibbs import log_z, stones
 from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.methods.gibbs.program import GibbsProgram
 from spinbench.models import Model, PairwiseModel
@@ -54,7 +54,7 @@ from spinbench.models import Model, PairwiseModel
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
 Marginals = Literal["rao_blackwell", "empirical"]
-LogZ = Literal["chib_bar", "chib", "chib_ms", "none"]
+LogZ = Literal["auto", "chib_bar", "stones", "chib", "chib_ms", "none"]
 
 PRECISION_BITS = range(8, 33)
 MAX_BIT_DEGREE = 6
@@ -89,7 +89,7 @@ class Gibbs(Method):
     scan: Scanning = "chromatic"
     sample: Sample = "sweep"
     marginals: Marginals = "rao_blackwell"
-    log_z: LogZ = "chib_bar"
+    log_z: LogZ = "auto"
     ladder: int = 50
     precision_bits: int = 0
     threads: int = 1
@@ -131,6 +131,11 @@ class Gibbs(Method):
     def weighs_steps(self) -> bool:
         """Whether T(s* <- s) is found at every step, besides at the run's looks."""
         return self.log_z in ("chib", "chib_ms")
+
+    @property
+    def climbs(self) -> bool:
+        """Whether chains may walk up from independent draws."""
+        return self.log_z in ("auto", "stones")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -191,9 +196,18 @@ class Gibbs(Method):
             single=self.sample == "update",
             averaged=self.marginals == "rao_blackwell",
             looks=self.log_z != "none",
+            climbs=self.climbs,
             chib=self.weighs_steps,
             ladder=self.ladder if self.log_z == "chib_ms" else 0,
         ).program()
+
+    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        """Stepping stones, where they are asked for, or needed."""
+        if not self.climbs:
+            return state, 0
+        updates = len(tables.single.rows) if self.sample == "update" and tables.single is not None else 1
+        weight = float(tables.mode_log_weight) if self.log_z == "auto" else None
+        return stones.warm_up(engine, state, steps, updates, weight, trace)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
@@ -203,8 +217,8 @@ class Gibbs(Method):
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
         found = marginal_claims(trace.series(name), trace.samples, least[tables.order], most[tables.order])
-        estimates, diagnostics = log_z.estimates(self.log_z, tables, trace)
-        value, claim = estimates.get(self.log_z, (None, None))
+        reported, estimates, diagnostics = log_z.estimates(self.log_z, model, tables, trace)
+        value, claim = estimates.get(reported, (None, None))
         doubts = [f"marginals {found.doubt}"] if found.doubt else []
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")

@@ -52,7 +52,7 @@ class HeatBath:
             return self.sweep_chunks(sweep, s, (), u, backward=backward)[0]
         if not backward:
             return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
-        for low, high, block in reversed(_spans(sweep)):
+        for low, high, block in reversed(spans(sweep)):
             drawn = self._draws.of_block(block, self._fields.of_block(block, s, low), u[low:high])[1]
             s = self._backend.place(s, slice(low, high), drawn)
         return s
@@ -60,7 +60,7 @@ class HeatBath:
     def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, fields: list[Array]) -> tuple[Array, list[Array]]:
         """Forward, with uniforms u (N, C) and the fields of the first blocks; (s, p of each block)."""
         probabilities = []
-        for index, (low, high, block) in enumerate(_spans(sweep)):
+        for index, (low, high, block) in enumerate(spans(sweep)):
             x = fields[index] if index < len(fields) else self._fields.of_block(block, s, low)
             p, drawn = self._draws.of_block(block, x, u[low:high])
             s = self._backend.place(s, slice(low, high), drawn)
@@ -69,7 +69,7 @@ class HeatBath:
 
     def first_fields(self, sweep: Sweep, s: Array) -> list[Array]:
         """The fields of the first blocks, which are the same before a sweep and when the blocks' turn comes."""
-        return [self._fields.of_block(block, s, low) for low, _, block in _spans(sweep)[: len(sweep.first)]]
+        return [self._fields.of_block(block, s, low) for low, _, block in spans(sweep)[: len(sweep.first)]]
 
     def sweep_chunks(self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool) -> tuple[Array, Array]:
         """A sweep with uniforms u (N, C); (s, p), where p is passed through if it is ()."""
@@ -121,9 +121,9 @@ class HeatBath:
     def conditionals(self, sweep: Sweep | Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         if isinstance(sweep, Sweep):
-            spans = _spans(sweep)
+            blocks = spans(sweep)
             return self._xp.concat(
-                [self._draws.of_block(b, self._fields.of_block(b, s, low), s[low:high])[0] for low, high, b in spans],
+                [self._draws.of_block(b, self._fields.of_block(b, s, low), s[low:high])[0] for low, high, b in blocks],
                 axis=0,
             )
 
@@ -162,7 +162,7 @@ class HeatBath:
     def log_transition_of_blocks(self, t: Tables, sweep: Sweep, s: Array, fields: list[Array]) -> Array:
         """The same for blocks, given the fields of the first; the last do not depend on s."""
         total = self._xp.zeros_like(s[0]) + t.fixed
-        for index, (low, high, block) in enumerate(_spans(sweep)[: len(sweep.first + sweep.middle)]):
+        for index, (low, high, block) in enumerate(spans(sweep)[: len(sweep.first + sweep.middle)]):
             x = fields[index] if index < len(fields) else self._fields.of_block(block, s, low)
             target = self._xp.reshape(t.mode[low:high], (*block.biases.shape, 1))
             if block.biases.ndim == 1:
@@ -176,14 +176,14 @@ class HeatBath:
         return total
 
 
-def _spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
+def spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
     """(first row, end, block) of each block; all static."""
-    spans, low = [], 0
+    found, low = [], 0
     for block in sweep.first + sweep.middle + sweep.last:
         high = low + math.prod(block.biases.shape)
-        spans.append((low, high, block))
+        found.append((low, high, block))
         low = high
-    return spans
+    return found
 
 
 def _unit_tables(scan: Scan, b: Any) -> tuple[Array, Array]:

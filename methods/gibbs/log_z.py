@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.api.trace import Trace
+from spinbench.api.trace import Climb, Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.graphs.rows import Rows
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
+from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]
 
 
-def estimates(asked: str, tables: Tables, trace: Trace) -> tuple[Claims, dict[str, float]]:
-    """Every estimate of log Z that a run allows, by name, as (value, claimed error); and diagnostics.
+def estimates(asked: str, model: PairwiseModel, tables: Tables, trace: Trace) -> tuple[str, Claims, dict[str, float]]:
+    """What is reported, and every estimate of log Z that a run allows, by name, as (value, claimed error); diagnostics.
 
-    An error is infinite where the look from both sides ("chib_bar") does not support the value: averages of T alone
-    cannot tell that the states which carry them were never visited.
+    An error is infinite where nothing supports the value: averages of T alone cannot tell that the states which carry
+    them were never visited, the look from both sides ("chib_bar") and the overlap of rungs ("stones") can.
 
     Args:
         asked: the setting `log_z`.
+        model: the model.
         tables: of the method.
         trace: of the run.
     """
     if asked == "none" or not trace.looks:
-        return {}, {}
-    weight = float(tables.mode_log_weight)
-    both = ratio(weight - trace.looked("log_t"), weight - trace.looked("log_r").ravel())
+        return asked, {}, {}
+    if trace.climb is not None:
+        both = _stones(model, trace.climb, trace.looked("slope"))
+        found: Claims = {"stones": both.claim}
+        diagnostics = {"stones_rungs": float(len(trace.climb.betas))}
+    else:
+        weight = float(tables.mode_log_weight)
+        both = ratio(weight - trace.looked("log_t"), weight - trace.looked("log_r").ravel())
+        found, diagnostics = _by_transitions(asked, weight, trace, both)
+    diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
+    if trace.wanted:
+        diagnostics["stones_burn_in_needed"] = float(trace.wanted)
+    return (next(iter(found)) if asked == "auto" else asked), found, diagnostics
+
+
+def _stones(model: PairwiseModel, climb: Climb, top: FloatArray) -> Ratio:
+    """From the product of uniform laws up."""
+    grouped = [len(group) for group in model.groups]
+    base = (model.num_variables - sum(grouped)) * np.log(2) + float(np.log(grouped).sum())
+    found = stepping_stones(climb.betas, climb.slopes, top)
+    return found._replace(value=model.log_constant + base + found.value)
+
+
+def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tuple[Claims, dict[str, float]]:
+    """From T(s* <- s), beside the look from both sides; log p*(s*) is the weight."""
     found: Claims = {"chib_bar": both.claim}
-    diagnostics = {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
+    diagnostics = {}
     if asked in ("chib", "chib_ms"):
         found["chib"], diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
     if asked == "chib_ms":

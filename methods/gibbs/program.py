@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs.heat_bath import HeatBath, Tables
+from spinbench.methods.gibbs.tempering import Slopes, tempered
 
 
 class Ladder(NamedTuple):
@@ -63,22 +64,35 @@ class GibbsProgram:
         single: a step is one update, not a sweep.
         averaged: keep p (Rao-Blackwellised marginals).
         looks: look from both sides, at chains and at draws of R(. <- s*).
+        climbs: know temperatures.
         chib: keep log T of every step.
         ladder: S of Murray and Salakhutdinov's ladders; 0 without.
     """
 
     def __init__(
-        self, backend: Backend, *, random: bool, single: bool, averaged: bool, looks: bool, chib: bool, ladder: int
+        self,
+        backend: Backend,
+        *,
+        random: bool,
+        single: bool,
+        averaged: bool,
+        looks: bool,
+        climbs: bool,
+        chib: bool,
+        ladder: int,
     ) -> None:
         self._backend = backend
         self._bath = HeatBath(backend)
         self._xp = backend.xp
         self._random, self._single, self._averaged = random, single, averaged
-        self._looks, self._chib, self._length = looks, chib, ladder
+        self._looks, self._climbs, self._chib, self._length = looks, climbs, chib, ladder
+        self._slopes = Slopes(backend)
 
     def program(self) -> Program:
         """The contract's view."""
         program = Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+        if self._climbs:
+            program = replace(program, temper=self.temper, slope=self.slope)
         return replace(program, look=self.look) if self._looks else program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
@@ -117,6 +131,16 @@ class GibbsProgram:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
         drawn = self._bath.sweep(key, t.sweep, state.mode + 0.0, backward=True)  # sweeps may write into their states
         return {"log_t": self._bath.log_transition(t, state.s), "log_r": self._bath.log_transition(t, drawn)}
+
+    def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
+        """A sweep by colour or level, whatever the scan."""
+        s = self._bath.sweep(key, tempered(t.sweep, beta), state.s, backward=False)
+        stale = self._averaged and (self._random or self._single)
+        return state._replace(s=s, p=self._bath.conditionals(t.sweep, s) if stale else state.p)
+
+    def slope(self, t: Tables, state: State) -> dict[str, Array]:
+        """log p*, less the model's constant."""
+        return {"slope": self._slopes.of(t.sweep, state.s)}
 
     # Steps
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.choice import choose
+from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
@@ -38,6 +39,8 @@ FORMS: dict[Name, type[Form]] = {
 }
 LOOK_STREAM = 1 << 129
 """Added to the seed for the numbers of looks, as the next one for those of ladders."""
+CLIMB_STREAM = 1 << 130
+"""The same for sweeps at other temperatures."""
 LADDER_STREAM = 1 << 128
 """Added to the seed for the ladders' numbers; no seed of the chains is so large that it matters."""
 
@@ -51,6 +54,8 @@ class GibbsState:
         keys, s, x: random numbers, states and fields of the chains, as the form keeps them.
         held: (C,) log T at the begin of the present sweep ("units").
         ladder: None without one.
+        seed: of the run.
+        climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
     """
 
@@ -60,6 +65,8 @@ class GibbsState:
     x: Array
     held: Array
     ladder: LadderState | None
+    seed: int
+    climbed: int = 0
     look_keys: Array | None = None
 
 
@@ -83,7 +90,7 @@ class GibbsKernel(Kernel):
         states = start[self._tables.order].astype(self._real)
         ladder = begin_ladders(seed + LADDER_STREAM, states) if self._method.log_z == "chib_ms" else None
         looks = chain_keys(seed + LOOK_STREAM, start.shape[1]).T.copy() if self._method.log_z != "none" else None
-        return GibbsState(0, *form.begin(seed, states), np.zeros(states.shape[1]), ladder, looks)
+        return GibbsState(0, *form.begin(seed, states), np.zeros(states.shape[1]), ladder, seed, look_keys=looks)
 
     def warm(self, state: GibbsState, steps: int) -> GibbsState:
         if steps:
@@ -116,6 +123,25 @@ class GibbsKernel(Kernel):
         log_t, log_r = np.empty(chains), np.empty(chains)
         run_looks(self._source.flat, state.look_keys, state.step, mode, states, log_t, log_r)
         return {"log_t": log_t, "log_r": log_r}
+
+    def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
+        if not self._method.climbs:
+            return super().climb(state, betas, sweeps)
+        chains = len(state.held)
+        form = self._made_for(chains)
+        rungs = Rungs(betas, sweeps, state.climbed)
+        s, slopes = climb_rungs(self._source, state.seed + CLIMB_STREAM, rungs, form.states(state.s, chains))
+        _, state.s, state.x = form.begin(state.seed, s.T)
+        state.climbed += sweeps * len(betas)
+        return state, slopes.swapaxes(0, 1)
+
+    def slopes(self, state: GibbsState) -> dict[str, Array]:
+        if not self._method.climbs:
+            return {}
+        chains = len(state.held)
+        found = np.empty(chains)
+        row_slopes(self._source.flat, self._made_for(chains).states(state.s, chains), found)
+        return {"slope": found}
 
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)

@@ -46,6 +46,13 @@ class Counter:
     def look(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         return {"steps": np.full(3, float(state["steps"]))} if self.seen else {}
 
+    def climb(self, state: dict[str, Any], betas: np.ndarray, sweeps: int) -> tuple[dict[str, Any], np.ndarray]:
+        state["climbed"] = state.get("climbed", 0) + sweeps * len(betas)
+        return state, np.zeros((sweeps, len(betas), 3))
+
+    def slopes(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        return {"slope": np.full(3, float(state["steps"]))}
+
 
 def estimate(trace: Trace) -> Estimate:
     return Estimate(marginals=trace.mean("s").mean(axis=-1))

@@ -1,0 +1,174 @@
+"""log Z by stepping stones: Bennett's ratio from each inverse temperature β to the next, from a law whose sum is known.
+
+Xie, Lewis, Fan, Kuo, Chen, "Improving marginal likelihood estimation for Bayesian phylogenetic model selection",
+Systematic Biology 2011, with the ratio of Bennett (J. Comput. Phys. 1976) in place of one-sided means. At β a state s
+has the weight e^{β V(s)}, where V = d log p*_β / dβ; the logarithm of the ratio of two neighbours' weights is Δβ V.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spinbench.mathematics.claims import (
+    FEWEST_BATCHES,
+    FEWEST_CHAINS,
+    LEAST_OVERLAP,
+    LEAST_WEIGHT,
+    Ratio,
+    expit,
+    r_hat_of,
+    remembered,
+    spread_of_chains,
+    t_factor,
+)
+from spinbench.mathematics.statistics import FloatArray, standard_error
+
+STEP = 1.0
+"""Nats from a rung to the next, ∫ sd(V) dβ: at 1 neighbours overlap by .6."""
+WIDEST_STEP = 2.0
+"""At 2 they overlap by .2, which costs no precision where rungs are short; at 3 it does."""
+FEWEST_SWEEPS = 6
+"""Of a rung; a quarter of them is dropped."""
+FEW_SWEEPS = 10
+"""Rungs of fewer are thinned out first."""
+PILOT = (8, 24)
+"""Temperatures of the pilot, at least and at most."""
+
+
+class Schedule(NamedTuple):
+    """Attributes: betas (K + 1,) from 0 to 1; sweeps of each rung but the last, which is the run; needed: in all."""
+
+    betas: FloatArray
+    sweeps: int
+    needed: int
+
+
+def pilot_betas(sweeps: int) -> FloatArray:
+    """Temperatures at which the spread of V is looked at, of which `sweeps` may be spent on about a quarter.
+
+    They are dense near 0, where V varies most.
+    """
+    count = int(np.clip(sweeps // 8, *PILOT))
+    return np.linspace(0.0, 1.0, count + 1) ** 2
+
+
+def schedule(betas: FloatArray, spread: FloatArray, wanted: int, most: int) -> Schedule | None:
+    """Rungs at equal steps of ∫ sd(V) dβ.
+
+    Args:
+        betas: (P,) of the pilot.
+        spread: (P,) sd(V) there.
+        wanted: sweeps to spend.
+        most: sweeps that may be spent where `wanted` are too few.
+
+    Returns:
+        None where not even `most` are enough: see `sweeps_needed`.
+    """
+    arc = _arc(betas, spread)
+    finest, coarsest = (max(1, int(np.ceil(arc[-1] / step))) for step in (STEP, WIDEST_STEP))
+    rungs = int(np.clip(wanted // FEW_SWEEPS, coarsest, finest))
+    sweeps = max(wanted // rungs, FEWEST_SWEEPS)
+    if rungs * sweeps > max(most, wanted):
+        return None
+    return Schedule(np.interp(np.linspace(0.0, arc[-1], rungs + 1), arc, betas), sweeps, rungs * sweeps)
+
+
+def sweeps_needed(betas: FloatArray, spread: FloatArray) -> int:
+    """The fewest sweeps that a schedule takes."""
+    return FEWEST_SWEEPS * max(1, int(np.ceil(_arc(betas, spread)[-1] / WIDEST_STEP)))
+
+
+def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> Ratio:
+    """The log of the sum of weights at β = 1 over that at β = 0.
+
+    Args:
+        betas: (K,) of the rungs below 1, ascending; betas[0] = 0, where states are independent draws.
+        climbed: (S, K, C) V at states of C chains that walk up, S of each rung.
+        top: (L, C) V at states of the same chains at β = 1.
+    """
+    steps = np.diff(np.append(betas, 1.0))
+    pairs = [
+        _neighbours(steps[:-1, None] * _flat(climbed[:, 1:]), steps[:-1, None] * _flat(climbed[:, :-1])),
+        _neighbours(steps[-1:, None] * _flat(top[:, None]), steps[-1:, None] * _flat(climbed[:, -1:])),
+    ]
+    value = float(sum(pair.value.sum() for pair in pairs))
+    weight = np.concatenate([pair.weight for pair in pairs])
+    overlap = np.concatenate([pair.overlap for pair in pairs])
+    if not (weight > 0).all():
+        return Ratio(value, np.inf, 0.0, 0.0, supported=False)
+    sways, chains = _sways(pairs, climbed, top), top.shape[1]
+    variance = sum(_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True))
+    along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)  # what a chain adds on all its rungs
+    between = float(np.var(along, ddof=1)) / chains if chains > 1 else 0.0
+    error = float(t_factor(chains - 1) * np.sqrt(max(variance, between)))
+    enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
+    supported = enough and overlap.min() >= LEAST_OVERLAP and weight.min() >= LEAST_WEIGHT
+    return Ratio(value, error, float(overlap.min()), float(weight.min()), bool(supported))
+
+
+class _Pairs(NamedTuple):
+    """Of P pairs of neighbours: value, overlap, weight (P,); upper, lower (P, n), the influence of each draw."""
+
+    value: FloatArray
+    overlap: FloatArray
+    weight: FloatArray
+    upper: FloatArray
+    lower: FloatArray
+
+
+def _arc(betas: FloatArray, spread: FloatArray) -> FloatArray:
+    """(P,) ∫ sd(V) dβ from 0, strictly ascending."""
+    pieces = np.diff(betas) * (spread[1:] + spread[:-1]) / 2
+    return np.concatenate([[0.0], np.cumsum(pieces + 1e-12)])
+
+
+def _flat(slopes: FloatArray) -> FloatArray:
+    """(P, S C) from (S, P, C)."""
+    return slopes.swapaxes(0, 1).reshape(slopes.shape[1], -1)
+
+
+def _neighbours(upper: FloatArray, lower: FloatArray) -> _Pairs:
+    """Bennett's ratio of P pairs at once, from Δβ V at the upper (P, n) and the lower rungs (P, m)."""
+    n, m = upper.shape[1], lower.shape[1]
+    shift = np.log(m / n)
+    low = np.minimum(upper.min(axis=1), lower.min(axis=1)) - 10.0 - abs(shift)
+    high = np.maximum(upper.max(axis=1), lower.max(axis=1)) + 10.0 + abs(shift)
+    for _ in range(60):
+        value = (low + high) / 2
+        a, b = _shares(upper, lower, value, shift)
+        above = b.sum(axis=1) > a.sum(axis=1)
+        low, high = np.where(above, value, low), np.where(above, high, value)
+    a, b = _shares(upper, lower, value, shift)
+    weight = (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
+    safe = np.maximum(weight, np.finfo(float).tiny)[:, None]
+    return _Pairs(
+        value,
+        weight * (n + m) / (n * m),
+        weight,
+        -(a - a.mean(axis=1, keepdims=True)) * n / safe,
+        (b - b.mean(axis=1, keepdims=True)) * m / safe,
+    )
+
+
+def _shares(upper: FloatArray, lower: FloatArray, value: FloatArray, shift: float) -> tuple[FloatArray, FloatArray]:
+    return expit(value[:, None] - upper + shift), expit(lower - value[:, None] - shift)
+
+
+def _sways(pairs: list[_Pairs], climbed: FloatArray, top: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By how much each draw, times the number of its rung's, moves the sum: (S, K, C) and (L, 1, C)."""
+    sweeps, rungs, chains = climbed.shape
+    below = np.zeros((rungs, sweeps * chains))
+    below[1:] += pairs[0].upper
+    below[:-1] += pairs[0].lower
+    below[-1:] += pairs[1].lower
+    return below.reshape(rungs, sweeps, chains).swapaxes(0, 1), pairs[1].upper.reshape(len(top), 1, chains)
+
+
+def _variance(sways: FloatArray, slopes: FloatArray) -> float:
+    """Of the sum of the rungs' means of sways (S, K, C), widened by what chains remember of V."""
+    spread, parts = spread_of_chains(sways)
+    standard = np.nan_to_num(standard_error(sways))
+    kept = remembered(r_hat_of(slopes)) * spread
+    return float((np.maximum(standard, spread / np.sqrt(parts)) ** 2 + kept**2).sum())

@@ -1,0 +1,52 @@
+"""Sweeps at inverse temperatures β over a backend's arrays: tables times β, and d log p*^β / dβ = log p*.
+
+Symbols as in `heat_bath`. Tables are arguments of what is compiled, so that another β compiles nothing.
+"""
+
+from __future__ import annotations
+
+from spinbench.api import Array, Backend
+from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
+from spinbench.methods.gibbs.fields import Fields
+from spinbench.methods.gibbs.heat_bath import spans
+
+
+def tempered(sweep: Sweep | Scan, beta: Array) -> Sweep | Scan:
+    """The tables of p*^β."""
+    if isinstance(sweep, Scan):
+        return sweep._replace(biases=beta * sweep.biases, weights=beta * sweep.weights)
+
+    def of(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        return tuple(b._replace(biases=beta * b.biases, weights=beta * b.weights) for b in blocks)
+
+    return Sweep(of(sweep.first), of(sweep.middle), of(sweep.last))
+
+
+class Slopes:
+    """a·s + ½ sᵀWs of states, over a backend's arrays."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._fields = Fields(backend)
+
+    def of(self, sweep: Sweep | Scan, s: Array) -> Array:
+        """(C,) of states s (N, C)."""
+        xp = self._xp
+        if isinstance(sweep, Sweep):
+            total = xp.zeros_like(s[0])
+            for low, high, block in spans(sweep):
+                twice = self._fields.of_block(block, s, low) + block.biases[..., None]
+                total = total + xp.sum(s[low:high] * xp.reshape(twice, (high - low, -1)), axis=0)
+            return total / 2
+
+        def body(b: Array, total: Array) -> Array:
+            members = sweep.rows[b]
+            twice = self._fields.of_chunk(sweep, members, s) + xp.take(sweep.biases, members.T)[..., None]
+            there = sweep.valid[b][:, None] * xp.take(s, members.T, axis=0)
+            if sweep.absent is not None:
+                there = xp.where(sweep.absent[b].T[:, :, None] < 0, 0.0, there)
+            return total + xp.sum(there * twice, axis=(0, 1))
+
+        total: Array = self._backend.repeat(sweep.rows.shape[0], body, xp.zeros_like(s[0]))
+        return total / 2
