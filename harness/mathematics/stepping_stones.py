@@ -126,7 +126,8 @@ def _arc(betas: FloatArray, spread: FloatArray) -> FloatArray:
 
 def _flat(slopes: FloatArray) -> FloatArray:
     """(P, S C) from (S, P, C)."""
-    return slopes.swapaxes(0, 1).reshape(slopes.shape[1], -1)
+    sweeps, rungs, chains = slopes.shape
+    return slopes.swapaxes(0, 1).reshape(rungs, sweeps * chains)
 
 
 def _neighbours(upper: FloatArray, lower: FloatArray) -> _Pairs:
