@@ -36,6 +36,7 @@ class Trace:
 
     Attributes:
         reductions: of each statistic.
+        aimed: batches that the run should have at least, as far as its budget allows.
         counts: steps of each batch.
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
             it has taken: those that it was asked for beyond its end are none.
@@ -54,6 +55,7 @@ class Trace:
         """
         self.reductions = dict(reductions)
         self.counted_by = counted_by
+        self.aimed = capacity
         self._most = max(capacity + capacity % 2, MAX_BATCHES)
         self.counts: list[int] = []
         self.samples = 0

@@ -79,13 +79,12 @@ def drive(
     warm_up: WarmUp = lambda engine, state, steps, trace: (state, 0),
     finished: Callable[[Trace], bool] = lambda trace: False,
     checkpoints: int = 12,
-    batches: int = 0,
 ) -> Run:
     """Advance `engine` until `budget` is spent.
 
     Args:
         engine: a bound program or kernel.
-        trace: an empty trace with the method's reductions.
+        trace: an empty trace with the method's reductions; the run has at least as many batches as it is made for.
         estimate: the method's estimate of a trace.
         budget: samples or seconds.
         start: (N, C) int8 states to start from.
@@ -93,7 +92,6 @@ def drive(
         warm_up: as `Method.warm_up`, of its tables.
         finished: asked after each batch whether to stop before the budget is spent.
         checkpoints: at most so many entries of the trajectory, spaced geometrically.
-        batches: at least so many, where the budget allows; the trace should hold them.
 
     Raises:
         BudgetError: the seconds end before the first sample.
@@ -113,7 +111,7 @@ def drive(
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
     looks = Looks(budget.samples)
-    for steps in _batches(budget, per_step, batches, trace, clock):
+    for steps in _batches(budget, per_step, trace, clock):
         before = trace.samples
         with times(steps), clock:
             state, statistics = engine.advance(state, steps)
@@ -213,12 +211,12 @@ def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:
         )
 
 
-def _batches(budget: Budget, per_step: float, wanted: int, trace: Trace, clock: _Clock) -> Iterator[int]:
+def _batches(budget: Budget, per_step: float, trace: Trace, clock: _Clock) -> Iterator[int]:
     """Steps of each batch until the budget is spent."""
     if budget.seconds is not None and trace.counted_by:
         yield from _growing(budget.seconds, trace, clock)
         return
-    lengths = _batch_lengths(budget, per_step, wanted)
+    lengths = _batch_lengths(budget, per_step, trace.aimed)
     while lengths and clock.seconds < (budget.seconds or math.inf):
         if trace.full:
             trace.merge()

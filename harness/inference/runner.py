@@ -76,8 +76,7 @@ def run(
     planned = time.perf_counter()
     engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
     bound = time.perf_counter()
-    batches = chosen.batches(states.shape[1])
-    trace = Trace(chosen.reductions, capacity=batches, counted_by=chosen.counted_by)
+    trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
     def estimated(trace: Trace) -> Estimate:
         found = chosen.estimate(given, tables, trace)
@@ -99,7 +98,6 @@ def run(
                 warm_up=partial(chosen.warm_up, tables),
                 finished=chosen.finished,
                 checkpoints=checkpoints,
-                batches=batches,
             )
         else:
             outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)

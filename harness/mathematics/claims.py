@@ -31,7 +31,7 @@ LEAST_WEIGHT = 5.0
 _UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 _TWO_SIGMA = 0.9772
-_NOTHING = 1e-9
+NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
 _CHANCE = 0.05
 """That any of N variables' chains are alike in both halves though they remember nothing."""
@@ -161,14 +161,14 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
     effective = float(forward.size)
-    if error > _NOTHING:
+    if error > NOTHING:
         effective = float(np.clip(forward.var() / error**2, 4.0, forward.size))
     shift = float(np.log(drawn / effective))
     value = _balance(forward, backward, effective, shift)
     a, b = expit(value - forward + shift), expit(backward - value - shift)
     weight = float(effective * (a * (1 - a)).mean() + (b * (1 - b)).sum())
     overlap = weight * (effective + drawn) / (effective * drawn)
-    if not weight > _NOTHING:
+    if not weight > NOTHING:
         return Ratio(value, np.inf, 0.0, 0.0, supported=False)
     spread, parts = spread_of_chains(a[:, None])
     between = np.nan_to_num(float(standard_error(a)))

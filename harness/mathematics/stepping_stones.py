@@ -16,6 +16,7 @@ from spinbench.mathematics.claims import (
     FEWEST_CHAINS,
     LEAST_OVERLAP,
     LEAST_WEIGHT,
+    NOTHING,
     Ratio,
     expit,
     r_hat_of,
@@ -96,7 +97,7 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     value = float(sum(pair.value.sum() for pair in pairs))
     weight = np.concatenate([pair.weight for pair in pairs])
     overlap = np.concatenate([pair.overlap for pair in pairs])
-    if not (weight > 0).all():
+    if not (weight > NOTHING).all():
         return Ratio(value, np.inf, 0.0, 0.0, supported=False)
     sways, chains = _sways(pairs, climbed, top), top.shape[1]
     variance = sum(_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spinbench.api import Estimate
-from spinbench.api.trace import Trace
+from spinbench.api.trace import Climb, Trace
 from spinbench.errors import BudgetError
 from spinbench.inference import looks
 from spinbench.inference.budget import Budget
@@ -58,9 +58,9 @@ def estimate(trace: Trace) -> Estimate:
     return Estimate(marginals=trace.mean("s").mean(axis=-1))
 
 
-def run(budget: Budget, engine: Counter, **options: Any) -> Run:
+def run(budget: Budget, engine: Counter, *, batches: int = 0, **options: Any) -> Run:
     return drive(
-        engine, Trace({"s": "sum"}), estimate, budget, start=np.zeros((2, 3), dtype=np.int8), seed=0, **options
+        engine, Trace({"s": "sum"}, batches), estimate, budget, start=np.zeros((2, 3), dtype=np.int8), seed=0, **options
     )
 
 
@@ -78,6 +78,26 @@ def test_burn_in_windows() -> None:
     engine = Counter()
     run(Budget(samples=10, burn_in=80), engine)
     assert engine.runs[-1]["adapt"] == [(10, False), (20, False), (40, False), (80, True)]
+
+
+def test_what_the_method_warms_up_counts_as_burn_in() -> None:
+    def half(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
+        state, slopes = engine.climb(state, np.array([0.0, 0.5]), steps // 4)
+        trace.climb = Climb(np.array([0.0, 0.5]), slopes)
+        return state, steps // 2
+
+    engine = Counter(seen=True)
+    outcome = run(Budget(samples=100, burn_in=80), engine, warm_up=half)
+    assert (engine.runs[-1]["climbed"], engine.runs[-1]["warm"], outcome.burn_in) == (40, 40, 80)
+    assert engine.runs[-1]["adapt"] == [(5, False), (10, False), (20, False), (40, True)]
+    assert [list(seen) for seen in outcome.trace.looks] == [["slope"]] * len(outcome.trace.looks)
+    assert outcome.trace.looks
+
+    def longer(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
+        return state, steps + 7
+
+    outcome = run(Budget(samples=100, burn_in=80), engine, warm_up=longer)
+    assert (engine.runs[-1]["warm"], outcome.burn_in) == (0, 87)
 
 
 def test_no_burn_in_still_freezes() -> None:
