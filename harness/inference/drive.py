@@ -98,7 +98,7 @@ def drive(
     """
     compiling, clock, estimating = _Clock(), _Clock(), _Clock()
     with compiling:
-        scratch = _one_of_each(engine, seed, start)
+        scratch = _one_of_each(engine, seed, start, warm_up)
     per_step = 0.0 if trace.counted_by else _seconds_per_step(engine, scratch, budget)
     with clock:
         state = engine.init(seed, start)
@@ -159,7 +159,7 @@ def answer_at_once(
     return run
 
 
-def _one_of_each(engine: Engine, seed: int, start: np.ndarray) -> State:
+def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) -> State:
     """Compile every function by calling it once on a state that is thrown away."""
     state = engine.warm(engine.init(seed, start), 1)
     for last in (False, True):
@@ -167,6 +167,7 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray) -> State:
     engine.look(state)
     engine.slopes(state)
     state, _ = engine.climb(state, np.array([0.5]), 1)
+    state, _ = warm_up(engine, state, 1, Trace({}))
     return engine.advance(state, 1)[0]
 
 

@@ -16,6 +16,9 @@ LOOK = 2**31 - 1
 TEMPER = LOOK - 1
 """The same for a sweep at another temperature."""
 
+STRETCH = 32
+"""Sweeps at a temperature that are made, and seen, in one call."""
+
 
 class ProgramEngine:
     """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state)."""
@@ -66,14 +69,15 @@ class ProgramEngine:
         if self._program.temper is None:
             return state, np.empty((sweeps, len(betas), 0))
         key, index, inner = state
-        seen = []
-        for beta in self._put([np.asarray(beta) for beta in betas]):
-            for _ in range(sweeps):
-                inner, slope = self._temper(key, index, beta, self._tables, inner)
-                seen.append(slope)
-                index += 1
-        slopes = np.array(self._backend.host(self._backend.sync(seen)), dtype=np.float64)
-        return (key, index, inner), slopes.reshape(len(betas), sweeps, -1).swapaxes(0, 1)
+        seen, counts = [], [min(STRETCH, sweeps - done) for done in range(0, sweeps, STRETCH)]
+        for beta in self._put(tuple(np.asarray(beta) for beta in betas)):
+            for count in counts:
+                inner, slopes = self._temper(key, index, count, beta, self._tables, inner)
+                seen.append(slopes)
+                index += count
+        found = self._backend.host(self._backend.sync(tuple(seen)))
+        whole = np.concatenate([part[:count] for part, count in zip(found, counts * len(betas), strict=True)])
+        return (key, index, inner), whole.astype(np.float64).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
         return dict(self._backend.host(self._backend.sync(self._slope(self._tables, state[2]))))
@@ -99,10 +103,18 @@ class ProgramEngine:
     def _run_look(self, key: Any, index: Any, tables: Tables, inner: State) -> Any:
         return self._program.look(self._backend.fold(self._backend.fold(key, index), LOOK), tables, inner)
 
-    def _run_tempered(self, key: Any, index: Any, beta: Any, tables: Tables, inner: State) -> Any:
-        assert self._program.temper is not None
-        inner = self._program.temper(self._backend.fold(self._backend.fold(key, index), TEMPER), tables, inner, beta)
-        return inner, self._program.slope(tables, inner)["slope"]
+    def _run_tempered(self, key: Any, index: Any, sweeps: Any, beta: Any, tables: Tables, inner: State) -> Any:
+        """At most STRETCH sweeps, and the slopes (STRETCH, C) after each."""
+        temper = self._program.temper
+        assert temper is not None
+
+        def body(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
+            own = self._backend.fold(self._backend.fold(key, index + i), TEMPER)
+            inner = temper(own, tables, carry[0], beta)
+            return inner, self._backend.place(carry[1], i, self._program.slope(tables, inner)["slope"])
+
+        empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])  # for its shape
+        return self._backend.repeat(sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:

@@ -10,6 +10,9 @@ log Z, for a fixed state s* of high probability:
     chib_bar p(s) T(s* <- s) = p(s*) R(s <- s*), so p*(s*) / T(s* <- s) is Z times the ratio of two laws: p at the
              chains' states, and R(. <- s*) at sweeps in reverse order from s*. Bennett's ratio joins both sides, and
              their overlap tells whether the chains know the states that carry 1 / Z (`mathematics.claims.ratio`).
+    stones   p*^β from β = 0, where Z is known, to β = 1, over rungs whose laws overlap: Bennett's ratio between
+             neighbours, from sweeps that take the place of burn-in (`mathematics.stepping_stones`).
+    auto     chib_bar where its overlap is seen to be large early on, else stones.
     chib     p(s*) = Σ_s p(s) T(s* <- s), so log Z = log p*(s*) - log mean_t T(s* <- s_t).
              Chib, "Marginal likelihood from the Gibbs output", JASA 1995. Of 1 / Z it is unbiased in stationarity.
     chib_ms  Ẑ = p*(s*) S / Σ_t T(s* <- s_t) over s_1 … s_S, of which s_r with r uniform was drawn from R(. <- s*),
@@ -73,8 +76,9 @@ class Gibbs(Method):
         sample: what counts as a sample: a "sweep" or one "update". The DHMC paper (Zhang et al., NIPS 2012)
             compares with one update a sample, and with empirical marginals.
         marginals: which estimate is reported.
-        log_z: which estimate of log Z is reported. "chib_bar" and "none" are the fastest; "chib" finds T at every
-            sweep, "chib_ms" runs a sweep of a second chain beside every sweep, and both report "chib_bar", too.
+        log_z: which estimate of log Z is reported. "auto" takes "chib_bar" where the chains know enough, else
+            "stones", which costs no more than burn-in. "chib" finds T at every sweep, "chib_ms" runs a sweep of a
+            second chain beside every sweep, and both report "chib_bar", too.
         ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
             multiples of 2^-precision_bits and 1 - 2^-precision_bits at most, as hardware with so few random bits makes
@@ -95,7 +99,7 @@ class Gibbs(Method):
     threads: int = 1
 
     name: ClassVar[str] = "gibbs"
-    summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator from both sides"
+    summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
     def __post_init__(self) -> None:
         for setting, allowed in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):

@@ -21,16 +21,17 @@ PILOT_SWEEPS = 2
 """At each temperature; what the last one left is looked at."""
 
 
-def overlap(engine: Engine, state: State, weight: float) -> tuple[State, float, int]:
+def overlap(engine: Engine, state: State, weight: float, most: int) -> tuple[State, float, int]:
     """(state, overlap of the laws that `chib_bar` joins, steps made), from chains as they are.
 
     Args:
         engine: of the chains.
         state: of the chains.
         weight: log p*(s*).
+        most: steps that may be made.
     """
     seen = [engine.look(state)]
-    for _ in range(math.ceil(LOOKED_AT / len(seen[0]["log_t"])) - 1):
+    for _ in range(min(math.ceil(LOOKED_AT / len(seen[0]["log_t"])) - 1, most)):
         state = engine.warm(state, 1)
         seen.append(engine.look(state))
     forward, backward = (weight - np.array([look[name] for look in seen]) for name in ("log_t", "log_r"))
@@ -80,17 +81,19 @@ def warm_up(
         trace: of the run to come.
     """
     sweeps, done = steps // updates, 0
-    if weight is not None and sweeps:
+    if weight is not None and steps:
         if len(engine.look(state)["log_t"]) < FEWEST_CHAINS:  # nothing will be vouched for
             return state, 0
         done = int(steps * PROBED)
         state = engine.warm(state, done)
-        state, shared, made = overlap(engine, state, weight)
+        state, shared, made = overlap(engine, state, weight, steps - done)
         done += made
         if shared >= ENOUGH_OVERLAP:
             return state, done
     wanted = int(sweeps * (1 - ENDED)) - done // updates
     state, climbed = climb(engine, state, wanted, sweeps, trace)
+    done += climbed * updates
+    if trace.climb is None:
+        return state, done
     ended = math.ceil(steps * ENDED)
-    state = engine.warm(state, ended) if ended else state
-    return state, done + climbed * updates + ended
+    return engine.warm(state, ended), done + ended
