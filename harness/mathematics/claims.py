@@ -227,7 +227,7 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     """Where the two sides' weights are equal; their difference falls in the value, so bisection finds it."""
     low = float(min(forward.min(), backward.min())) - 50.0
     high = float(max(forward.max(), backward.max())) + 50.0
-    for _ in range(100):
+    for _ in range(64):
         value = (low + high) / 2
         if expit(backward - value - shift).sum() > effective * expit(value - forward + shift).mean():
             low = value

@@ -31,6 +31,8 @@ def overlap(engine: Engine, state: State, weight: float, most: int) -> tuple[Sta
         most: steps that may be made.
     """
     seen = [engine.look(state)]
+    if len(seen[0]["log_t"]) < FEWEST_CHAINS:  # whatever is done, nothing will be vouched for
+        return state, 1.0, 0
     for _ in range(min(math.ceil(LOOKED_AT / len(seen[0]["log_t"])) - 1, most)):
         state = engine.warm(state, 1)
         seen.append(engine.look(state))
@@ -82,8 +84,6 @@ def warm_up(
     """
     sweeps, done = steps // updates, 0
     if weight is not None and steps:
-        if len(engine.look(state)["log_t"]) < FEWEST_CHAINS:  # nothing will be vouched for
-            return state, 0
         done = int(steps * PROBED)
         state = engine.warm(state, done)
         state, shared, made = overlap(engine, state, weight, steps - done)
