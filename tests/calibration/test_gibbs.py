@@ -96,7 +96,8 @@ def test_what_is_vouched_for_is_right(backend: str, options: dict[str, Any], see
     for estimator, z in found.items():
         assert len(z) >= 15
         noise = 2 / np.sqrt(len(z))
-        assert abs(z.mean()) <= 0.3 + noise
+        low = 0.6 if estimator == "chib_ms" else 0.3  # by Jensen's inequality, where ladders are few
+        assert -low - noise <= z.mean() <= 0.3 + noise
         assert z.std() <= 1.3 + noise
         assert abs(z).max() <= 6
         if estimator in ("chib_bar", "stones"):  # the others are widened by their distance from these
@@ -112,7 +113,7 @@ STUCK: dict[str, Model] = {
 
 @pytest.mark.parametrize("name", STUCK)
 def test_chains_that_are_stuck_get_another_verdict(name: str) -> None:
-    """Too many or too few chains alike."""
+    """Enough or too few chains alike."""
     for chains in (16, 4):
         verdicts = [
             spinbench.run(STUCK[name], budget=500, seed=seed, chains=chains, checkpoints=1).status for seed in range(25)
