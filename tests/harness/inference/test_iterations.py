@@ -56,6 +56,12 @@ class Iteration:
     def look(self, state: int) -> dict[str, np.ndarray]:
         return {}
 
+    def climb(self, state: int, betas: np.ndarray, sweeps: int) -> tuple[int, np.ndarray]:
+        return state, np.empty((sweeps, len(betas), 0))
+
+    def slopes(self, state: int) -> dict[str, np.ndarray]:
+        return {}
+
 
 def run(budget: Budget, engine: Iteration, **options: Any) -> Run:
     trace = Trace({"iterations": "last"}, counted_by="iterations")
