@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from spinbench.measuring import environment
+from spinbench.measuring import environment, provenance
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.records import CELL, SCHEMA, Record, axes, cell_key, protocol
 
@@ -36,6 +36,7 @@ def measure_cell(
     cell = cell_of(whole)
     state = environment.git_state(environment.root()) if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
+    foreign_plugins = provenance.foreign(cell)
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
     if pool is None:
@@ -48,12 +49,13 @@ def measure_cell(
     return {
         "schema": SCHEMA,
         "id": uuid.uuid4().hex,
-        "key": cell_key(cell, state),
+        "key": cell_key(cell, state, foreign_plugins),
         "family": str(whole.get("family", "inference")),
         "axes": axes(cell),
         "config": cell,
         "protocol": protocol(cell),
         "git": state,
+        "plugins": foreign_plugins,
         **answer,
         "environment": answer["environment"] or environment.describe(),
         "started_at": started,

@@ -113,12 +113,19 @@ def digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def cell_key(config: Mapping[str, Any], git: Mapping[str, Any]) -> str:
-    """Identifies what is measured: the configuration, the contents of the model's files, and the code's state."""
+def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping[str, Any] | None = None) -> str:
+    """Identifies what is measured: the configuration, the contents of the model's files, and the code's state.
+
+    Args:
+        config: of the cell.
+        git: the state of spinbench's code.
+        plugins: that of others' plugins (`provenance.foreign`).
+    """
     files = [_file_digest(config["model"].get(name)) for name in ("path", "evidence")]
     if corpus := config["model"].get("corpus"):
         files.append(_folder_digest(Path(corpus)))
-    return digest([config, files, git.get("commit"), git.get("diff")])
+    code = [git.get("commit"), git.get("diff"), *([plugins] if plugins else [])]
+    return digest([config, files, *code])
 
 
 def protocol(config: Mapping[str, Any]) -> str:

@@ -82,6 +82,7 @@ def describe(record: Record) -> list[RenderableType]:
         "family": record["family"],
         "protocol": record["protocol"],
         **{f"git.{key}": value for key, value in record["git"].items()},
+        **flattened({"plugins": record.get("plugins") or {}}),
     }
     parts.append(_pairs("record", general))
     parts.append(_pairs("configuration", flattened(record["config"])))

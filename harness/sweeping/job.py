@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import alive
-from spinbench.measuring import records
+from spinbench.measuring import provenance, records
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.measure import cell_of, measure_cell
 from spinbench.measuring.stages import Stages
@@ -96,7 +96,7 @@ def run(config: DictConfig) -> str:
         whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
         cell = cell_of(whole)
         folder, git = Path(whole["sweep_dir"]), whole["git"]
-        found = _has_good_record(folder, records.cell_key(cell, git))
+        found = _has_good_record(folder, records.cell_key(cell, git, provenance.foreign(cell)))
     name = ""
     if state.display is not None:
         name = display.cell_name(records.axes(cell), {key: OmegaConf.select(config, key) for key in state.varied})

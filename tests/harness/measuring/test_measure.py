@@ -19,7 +19,7 @@ import pytest
 
 import spinbench
 from spinbench.mathematics import statistics
-from spinbench.measuring import isolation, records
+from spinbench.measuring import isolation, provenance, records
 from spinbench.measuring.compilation import CACHE_VARIABLES
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import Pool
@@ -216,7 +216,9 @@ class TestWorkers:
         assert record["config"] == cell()
         assert record["schema"] == 1
         assert record["git"] == GIT
-        assert record["key"] == records.cell_key(cell(), GIT) != other["key"]
+        assert record["plugins"] == provenance.foreign(cell())
+        assert record["plugins"]["methods"]["name"] == "faulty"
+        assert record["key"] == records.cell_key(cell(), GIT, record["plugins"]) != other["key"]
         assert record["protocol"] == other["protocol"]
         assert record["duration"] > record["result"]["seconds"]["run"] > 0
 

@@ -1,0 +1,95 @@
+"""Where the plugins that a cell runs come from, and in which state: as much of what is measured as its settings."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+from spinbench.foundation import git, plugins
+from spinbench.measuring.environment import git_state
+
+OWN = "spinbench"
+"""The distribution whose state records have under "git"."""
+
+
+def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of the plugins that a cell runs those of other distributions, by kind.
+
+    Nothing is imported. Each has "name", "distribution", "version", "source" (a hash of the files of its package or
+    module), and, where these are tracked by git, "commit" and "dirty".
+    """
+    method, backend = cell["method"]["name"], cell["backend"]["name"]
+    asked = {
+        "methods": method,
+        "backends": backend,
+        "kernels": f"{method}.{backend}",
+        "models": cell["model"]["name"],
+    }
+    points = {kind: plugins.entry_points(kind).get(str(name), ()) for kind, name in asked.items()}
+    return {
+        kind: _described(point)
+        for kind, found in points.items()
+        for point in found[:1]
+        if point.dist is None or point.dist.name != OWN
+    }
+
+
+def _described(point: EntryPoint) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": point.name,
+        "distribution": None if point.dist is None else point.dist.name,
+        "version": None if point.dist is None else point.dist.version,
+    }
+    home = _home(point.module.partition(".")[0])
+    if home is None:
+        return found
+    folder = home if home.is_dir() else home.parent
+    found["source"] = _digest(home)
+    tracked = _is_tracked(home, folder)
+    state = git_state(folder) if tracked else {}
+    return {**found, "commit": state.get("commit"), "dirty": state.get("dirty")}
+
+
+def _home(module: str) -> Path | None:
+    """The folder of a package, or the file of a module; None where there is neither."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin) if spec.origin else None
+
+
+def _is_tracked(home: Path, folder: Path) -> bool:
+    try:
+        done = git.ask(folder, "ls-files", "--", "." if home.is_dir() else home.name)
+    except OSError:
+        return False
+    return done.returncode == 0 and bool(done.stdout)
+
+
+def _digest(home: Path) -> str:
+    content = hashlib.sha256()
+    for file in _files(home):
+        content.update(file.relative_to(home.parent).as_posix().encode() + b"\0")
+        try:
+            content.update(hashlib.sha256(file.read_bytes()).digest())
+        except OSError:
+            continue
+    return content.hexdigest()[:16]
+
+
+def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
+        return
+    for file in sorted(home.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file
