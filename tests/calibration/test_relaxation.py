@@ -19,7 +19,8 @@ from spinbench.models import PairwiseModel
 pytestmark = pytest.mark.calibration
 
 SEEDS = 8
-MOST = 6.0
+MOST, RATE = 6.0, 1e-4
+"""Claims that a number may be off by, and the share of numbers that may be off by more."""
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "block_gibbs harmonium": ("block_gibbs", {"form": "harmonium"}),
     "block_gibbs identity": ("block_gibbs", {"form": "identity"}),
@@ -75,7 +76,7 @@ def results(form: str, log_z: str, backend: str, models: list[PairwiseModel]) ->
 
 
 def judged(scores: dict[str, list[float]]) -> str:
-    """Which are beyond |mean z| <= .3, std z of .5 to 1.3, |z| <= 6.
+    """Which are beyond |mean z| <= .3, std z of .5 to 1.3, |z| <= 6 in all but one of 10,000.
 
     What stands beside a better estimate claims its distance from it, too, hence .5. What the Gaussian fitted in sample
     lacks has one sign, and its claim holds it.
@@ -85,7 +86,7 @@ def judged(scores: dict[str, list[float]]) -> str:
         mean, spread, most = float(np.mean(z)), float(np.std(z)), float(np.abs(z).max())
         print(f"{name:45s} {len(z):6d}  mean {mean:+.2f}  std {spread:.2f}  largest {most:.1f}")
         biased = name.endswith("mirrored_in_sample")
-        if most > MOST or not (biased or (abs(mean) <= 0.3 and 0.5 <= spread <= 1.3)):
+        if np.mean(np.abs(z) > MOST) > RATE or not (biased or (abs(mean) <= 0.3 and 0.5 <= spread <= 1.3)):
             beyond.append(name)
     return ", ".join(beyond)
 
