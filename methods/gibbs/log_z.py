@@ -49,7 +49,7 @@ def _stones(model: PairwiseModel, climb: Climb, top: FloatArray) -> Ratio:
     grouped = [len(group) for group in model.groups]
     base = (model.num_variables - sum(grouped)) * np.log(2) + float(np.log(grouped).sum())
     found = stepping_stones(climb.betas, climb.slopes, top)
-    return found._replace(value=model.log_constant + base + found.value)
+    return found._replace(value=float(model.log_constant + base + found.value))
 
 
 def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tuple[Claims, dict[str, float]]:
