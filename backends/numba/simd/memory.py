@@ -176,7 +176,17 @@ def _scopes(builder: ir.IRBuilder) -> dict[str, _Scope]:
     if not hasattr(function, "spinbench_scopes"):
         domain = module.add_metadata([ir.MetaDataString(module, "spinbench arrays")])
         function.spinbench_scopes = {kind: _Scope(module, domain) for kind in KINDS}
+        for scope in function.spinbench_scopes.values():
+            _begin(builder, scope)
     return dict(function.spinbench_scopes)
+
+
+def _begin(builder: ir.IRBuilder, scope: _Scope) -> None:
+    """Say that the scope begins with the function: in a loop into which LLVM inlines it, anew in each iteration."""
+    kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])
+    begin = builder.module.declare_intrinsic("llvm.experimental.noalias.scope.decl", fnty=kind)
+    with builder.goto_entry_block():
+        builder.call(begin, [builder.module.add_metadata([scope])])
 
 
 def mark(builder: ir.IRBuilder, instruction: Any, kind: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numba as nb
 import numpy as np
+import pytest
 
-from spinbench.backends.numba.simd.memory import address, load_state, load_sum, store_sum
+from spinbench.backends.numba.simd.memory import address, load_state, load_sum, load_table, store_state, store_sum
 
 
 @nb.njit(forceinline=True)
@@ -45,3 +46,23 @@ def _total(x, y, n):
 def test_a_load_stays_in_a_loop_whose_calls_store() -> None:
     x = np.zeros(1)
     assert _total(x, x, 4) == 1 + 2 + 3 + 4
+
+
+@nb.njit(forceinline=True)
+def _follow(x, i):
+    store_state(address(x, 0), i + 1, load_table(address(x, 0), i) + 1)
+
+
+@nb.njit
+def _chain(x):
+    """Each call loads as a table what the one before it stored as a state."""
+    for i in range(x.size - 1):
+        _follow(x, i)
+
+
+@pytest.mark.parametrize("number", [np.int16, np.int32, np.int64, np.float32, np.float64])
+def test_what_a_kind_promises_ends_with_each_call_in_a_loop(number: type) -> None:
+    """Elements of several calls may not be loaded as a vector before those calls store."""
+    x = np.zeros(101, dtype=number)
+    _chain(x)
+    np.testing.assert_array_equal(x, np.arange(101))
