@@ -156,8 +156,33 @@ def stored_in_other_functions(x, y):
     return load_sum(address(y, 0), 0)
 
 
+@nb.njit
+def stored_around_a_call(x, y):
+    store_state(address(x, 0), 0, 1.0)
+    _called(x)
+    return load_sum(address(y, 0), 0)
+
+
+@nb.njit
+def stored_in_a_loop(x, y):
+    """All elements of one array are stored before the first of the other is loaded."""
+    for i in range(x.size):
+        store_state(address(x, 0), i, 1.0)
+    total = 0.0
+    for i in range(y.size):
+        total += load_sum(address(y, 0), i)
+    return total
+
+
+@nb.njit
+def neighbours(x):
+    store_state(address(x, 0), 1, 1)
+    return load_sum(address(x, 0), 0) + load_sum(address(x, 0), 2)
+
+
 def attempts() -> list[tuple[str, Any, tuple[Any, ...]]]:
     """(name, kernel, arguments)."""
+    large = np.ones(300_000)
     inner = aligned_zeros((8,), np.dtype(np.float64), margin=8)
     return [
         ("lifetime", address_after_the_last_use, (8,)),
@@ -189,6 +214,9 @@ def attempts() -> list[tuple[str, Any, tuple[Any, ...]]]:
         ("kinds, stores", stored_twice, (NINE, NINE)),
         ("kinds, loads", loaded_twice, (NINE, NINE)),
         ("kinds, vectors", vectors_that_overlap, (np.ones(16),)),
+        ("kinds, around a call", stored_around_a_call, (NINE, NINE)),
+        ("kinds, large", stored_in_a_loop, (large, large)),
+        ("kinds, neighbours", neighbours, (np.ones(3, dtype=np.int16),)),
         ("kinds, other functions", stored_in_other_functions, (NINE, NINE)),
     ]
 

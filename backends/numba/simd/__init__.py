@@ -51,18 +51,18 @@ accesses, so that buffers begin on a line (`aligned_zeros`, `line_address`).
 2. *Bounds.* Accesses stay in the array whose address was taken; of a view, in the view. The exception are arrays with a
    margin, `aligned_zeros(shape, real, margin)`, and views of them: addresses may reach the whole block.
 3. *Alignment.* Arrays begin at a multiple of their elements' size, as NumPy's do unless they are cut from bytes.
-4. *Kinds.* Within a function, as it is written, memory that is stored to is accessed as one kind alone. LLVM is told so
-   and moves accesses of different kinds past each other. What a function calls counts for itself, also where LLVM
-   inlines it (`forceinline`), so that an array may be a sum of one function and a state of the next; what Numba writes
-   out in a function (`inline="always"`) is a part of it.
+4. *Kinds.* Within a call of a function, as it is written, memory that is stored to is accessed as one kind alone. LLVM
+   is told so and moves accesses of different kinds past each other. What a function calls counts for itself, each call
+   in a loop, too, also where LLVM inlines it (`forceinline`), so that an array may be a sum of one function and a state
+   of the next; what Numba writes out in a function (`inline="always"`) is a part of it.
 5. *Type and contiguity.* Elements are of the pointer's own type, and follow each other. Numba refuses to compile
    anything else.
 
 **The debug mode.** With SPINBENCH_SIMD_CHECKS=1 in the environment, promises 1 to 4 are checked at every access, before
 memory is touched; IndexError names the broken one, the access and the function. Numba checks ordinary indices, too.
 Machine code of this mode has a folder of its own. Without the variable, what is compiled has no trace of it. What to
-know of it: memory that kernels allocate is not given back, one thread at a time is in kernels, and sums that LLVM would
-vectorise are rounded in another order.
+know of it: memory that kernels allocate is not given back, one thread at a time is in kernels, the kinds of 3 MB of
+memory are remembered, and sums that LLVM would vectorise are rounded in another order.
 
 **Tests** are in `tests/backends/numba/simd`, a file for each part, against NumPy and published figures; `test_promises`
 has kernels that break each promise, and `test_kernels_keep_promises` runs the kernels of all methods in the debug mode.

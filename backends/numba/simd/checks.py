@@ -20,7 +20,7 @@ from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.machine_code import use_cache_of_sources
-from spinbench.backends.numba.simd.ledger import KIND_BITS, RULES, SYMBOL, publish
+from spinbench.backends.numba.simd.ledger import KIND_BYTES, RULES, SYMBOL, publish
 
 if debug_mode.ON:  # before any kernel is made: machine code with checks and without must not meet
     use_cache_of_sources()
@@ -115,7 +115,7 @@ def check(
     element, frame = pointer[0].dtype.bitwidth // 8, _frame(builder)
     for place in places:
         about = (frame, place, lanes * element, element, own.first, own.beyond, own.owner)
-        broken = _call(builder, "broken_rule", *about, KIND_BITS[use[0]], int(use[1]))
+        broken = _call(builder, "broken_rule", *about, KIND_BYTES[use[0]], int(use[1]))
         _refuse(context, builder, broken, use)
 
 

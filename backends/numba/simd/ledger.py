@@ -24,22 +24,24 @@ RULES = (
     "kinds: the function that is running uses this memory as an array of another kind, too",
 )
 LIFETIME, BOUNDS, ALIGNMENT, KINDS = range(1, len(RULES) + 1)
-KIND_BITS = {"table": 1, "state": 2, "field": 4, "uniform": 8, "sum": 16}
+KIND_BYTES = {"table": 0, "state": 1, "field": 2, "uniform": 3, "sum": 4}
+"""Which byte of a note's masks is a kind's."""
 
 SYMBOL = "spinbench_simd_"
 """What names begin with that generated code knows."""
 
-_ANY_KIND, _CALL_MASK, _USE_MASK = 2**5 - 1, 2**26 - 1, 2**10 - 1
-_NOTES = 1 << 17
+_EVERY_KIND = sum(1 << 8 * byte for byte in KIND_BYTES.values())
+_NOTES, _PLACES, _APART = 1 << 19, 4, 324_517
+"""Rows of notes; in how many rows a note may stand, and how far from each other they are."""
 
 _blocks = np.zeros((4096, 2), dtype=np.int64)
 """Row 0: the last row in use. Others: begin and end of a block of memory, zeros where there is none."""
 _calls = np.zeros((1024, 2), dtype=np.int64)
 """Row 0: how many functions are running, how many calls there were. Others: frame and number of a call, the outermost
 first."""
-_uses = np.zeros(_NOTES, dtype=np.int64)
-"""What 8 bytes are used as. Bits 0 … 4: stored as a kind, 5 … 9: loaded as one, then 26 of the call and 27 of the
-address; the rest of the address is the place in the table."""
+_uses = np.zeros((_NOTES, 4), dtype=np.int64)
+"""What a call uses 8 bytes as: the address over 8 (0: no note yet), the call's number, what is stored, what is loaded.
+The last two have a byte for each kind, and in it a bit for each of the 8 bytes."""
 
 
 def register_block(block: npt.NDArray[Any]) -> None:
@@ -125,17 +127,47 @@ def _running_call(frame):
 
 
 @nb.njit
+def _runs(call):
+    """Whether this call has not returned, as far as is known."""
+    table = _calls_of()
+    depth = table[0]
+    while depth > 0 and table[2 * depth + 1] != call:
+        depth -= 1
+    return depth > 0
+
+
+@nb.njit
+def _note(call, word):
+    """Where the note of a call and 8 bytes begins: what is known, or a new one in place of one of a call that is over.
+
+    Where all places are taken by calls that run, one of them is forgotten.
+    """
+    table, free = _uses_of(), -1
+    for place in range(_PLACES):
+        at = 4 * ((word + (call + place) * _APART) & _NOTES - 1)
+        if table[at] == word and table[at + 1] == call:
+            return at
+        if free < 0 and (table[at] == 0 or not _runs(table[at + 1])):
+            free = at
+        if table[at] == 0:
+            break
+    free = at if free < 0 else free
+    table[free], table[free + 1], table[free + 2], table[free + 3] = word, call, 0, 0
+    return free
+
+
+@nb.njit
 def _fits(call, place, size, kind, stores):
     """Note what memory is used as. False if the same call uses it as another kind, and one of them stores."""
     table = _uses_of()
     for word in range(place >> 3, ((place + size - 1) >> 3) + 1):
-        own = (word // _NOTES) << 36 | (call & _CALL_MASK) << 10
-        seen = table[word & _NOTES - 1]
-        seen = seen & _USE_MASK if (seen ^ own) >> 10 == 0 else 0
-        conflicting = (seen | seen >> 5 if stores else seen) & _ANY_KIND & ~kind
-        if conflicting != 0:
+        first, beyond = max(place - 8 * word, 0), min(place + size - 8 * word, 8)
+        used = (1 << beyond) - (1 << first)
+        own, at = used << 8 * kind, _note(call, word)
+        seen = table[at + 2] | table[at + 3] if stores else table[at + 2]
+        if seen & used * _EVERY_KIND & ~own != 0:
             return False
-        table[word & _NOTES - 1] = own | seen | (kind if stores else kind << 5)
+        table[at + 2 if stores else at + 3] |= own
     return True
 
 

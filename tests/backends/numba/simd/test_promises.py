@@ -31,6 +31,7 @@ KEPT = [
     "bounds, margin of a view",
     "kinds, apart",
     "kinds, loads",
+    "kinds, neighbours",
     "kinds, other functions",
 ]
 
