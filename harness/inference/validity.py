@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
+from spinbench.api import Estimate, LogZKind
 from spinbench.errors import InvalidResultError
 from spinbench.models import Model
 
@@ -18,6 +18,7 @@ ROUNDING = 1e-5
 """That probabilities of float32 chains may lie beyond 0 and 1."""
 SUM_ROUNDING = 1e-3
 """That probabilities of a variable with many states may add up beside 1."""
+_MOST = 2**1023
 
 
 def check(estimate: Estimate, model: Model, who: str) -> None:
@@ -30,8 +31,10 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
-            sample sizes below 0; a log Z that is no number.
+            sample sizes below 0; a log Z that is no number, or whose kind there is not; no Estimate at all.
     """
+    if not isinstance(estimate, Estimate):
+        raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
     binary = all(k == 2 for k in model.cardinalities)
     sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
     if estimate.marginals is not None:
@@ -50,9 +53,17 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 
 def _check_log_z(estimate: Estimate, who: str) -> None:
+    if estimate.log_z_kind not in (kinds := get_args(LogZKind)):
+        raise InvalidResultError(f"{who} gave a log Z of kind {estimate.log_z_kind!r}; {', '.join(kinds)} are allowed")
     allowed = {"lower": -np.inf, "upper": np.inf}.get(estimate.log_z_kind)  # the bounds that say nothing
-    estimates = [(estimate.log_z, estimate.log_z_se), *estimate.log_z_estimates.values()]
-    for value, error in estimates:
+    named = estimate.log_z_estimates
+    if not isinstance(named, Mapping) or not all(
+        isinstance(pair, Sequence) and len(pair) == 2 for pair in named.values()
+    ):
+        raise InvalidResultError(
+            f"{who} gave {named!r} as estimates of log Z; a value and its error by name are needed"
+        )
+    for value, error in [(estimate.log_z, estimate.log_z_se), *named.values()]:
         if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
             raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
         if error is not None and not (_is_real(error) and error >= 0):
@@ -60,14 +71,19 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating)
+    """Whether it is a number that a float can hold."""
+    return isinstance(value, float | np.integer | np.floating) or (isinstance(value, int) and abs(value) < _MOST)
 
 
 def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
     """One after another; of the shape that the model asks for."""
-    parts = [values] if binary else list(values)
     wanted = [(len(sizes),)] if binary else [(k,) for k in sizes]
-    arrays = [np.asarray(part) for part in parts]
+    try:
+        arrays = [np.asarray(part) for part in ([values] if binary else values)]
+    except (TypeError, ValueError):  # no list, or one of lists of different lengths
+        raise InvalidResultError(
+            f"{who} of type {type(values).__name__} that are no array{'' if binary else 's'}"
+        ) from None
     shapes = [array.shape for array in arrays]
     if shapes != wanted:
         differs = next((i for i, (a, b) in enumerate(zip(shapes, wanted, strict=False)) if a != b), None)

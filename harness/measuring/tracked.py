@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spinbench.api import Estimate
 from spinbench.inference.result import Result
 from spinbench.mathematics import statistics
 
@@ -19,10 +20,6 @@ def numbers(
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
     """The tracked numbers, and the standard error of the marginals' RMSE."""
     rmse, spread = _rmse_of(result, reference)
-    log_z_error = None
-    log_z = _resolved(result)
-    if reference is not None and log_z is not None and reference.log_z is not None:
-        log_z_error = abs(log_z - reference.log_z)
     points = [(point.seconds, _rmse_of(point.estimate, reference)[0]) for point in result.trajectory]
     known = [(seconds, error) for seconds, error in points if error is not None]
     target = statistics.TARGET_RMSE
@@ -31,7 +28,7 @@ def numbers(
     return {
         "marginal_rmse": _metric(rmse, spread, missing or f"{none} marginals"),
         "log_z_error": _metric(
-            log_z_error,
+            _log_z_error(result, reference),
             result.log_z_se,
             missing or (f"{none} log Z" if result.log_z is None else "log Z is unresolved"),
         ),
@@ -44,10 +41,16 @@ def numbers(
     }, spread
 
 
-def _resolved(result: Result) -> float | None:
+def _resolved(found: Result | Estimate) -> float | None:
     """log Z, unless nothing supports it: then its error is infinite, and no number may be made of it."""
-    unresolved = result.log_z_se is not None and math.isinf(result.log_z_se)
-    return None if unresolved else result.log_z
+    unresolved = found.log_z_se is not None and math.isinf(found.log_z_se)
+    return None if unresolved else found.log_z
+
+
+def _log_z_error(found: Result | Estimate, reference: Result | None) -> float | None:
+    """|log Z - exact log Z| of what is resolved, in nats."""
+    log_z = _resolved(found)
+    return None if log_z is None or reference is None or reference.log_z is None else abs(log_z - reference.log_z)
 
 
 def _costs(result: Result) -> dict[str, dict[str, Any]]:
@@ -116,7 +119,6 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         flat = np.zeros(0) if values is None else _flat(values)
         return float(function(flat)) if np.isfinite(flat).any() else None
 
-    exact_log_z = None if reference is None else reference.log_z
     return {
         "tier": result.tier,
         "status": result.status,
@@ -139,10 +141,8 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
                 "seconds": point.seconds,
                 "samples": point.samples,
                 "marginal_rmse": _rmse_of(point.estimate, reference)[0],
-                "log_z": point.estimate.log_z,
-                "log_z_error": None
-                if point.estimate.log_z is None or exact_log_z is None
-                else abs(point.estimate.log_z - exact_log_z),
+                "log_z": _resolved(point.estimate),
+                "log_z_error": _log_z_error(point.estimate, reference),
             }
             for point in result.trajectory
         ],

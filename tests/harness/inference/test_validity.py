@@ -47,6 +47,13 @@ def test_good_ones_pass() -> None:
         ({"log_z": 1 + 1j}, "a finite number is needed"),
         ({"log_z_se": np.nan}, "nan as the error of log Z"),
         ({"log_z_estimates": {"other": (1.0, -2.0)}}, "-2.0 as the error of log Z"),
+        ({"log_z_estimates": {"other": 1.0}}, "as estimates of log Z; a value and its error by name are needed"),
+        ({"log_z_estimates": {"other": (1.0, 0.1, 3.0)}}, "a value and its error by name are needed"),
+        ({"log_z_estimates": None}, "gave None as estimates of log Z"),
+        ({"log_z_kind": "guess"}, "a log Z of kind 'guess'; estimate, lower, upper, exact are allowed"),
+        ({"log_z_kind": ["lower"]}, r"a log Z of kind \['lower'\]"),
+        ({"log_z": 10**400}, "a finite number is needed"),
+        ({"marginals": [[0.2], [0.3, 0.4]]}, "marginals of type list that are no array"),
     ],
 )
 def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -61,11 +68,18 @@ def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> No
         ([np.array([0.2, 0.8]), np.array([0.3, 0.7])], r"shape \(2,\) for variable 1; \(3,\) is needed"),
         ([np.array([0.2, 0.8]), np.array([0.3, 0.3, 0.3])], "whose sums are not 1: 0.9 at variable 1"),
         ([np.array([0.2, 0.8]), np.array([0.3, 1.3, -0.6])], "1.3 at variable 1"),
+        (0.4, "marginals of type float that are no arrays"),
+        (np.array(0.4), "marginals of type ndarray that are no arrays"),
     ],
 )
 def test_marginals_of_many_states(marginals: Any, message: str) -> None:
     with pytest.raises(InvalidResultError, match=message):
         validity.check(Estimate(marginals=marginals), K_ARY, "x on y")
+
+
+def test_what_is_no_estimate_is_refused() -> None:
+    with pytest.raises(InvalidResultError, match="x on y gave float; an Estimate is needed"):
+        validity.check(0.5, PAIR, "x on y")  # type: ignore[arg-type]
 
 
 def test_a_run_ends_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

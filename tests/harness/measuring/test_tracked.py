@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.api import Estimate
+from spinbench.inference.drive import Checkpoint
 from spinbench.measuring import tracked
 from spinbench.models.generators import grid
 
@@ -16,7 +18,12 @@ from spinbench.models.generators import grid
 def test_no_number_is_made_of_an_unresolved_log_z(error: float | None, kept: bool) -> None:
     model = grid(2, 2)
     exact = spinbench.exact(model, cache=False)
-    result = dataclasses.replace(exact, log_z_se=error, status="ok" if kept else "log Z unresolved")
+    point = Checkpoint(1.0, 10, Estimate(marginals=exact.marginals, log_z=exact.log_z, log_z_se=error))
+    result = dataclasses.replace(
+        exact, log_z_se=error, status="ok" if kept else "log Z unresolved", trajectory=(point,)
+    )
     metrics, _ = tracked.numbers(result, exact, {})
     assert ("value" in metrics["log_z_error"]) is kept
-    assert (tracked.summary(result, exact)["log_z"] is not None) is kept
+    summary = tracked.summary(result, exact)
+    assert (summary["log_z"] is not None) is kept
+    assert [(p["log_z"] is not None, p["log_z_error"] is not None) for p in summary["trajectory"]] == [(kept, kept)]
