@@ -35,6 +35,8 @@ NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
 _CHANCE = 0.05
 """That any of N variables' chains are alike in both halves though they remember nothing."""
+_DRIFT = 0.001
+"""That any of N variables' means in the second half of a run differ from those in the first half by chance."""
 _CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
@@ -118,7 +120,24 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     unseen = _UNSEEN * farthest / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
-    return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), _doubt(batches, chains, r_hat))
+    doubt = _doubt(batches, chains, r_hat) or ("too short" if _drifts(series, claimed) else "")
+    return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), doubt)
+
+
+def _drifts(series: FloatArray, claimed: FloatArray) -> bool:
+    """Whether all chains still move away from their starts, by more than chance and than what is claimed.
+
+    R-hat compares chains with each other: those that are on their way together are alike.
+    """
+    from scipy.special import stdtrit
+
+    half, chains = len(series) // 2, series.shape[-1]
+    if not half or chains < FEWEST_CHAINS:
+        return False
+    first, second = _half_means(series)
+    moves = second - first
+    farthest = stdtrit(chains - 1, 1 - _DRIFT / max(len(moves), 1)) * moves.std(axis=-1, ddof=1) / np.sqrt(chains)
+    return bool((np.abs(moves.mean(axis=-1)) > np.maximum(farthest, claimed)).any())
 
 
 def _memory(series: FloatArray, r_hat: FloatArray) -> float:

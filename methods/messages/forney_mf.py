@@ -17,6 +17,7 @@ from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.methods.gauge.prepare import check_merge, forney_form
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
+from spinbench.models.forney.parts import by_state
 
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""
@@ -144,7 +145,7 @@ class ForneyMeanField(Method):
         beliefs = [product_weights(q[group.edges]) for group in small.groups]
         value = mean_field.bound(small, q)
         return Estimate(
-            marginals=np.clip(small.variable_marginals(beliefs), 0.0, 1.0),
+            marginals=by_state(np.clip(small.variable_marginals(beliefs), 0.0, 1.0), model.cardinalities),
             log_z=value - float(tables.rounding),
             log_z_kind="lower",
             diagnostics={"residual": float(trace.total("residual")[0])},

@@ -59,7 +59,7 @@ def from_factor_graph(graph: FactorGraph) -> ForneyModel:
             label = f" ({graph.labels[v]!r})" if graph.labels else ""
             raise UnsupportedError(
                 f"{graph.name}: variable {v}{label} has {k} states; methods on the Forney form need binary variables, "
-                "so use bp, trw or a sampler here"
+                "so use bp or mf here"
             )
     reduction = _Reduction(graph)
     if not _is_forney(graph):

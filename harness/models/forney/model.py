@@ -187,5 +187,5 @@ def check_degree(name: str, what: str, degree: int) -> None:
     if degree > MAX_DEGREE:
         raise UnsupportedError(
             f"{name}: {what} has degree {degree}; methods on the Forney form keep tables of 2**degree entries and "
-            f"allow degrees up to {MAX_DEGREE}, so use bp, trw or a sampler here"
+            f"allow degrees up to {MAX_DEGREE}, so use bp or mf here"
         )

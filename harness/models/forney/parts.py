@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,3 +77,10 @@ class ReadoutGroup:
     variables: IntArray
     positions: IntArray
     conditionals: FloatArray
+
+
+def by_state(p: FloatArray, cardinalities: Sequence[int]) -> FloatArray | list[FloatArray]:
+    """p(s_v = 1) (N,) of variables of at most two states as `Estimate.marginals` holds them."""
+    if all(k == 2 for k in cardinalities):
+        return p
+    return [np.array([1 - one, one]) if k == 2 else np.ones(1) for one, k in zip(p, cardinalities, strict=True)]

@@ -67,6 +67,21 @@ def test_too_few_chains_or_batches_are_not_enough(chains: int, batches: int, dou
     assert claims.marginal_claims(series, batches * 10, np.zeros(1), np.ones(1)).doubt == doubt
 
 
+@pytest.mark.parametrize(("pace", "doubt"), [(0.0, ""), (2.0, "too short")])
+def test_chains_that_move_away_from_their_starts_together_are_too_short(pace: float, doubt: str) -> None:
+    """Their means, of which R-hat compares those of chains, agree."""
+    away = 0.5 * np.exp(-np.arange(1, 9) / pace) if pace else np.zeros(8)
+    series = 0.3 + away[:, None, None] + 0.1 * np.random.default_rng(0).normal(size=(8, 5, 64))
+    assert claims.marginal_claims(series, 8, np.zeros(5), np.ones(5)).doubt == doubt
+
+
+def test_laws_that_are_far_apart_support_no_ratio_without_a_warning() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        found = claims.ratio(np.full((16, 16), 400.0), np.linspace(-401.0, -400.0, 64))
+    assert not found.supported
+    assert found.error == np.inf
+
+
 def gaussian_sides(
     shift: float, batches: int, chains: int, drawn: int, seed: int, memory: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, float]:

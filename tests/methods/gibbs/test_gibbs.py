@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
@@ -404,3 +405,11 @@ def test_too_many_units_for_a_random_scan_are_refused(monkeypatch):
     monkeypatch.setattr(gibbs, "MAX_RANDOM_UNITS", 8)
     with pytest.raises(UnsupportedError, match=r"9 variables.*scan=chromatic"):
         Gibbs(scan="random").plan(MODELS["grid"])
+
+
+def test_fewer_updates_than_four_sweeps_are_too_short() -> None:
+    """What was never updated is where it began, in all chains alike."""
+    model = grid(3, 4)
+    for updates, short in ((8, True), (47, True), (4000, False)):
+        found = spinbench.run(model, "gibbs", "numpy", updates, chains=64, sample="update", log_z="none", seed=1)
+        assert ("marginals too short" in found.status) is short, found.status

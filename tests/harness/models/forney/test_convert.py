@@ -127,7 +127,7 @@ def test_groups_become_factors(forney_truth):
         (
             lambda: convert.to_forney(FactorGraph.from_tables([2, 3], [((0, 1), np.ones((2, 3)))])),
             UnsupportedError,
-            "variable 1 has 3 states; methods on the Forney form need binary variables",
+            "variable 1 has 3 states; methods on the Forney form need binary variables, so use bp or mf here",
         ),
         (
             lambda: convert.to_forney(FactorGraph.from_tables([3], [], labels=["colour"])),
