@@ -150,7 +150,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         SpinbenchError: `max_gib` is not a positive number.
     """
     check_model(model)
-    if not (isinstance(max_gib, int | float | np.number) and max_gib > 0):
+    if not (isinstance(max_gib, int | float | np.number) and 0 < max_gib < np.inf):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = all(k == 2 for k in model.cardinalities)

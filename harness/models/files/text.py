@@ -21,6 +21,7 @@ MAX_TEXT_BYTES = 256 * 2**20
 
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+_TINY, _NOT_ZERO = re.compile(rb"[eE]-0*[1-9]\d\d"), re.compile(rb"[+-]?[0.]*[1-9]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -147,6 +148,13 @@ class Tokens:
             raise self.error(start + int(np.argmin(good)), f"{what} must be an integer from {low} to {high}")
         return values.astype(np.int64)
 
+    def vanished(self) -> int | None:
+        """Index of the first token that is not 0 but too small for float64; None where there is none."""
+        if not _TINY.search(self._data):
+            return None
+        tokens = enumerate(re.finditer(rb"\S+", self._data))
+        return next((k for k, token in tokens if self.values[k] == 0 and _NOT_ZERO.match(token.group())), None)
+
     def end(self, index: int) -> None:
         """Nothing may follow token index - 1."""
         if index < self.size:
@@ -157,8 +165,10 @@ def check_weights(tokens: Tokens, indices: slice, counts: list[int]) -> FloatArr
     """The tokens as weights, those at absolute positions `counts` replaced by 0.
 
     Raises:
-        ModelError: one is negative, NaN or infinite.
+        ModelError: one is negative, NaN or infinite, or would become 0 though it is not.
     """
+    if (vanished := tokens.vanished()) is not None:
+        raise tokens.error(vanished, "so small a weight is 0 in float64; multiply its table by a constant")
     weights = tokens.values[indices].copy()
     weights[np.asarray(counts, dtype=np.int64) - indices.start] = 0.0
     good = (weights >= 0) & (weights < np.inf)

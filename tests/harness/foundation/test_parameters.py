@@ -68,6 +68,6 @@ def test_families_and_exact():
     assert generators.grid(2.0, cols=3).num_variables == 6
     with pytest.raises(ModelError, match="model 'grid': rows = '3' was given; an integer is needed"):
         generators.grid("3")
-    for size in (-1, "x", float("nan")):
+    for size in (-1, "x", float("nan"), float("inf")):
         with pytest.raises(SpinbenchError, match=rf"exact: max_gib={size!r} was given; a positive number is needed"):
             spinbench.exact(generators.grid(2, 2), max_gib=size)

@@ -45,6 +45,15 @@ def test_files_that_are_not_there_or_empty_or_folders(tmp_path, suffix):
     assert "this is a folder" in refuse(path, read)
 
 
+@pytest.mark.parametrize("weight", ["1e-400", "0.5E-0330", "00.07e-999"])
+def test_weights_that_float64_takes_for_0_are_no_zeros(tmp_path, weight):
+    path = tmp_path / "m.uai"
+    path.write_text(GOOD.replace("4 5 6", f"0e-500 0.0 {weight}"))
+    assert f"m.uai, line 7, token '{weight}': so small a weight is 0 in float64" in refuse(path)
+    path.write_text(GOOD.replace("4 5 6", "0e-500 0.0 1e-307"))
+    assert np.isneginf(load(path).factors[0].log_table).sum() == 2
+
+
 @pytest.mark.parametrize("suffix", ["uai", "fg", "json"])
 @pytest.mark.parametrize(
     ("content", "words"),
