@@ -70,8 +70,8 @@ def run(
         parsed = dataclasses.replace(parsed, burn_in=0)
 
     since = time.perf_counter()
-    given = _as_pairs(model, chosen) if chosen.takes == "pairwise" else model
-    states = _random_start(given, chains, seed) if start is None else _checked_start(start, given)
+    given = as_pairs(model, chosen) if chosen.takes == "pairwise" else model
+    states = random_start(given, chains, seed) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()
     engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
@@ -84,7 +84,7 @@ def run(
         if found.marginals is not None and found.marginals_se is not None:
             errors = widened(found.marginals_se, found.marginals, given, precision)
             found = dataclasses.replace(found, marginals_se=errors)
-        return _in_terms_of_origin(given, found, trace.samples * states.shape[1])
+        return in_terms_of_origin(given, found, trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -154,7 +154,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = all(k == 2 for k in model.cardinalities)
-    estimate = _in_terms_of_origin(
+    estimate = in_terms_of_origin(
         model,
         Estimate(
             marginals=answer.probabilities if binary else list(answer.marginals),
@@ -201,7 +201,7 @@ def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
     return registry.make_method(method, settings) if isinstance(method, str) else method
 
 
-def _as_pairs(model: Model, method: Method) -> PairwiseModel:
+def as_pairs(model: Model, method: Method) -> PairwiseModel:
     """The pairwise model that most methods take."""
     try:
         return to_pairwise(model)
@@ -209,7 +209,7 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
         raise UnsupportedError(f"{method.name} takes pairwise models: {why}; bp and mf take this one") from None
 
 
-def _in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate:
+def in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate:
     """Marginals and their diagnostics of the variables that the user gave, from those that were computed with.
 
     What evidence or zeros determine is as good as if every draw had been independent.
@@ -230,7 +230,7 @@ def _in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimat
     )
 
 
-def _random_start(model: Model, chains: int, seed: int) -> np.ndarray:
+def random_start(model: Model, chains: int, seed: int) -> np.ndarray:
     """Uniform random bits; one random member of each 1-of-K group."""
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)

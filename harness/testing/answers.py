@@ -14,12 +14,15 @@ from spinbench.models import FactorGraph
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, enumerate_graph
 from spinbench.testing.check import REFUSALS, refuses, require
-from spinbench.testing.pair import CHAINS, SEED, Pair, Sample, advance
+from spinbench.testing.pair import SEED, Batches, Pair, Sample, advance
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
+FloatArray = npt.NDArray[np.float64]
 SLACK = 1.25
 """A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
+UNSEEN = 12.0
+"""By the rule of three, 3 / n is what n draws have not shown; draws of chains count for some fewer."""
 GROUPS = 64
 """Replicas for calibration."""
 FEW = 32
@@ -33,21 +36,21 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     sample = pair.sample(case, precision)
     estimate = pair.estimate(sample)
     known = sample.bound.law
-    _compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=CASES[case].coupled)
+    compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=CASES[case].coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         worst = float(np.max(estimate.marginals_se))
         # Chains are independent, so their mean is at least as good as one exact draw each; where the method doubts that
         # they have mixed it may claim no more than that p lies in [0, 1].
         doubted = any(doubt.startswith("marginals") for doubt in estimate.doubts)
-        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(CHAINS)
+        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
 
 
 def stationarity(pair: Pair, case: str) -> None:
     """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen."""
     bound = pair.bound(case)
-    start = bound.law.draws(CHAINS, SEED + 1)
+    start = bound.law.draws(pair.chains, SEED + 1)
     _, batches = advance(bound.engine, bound.engine.init(SEED + 1, start), [1] * LAGS)
     sample = Sample(bound, batches)
     groups = np.stack([np.asarray(estimate.marginals) for estimate in pair.replicas(sample, FEW)])
@@ -72,7 +75,7 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
     first = pair.estimate(sample, slice(0, 1)).marginals
     if first is None or not np.isin(first, (0, 1)).all():
         return
-    states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(CHAINS)])
+    states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(pair.chains)])
     if not np.allclose(states.mean(axis=0), pair.estimate(sample).marginals):
         return
     codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
@@ -90,21 +93,41 @@ def calibration(pair: Pair, case: str) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1."""
     sample = pair.sample(case)
     known = sample.bound.law
-    estimates = pair.replicas(sample, GROUPS)
-    errors = np.stack([np.asarray(e.marginals) - known.marginals for e in estimates])
-    z = errors / np.stack([np.asarray(e.marginals_se) for e in estimates])
-    what = [f"marginal {i}" for i in range(known.marginals.size)]
+    compare_errors(pair.replicas(sample, GROUPS), known.log_z, known.marginals, draws(pair, sample.batches))
+
+
+def draws(pair: Pair, batches: Batches) -> int:
+    """Of a replica."""
+    return sum(steps for steps, _ in batches) * (pair.chains // GROUPS)
+
+
+def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArray, draws: int) -> None:
+    """Errors of replicas divided by their standard errors have mean square 1, but for chance and `SLACK`.
+
+    Where errors are below `UNSEEN` / draws, they may be too large: claims add what so few draws cannot have shown.
+    """
+    z, what, small = np.zeros((len(estimates), 0)), [], np.zeros(0, dtype=bool)
+    if estimates[0].marginals is not None:
+        lacking = any(e.marginals_se is None for e in estimates)
+        require(not lacking, "a stochastic method reports marginals without standard errors")
+        errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
+        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
+        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
+        z = errors[:, ~sure] / claimed[:, ~sure]
+        small = claimed[:, ~sure].max(axis=0) <= UNSEEN / draws
+        what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
     if all(e.log_z is not None and e.log_z_se for e in estimates):
-        column = [(e.log_z - known.log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
+        column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
         z = np.column_stack([z, column])
         what.append("log Z")
+        small = np.append(small, False)
     squares = (z**2).mean(axis=0)
-    low, high = (limit / GROUPS for limit in limits.chi_square_limits(GROUPS, len(what)))
+    low, high = (limit / GROUPS for limit in limits.chi_square_limits(GROUPS, max(len(what), 1)))
     low, high = low / SLACK**2, high * SLACK**2
-    for name, value in zip(what, squares, strict=True):
+    for name, value, tiny in zip(what, squares, small, strict=True):
         wrong = "small" if value > 1 else "large"
         require(
-            low <= value <= high,
+            (low <= value or tiny) and value <= high,
             f"{name}: over {GROUPS} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
             f"{high:.2f} is chance: standard errors are about {max(value, 1 / value) ** 0.5:.2g} times too {wrong}",
         )
@@ -125,6 +148,10 @@ def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
     if result.marginals is not None:
         found = [np.size(vector) for vector in result.marginals]
         require(found == sizes, f"marginals of {model.name!r} have sizes {found}; {sizes} are needed")
+    sampled = pair.sampler and result.marginals is not None
+    require(
+        not sampled or result.marginals_se is not None, "a stochastic method reports marginals without standard errors"
+    )
     flat = Estimate(
         marginals=None if result.marginals is None else np.hstack(result.marginals),
         marginals_se=None if result.marginals_se is None else np.hstack(result.marginals_se),
@@ -133,12 +160,10 @@ def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
         log_z_kind=result.log_z_kind,
     )
     expected = np.array([vector[1] for vector in exact]) if binary else np.concatenate(exact)
-    _compare(flat, log_z, expected, FLOOR[pair.precision], coupled=True)
+    compare(flat, log_z, expected, FLOOR[pair.precision], coupled=True)
 
 
-def _compare(
-    estimate: Estimate, log_z: float, marginals: npt.NDArray[np.float64], floor: float, *, coupled: bool
-) -> None:
+def compare(estimate: Estimate, log_z: float, marginals: FloatArray, floor: float, *, coupled: bool) -> None:
     comparisons = marginals.size + 1
     limit = limits.normal_limit(comparisons)
     if estimate.marginals is not None:

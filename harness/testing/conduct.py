@@ -14,7 +14,7 @@ from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, law
 from spinbench.testing.check import refuses, require
-from spinbench.testing.pair import CHAINS, SEED, Batches, Pair, advance, burn_in
+from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
 
 MOST_STEPS = 2000
 
@@ -47,8 +47,8 @@ def statistics(pair: Pair) -> None:
     for case in pair.accepted():
         batches = pair.sample(case).batches
         chains = {array.shape[-1:] for _, batch in batches for array in batch.values()}
-        wanted = {(CHAINS,)} if pair.sampler else {(CHAINS,), (1,)}  # iterations may have one answer for all
-        require(chains <= wanted, f"statistics end in axes of {sorted(chains)}; {CHAINS} chains come last")
+        wanted = {(pair.chains,)} if pair.sampler else {(pair.chains,), (1,)}  # iterations may have one answer for all
+        require(chains <= wanted, f"statistics end in axes of {sorted(chains)}; {pair.chains} chains come last")
         for _, batch in batches:
             require(
                 set(batch) == set(reductions),
@@ -96,7 +96,7 @@ def estimates(pair: Pair) -> None:
 def determinism(pair: Pair) -> None:
     """Same seed, same numbers; without standard errors, any seed the same numbers."""
     bound = pair.bound("dense")
-    start = bound.law.bits(CHAINS, 3)
+    start = bound.law.bits(pair.chains, 3)
     one, two, other = (_short(pair, seed, start) for seed in (SEED, SEED, SEED + 1))
     for name in pair.method.reductions:
         require(np.array_equal(one[name], two[name]), f"the same seed gives different {name}")
@@ -114,18 +114,20 @@ def determinism(pair: Pair) -> None:
 def chains(pair: Pair) -> None:
     """Chains that start alike go ways of their own, uncorrelated, and so do those of the next seed."""
     bound = pair.bound("dense")
-    start = np.repeat(bound.law.bits(1, 4), CHAINS, axis=1)
+    start = np.repeat(bound.law.bits(1, 4), pair.chains, axis=1)
     one, other = _short(pair, SEED, start), _short(pair, SEED + 1, start)
     rows = np.concatenate([_rows(array) for array in one.values()])
     distinct = len(np.unique(rows, axis=1).T)
-    require(distinct > CHAINS // 8, f"of {CHAINS} chains that start alike, {distinct} differ after a few steps")
+    require(
+        distinct > pair.chains // 8, f"of {pair.chains} chains that start alike, {distinct} differ after a few steps"
+    )
     varying = {name: _varying(one[name]) & _varying(other[name]) for name in one}
     name = max(one, key=lambda name: varying[name].mean())
     require(varying[name].any(), "no statistic has a row of finite numbers that differ between chains")
     a, b = (_standardised(_rows(run[name])[varying[name]]) for run in (one, other))
     pairs = {
         "neighbouring chains": (a[:, :-1], a[:, 1:]),
-        "chains c and c + C/2": (a[:, : CHAINS // 2], a[:, CHAINS // 2 :]),
+        "chains c and c + C/2": (a[:, : pair.chains // 2], a[:, pair.chains // 2 :]),
         "chains of two seeds": (a, b),
         "chain c + 1 and chain c of the next seed": (a[:, 1:], b[:, :-1]),
     }
@@ -139,7 +141,7 @@ def chains(pair: Pair) -> None:
 def batching(pair: Pair) -> None:
     """How a run is cut into calls does not change it."""
     bound = pair.bound("dense")
-    start = bound.law.bits(CHAINS, 5)
+    start = bound.law.bits(pair.chains, 5)
     engine = bound.engine
     runs: list[Batches] = []
     for warm, lengths in (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])):
@@ -159,7 +161,7 @@ def ending(pair: Pair) -> None:
     bound = pair.bound("dense")
     engine, method = bound.engine, pair.method
     trace = Trace(method.reductions)
-    state = engine.init(SEED, bound.law.bits(CHAINS, 6))
+    state = engine.init(SEED, bound.law.bits(pair.chains, 6))
     while trace.samples < MOST_STEPS and not (trace.samples and method.finished(trace)):
         state, statistics = engine.advance(state, 10)
         trace.add(statistics, 10)
@@ -189,12 +191,13 @@ def refused_precision(pair: Pair, precision: Precision) -> None:
 
 
 def _short(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.NDArray[Any]]:
-    """Statistics of a batch after a few steps."""
+    """Statistics of a few steps, one by one: few states of a small model make many sequences."""
     engine = pair.bound("dense").engine
     state = engine.init(seed, start)
     if pair.method.anytime:
         state = burn_in(engine, state, 8)
-    return advance(engine, state, [8 if pair.method.anytime else 1])[1][0][1]
+    batches = advance(engine, state, [1] * (8 if pair.method.anytime else 1))[1]
+    return {name: np.stack([batch[name] for _, batch in batches]) for name in batches[0][1]}
 
 
 def _reduced(batches: Batches, name: str, reduction: str) -> npt.NDArray[Any]:

@@ -56,13 +56,17 @@ class Sample:
 
 @dataclass(eq=False)
 class Pair:
-    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another."""
+    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another, and
+    `chains` how many most of them run."""
 
     method: Method
     backend: str
     precision: Precision
+    chains: int = CHAINS
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
     _samples: dict[tuple[str, Precision], Sample] = field(default_factory=dict)
+    trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
+    """What `spinbench.testing.trial` has bound."""
 
     def accepted(self) -> list[str]:
         """Names of the cases that `plan` does not refuse."""
@@ -94,12 +98,12 @@ class Pair:
         return self._bound[key]
 
     def sample(self, case: str, precision: Precision | None = None) -> Sample:
-        """`BATCHES` batches of `CHAINS` chains, started as the case says."""
+        """`BATCHES` batches of the pair's chains, started as the case says."""
         key = (case, precision or self.precision)
         if key not in self._samples:
             bound = self.bound(case, precision)
             draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
-            state = bound.engine.init(SEED, draw(CHAINS, SEED))
+            state = bound.engine.init(SEED, draw(self.chains, SEED))
             if self.sampler and CASES[case].start == "random":
                 state = burn_in(bound.engine, state, BURN_IN)
             lengths = [BATCH] * BATCHES if self.method.anytime else [1]
@@ -114,8 +118,8 @@ class Pair:
         return self.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
 
     def replicas(self, sample: Sample, groups: int) -> list[Estimate]:
-        """Estimates from so many groups of chains, each with CHAINS / groups of them: independent runs."""
-        size = CHAINS // groups
+        """Estimates from so many groups of chains, each with chains / groups of them: independent runs."""
+        size = self.chains // groups
         return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]
 
 

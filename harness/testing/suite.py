@@ -11,14 +11,17 @@ from spinbench.errors import BrokenPluginError
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.inference.runner import run
-from spinbench.testing import answers, arrays, conduct, declared, members, randomness
+from spinbench.models import FactorGraph
+from spinbench.testing import answers, arrays, conduct, declared, digits, hidden, members, randomness, shapes
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
+from spinbench.testing.known import SIZES, known
 from spinbench.testing.pair import Pair
 
 SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
 CALIBRATED = ("dense", "sparse")
+ZEROS = ("one to four states", "zeros", "a state of no weight")
 OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
@@ -99,9 +102,17 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
     yield "accuracy, three states", partial(answers.graph, pair, potts)
     yield "accuracy, order three", partial(answers.graph, pair, triples)
+    for name in ZEROS:
+        yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
+    for name in SIZES:
+        yield f"accuracy, {name}", partial(shapes.size, pair, name)
+    for count in shapes.COUNTS:
+        yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
     yield "statistics", partial(conduct.statistics, pair)
     yield "estimates", partial(conduct.estimates, pair)
     yield "determinism", partial(conduct.determinism, pair)
+    yield "hidden state", partial(hidden.state, pair)
+    yield "start and tables stay", partial(hidden.start, pair)
 
 
 def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -115,17 +126,28 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
             yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
         for case in CALIBRATED:
             yield f"calibration, {case}", partial(answers.calibration, pair, case)
+        yield "calibration, three states", partial(shapes.states, pair, "three states")
         yield "independence of chains", partial(conduct.chains, pair)
+        yield "seeds", partial(hidden.seeds, pair)
+        yield "frozen settings", partial(hidden.frozen, pair)
 
 
 def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The other precision than the pair's: some cases, or its refusal."""
+    """The other precision than the pair's: some cases, or its refusal; and that a sampler's differ."""
+    if pair.sampler and len(arrays.precisions(pair.backend)) > 1:
+        yield "last digits", partial(digits.digits, pair)
     for precision in arrays.PRECISIONS.values():
         if precision not in arrays.precisions(pair.backend):
             yield f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)
         elif precision != pair.precision:
             for case in SHORT:
                 yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
+
+
+def _model(name: str) -> FactorGraph:
+    model = known(name).model
+    assert isinstance(model, FactorGraph)
+    return model
 
 
 def _fail(error: Exception) -> None:

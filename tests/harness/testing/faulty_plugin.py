@@ -87,12 +87,17 @@ class Cut(Toy):
     summary = "toy with a kernel"
     needs = frozenset()
 
+    def plan(self, model):
+        if model.num_variables > 12:
+            raise UnsupportedError("more than 12 variables are too many to enumerate")
+        return super().plan(model)
+
 
 class CutKernel(Kernel):
     """Sampling in state space from the exact law: independent draws, quick to write."""
 
     def __init__(self, method, backend, model, tables):
-        self.fault = method.fault
+        self.fault, self.real = method.fault, np.dtype(backend.precision)
         n = model.num_variables
         self.states = ((np.arange(2**n) >> np.arange(n)[:, None]) & 1).astype(float)
         weights = model.log_weight(self.states.T)
@@ -139,11 +144,11 @@ class WeightedKernel(CutKernel):
 
     def advance(self, state, steps):
         seed, index, chains = state
-        weights = np.diff(self.cumulative, prepend=0.0) * len(self.cumulative)
-        s, w = np.zeros_like(self.buffer), np.zeros(chains)
+        weights = (np.diff(self.cumulative, prepend=0.0) * len(self.cumulative)).astype(self.real)
+        s, w = np.zeros_like(self.buffer, self.real), np.zeros(chains, self.real)
         for step in range(index, index + steps):
             drawn = np.random.default_rng((seed, step)).integers(len(weights), size=chains)
-            s += weights[drawn] * self.states[:, drawn]
+            s += weights[drawn] * self.states[:, drawn].astype(self.real)
             w += weights[drawn]
         with np.errstate(divide="ignore"):
             statistics = {"s": np.log(s), "w": np.log(w)}

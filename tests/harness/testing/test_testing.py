@@ -41,6 +41,11 @@ POINTS = {
     "backends": BACKENDS,
 }
 
+OF_WHAT_IT_LACKS = {"calibration, three states", "last digits"}
+"""Checks that do not apply: these methods refuse variables of several states, and report whole numbers."""
+OF_LARGE_MODELS = {f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")}
+"""Checks that do not apply to methods that enumerate all states."""
+
 
 @pytest.fixture(autouse=True)
 def plugin(install_plugin: Any) -> None:
@@ -64,18 +69,18 @@ def run_all(found: list[Check]) -> Iterator[str]:
 def test_a_correct_program_passes() -> None:
     found = method_checks("toy", "numpy")
     assert len(found) > 15
-    assert list(run_all(found)) == []
+    assert set(run_all(found)) <= OF_WHAT_IT_LACKS
 
 
 @pytest.mark.parametrize("method", ["cut", "weighted"])
 def test_a_correct_kernel_passes(method: str) -> None:
-    assert list(run_all(method_checks(method, "numpy"))) == []
+    assert set(run_all(method_checks(method, "numpy"))) <= OF_WHAT_IT_LACKS | OF_LARGE_MODELS
 
 
 def test_a_correct_iteration_passes() -> None:
     found = method_checks("halving", "numpy")
     assert not any(check.name.startswith(("stationarity", "calibration")) for check in found)
-    assert list(run_all(found)) == []
+    assert set(run_all(found)) <= OF_WHAT_IT_LACKS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""Checks that a run depends on its model, seed and start alone, and that settings stay frozen after burn-in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.runner import random_start
+from spinbench.testing.check import require
+from spinbench.testing.pair import SEED, Batches, Pair, advance
+from spinbench.testing.trial import Trial, watched
+
+CHAINS = 17
+STEPS = [3, 1, 4]
+SEEDS = (0, 1, 2, 2**31, 2**32, 2**32 + 1, 2**63 - 1)
+
+
+def state(pair: Pair) -> None:
+    """Two runs on one engine leave each other alone; so do a state and its copy, a look and the chains."""
+    at = watched(pair)
+    alone = {seed: _after(at, seed) for seed in (SEED, SEED + 1)}
+    both = {seed: at.begin(CHAINS, seed, 8) for seed in alone}
+    seen: dict[int, Batches] = {seed: [] for seed in alone}
+    for steps in STEPS:
+        for seed in both:
+            both[seed], statistics = at.engine.advance(both[seed], steps)
+            seen[seed].append((steps, {name: np.array(array) for name, array in statistics.items()}))
+    for seed, batches in seen.items():
+        require(
+            _same(alone[seed], batches),
+            "two runs that take turns on one engine give other draws than each alone: it keeps state between calls",
+        )
+    require(
+        _same(alone[SEED], _after(at, SEED)),
+        "a second run with the same seed gives other draws: the engine keeps state",
+    )
+    looked = at.begin(CHAINS, SEED, 8)
+    at.engine.look(looked)
+    require(_same(alone[SEED], advance(at.engine, looked, STEPS)[1]), "after a look the chains give other draws")
+    one = at.begin(CHAINS, SEED, 8)
+    try:
+        two = copy.deepcopy(one)
+    except TypeError:  # states need not be such that they can be copied
+        return
+    advance(at.engine, one, STEPS)
+    require(
+        _same(alone[SEED], advance(at.engine, two, STEPS)[1]),
+        "a copied state gives other draws than the state: part of it is kept elsewhere",
+    )
+
+
+def start(pair: Pair) -> None:
+    """The start, the model and the tables are read, not written."""
+    at = watched(pair)
+    states = random_start(at.given, CHAINS, SEED)
+    before, tables = states.tobytes(), [leaf.tobytes() for leaf in arrays(at.tables)]
+    state = at.engine.init(SEED, states)
+    if at.method.anytime:
+        state = at.engine.adapt(at.engine.warm(state, 2), True)
+    at.engine.advance(state, 2 if at.method.anytime else 1)
+    require(states.tobytes() == before, "the start that was given is written into; copy it")
+    require([leaf.tobytes() for leaf in arrays(at.tables)] == tables, "the tables of plan are written into; copy them")
+
+
+def seeds(pair: Pair) -> None:
+    """Seeds give different draws, also where they agree in 32 bits."""
+    at = watched(pair)
+    states = np.zeros((at.given.num_variables, CHAINS), dtype=np.int8)
+    seen: dict[bytes, int] = {}
+    for seed in SEEDS:
+        state = at.engine.adapt(at.engine.warm(at.engine.init(seed, states), 2), True)
+        batch = at.engine.advance(state, 3)[1]
+        code = b"".join(np.asarray(batch[name]).tobytes() for name in sorted(batch))
+        other = seen.setdefault(code, seed)
+        require(other == seed, f"seeds {other} and {seed} give the same draws: not all 64 bits of a seed count")
+
+
+def frozen(pair: Pair) -> None:
+    """After adapt(last=True), numbers of the state that all chains share do not change: settings are frozen.
+
+    Of a program's state these are the arrays without an axis of chains; of a kernel's, single numbers.
+    """
+    at = watched(pair)
+    state = at.begin(CHAINS, SEED, 16)
+    program = isinstance(at.engine, ProgramEngine)
+    before = [leaf.copy() for leaf in _shared(state, program)]
+    state, _ = at.engine.advance(state, 8)
+    after = _shared(state, program)
+    require(len(before) == len(after), "the state has another structure after a step")
+    for old, new in zip(before, after, strict=True):
+        same = old.shape == new.shape and np.array_equal(old, new, equal_nan=True)
+        require(
+            same,
+            f"after adapt(last=True), a number of the state that all chains share goes on to change, from "
+            f"{old.ravel()[:1]} to {new.ravel()[:1]}: adaptation is not frozen, and samples have another law",
+        )
+
+
+def _after(at: Trial, seed: int) -> Batches:
+    return advance(at.engine, at.begin(CHAINS, seed, 8), STEPS)[1]
+
+
+def _same(one: Batches, two: Batches) -> bool:
+    pairs = zip(one, two, strict=True)
+    return all(np.array_equal(a[name], b[name], equal_nan=True) for (_, a), (_, b) in pairs for name in a)
+
+
+def _shared(state: Any, program: bool) -> list[npt.NDArray[Any]]:
+    """Floating-point numbers of a state that all chains share."""
+    found = [leaf for leaf in arrays(state) if leaf.dtype.kind == "f"]
+    return [leaf for leaf in found if (CHAINS not in leaf.shape if program else leaf.ndim == 0)]
+
+
+def arrays(tree: Any) -> Iterator[npt.NDArray[Any]]:
+    """The arrays and numbers in tuples, lists, dictionaries and objects, on the host."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, tuple | list):
+        for node in tree:
+            yield from arrays(node)
+    elif isinstance(tree, float | np.ndarray | np.generic) or hasattr(tree, "__array__"):
+        yield np.asarray(tree)
+    elif hasattr(tree, "__dict__"):
+        yield from arrays(list(vars(tree).values()))

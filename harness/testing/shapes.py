@@ -1,0 +1,124 @@
+"""Checks at other numbers of variables and chains than the small cases have: what vectors and tiles leave over."""
+
+from __future__ import annotations
+
+from unittest import SkipTest
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import IntractableError
+from spinbench.testing import limits
+from spinbench.testing.answers import FLOOR, GROUPS, SLACK, compare, compare_errors, draws
+from spinbench.testing.cases import FloatArray, law
+from spinbench.testing.check import require
+from spinbench.testing.known import known
+from spinbench.testing.pair import BATCH, BATCHES, SEED, Pair
+from spinbench.testing.trial import Trial, trial
+
+COUNTS = (1, 3, 5, 17, 100)
+"""Chains; none fills vectors of 2, 4, 8 or 16."""
+RUNS = 3
+"""Of each count, with seeds of their own."""
+LENGTHS = [16] * 8
+"""Steps of the batches in which each chain is watched."""
+MANY_CHAINS = 64
+"""On large models, and half as many steps."""
+WIDE = 4.0
+"""Times that claims may be too wide on average over the variables of a large model."""
+NEAR = 4
+"""Variables that share their errors, on average, at most."""
+
+
+def size(pair: Pair, name: str) -> None:
+    """Marginals and log Z of a model too large for small tiles and indices; errors of the right size."""
+    exact, at = known(name), trial(pair, known(name).model)
+    chains = min(MANY_CHAINS, pair.chains)
+    try:
+        found = at.estimate(at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES))
+    except IntractableError as refusal:
+        raise SkipTest(f"refused: {refusal}") from refusal
+    if not at.sampler or found.marginals is None:
+        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True)
+        return
+    require(found.marginals_se is not None, "a stochastic method reports marginals without standard errors")
+    still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
+    require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
+    error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)
+    limit = limits.student_limit(max(chains - 1, 1), error.size)
+    wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[pair.precision])
+    require(
+        not wrong.size,
+        f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
+        f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
+    )
+    square = float(np.mean((error / np.maximum(claimed, FLOOR[pair.precision])) ** 2))
+    degrees = error.size // NEAR
+    low, high = (value / degrees for value in limits.chi_square_limits(degrees, 1))
+    doubted = any(doubt.startswith("marginals") for doubt in found.doubts)  # such errors may be of any size above
+    low, high = 0.0 if doubted else low / WIDE**2, high * SLACK**2
+    wrong_way = "small" if square > 1 else "large"
+    require(
+        low <= square <= high,
+        f"over {error.size} variables, (error / standard error)² has mean {square:.3g}; {low:.3g} to {high:.3g} is "
+        f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too {wrong_way}",
+    )
+
+
+def states(pair: Pair, name: str) -> None:
+    """Errors of replicas on a model with variables of several states: given, and of the right size."""
+    exact, at = known(name), trial(pair, known(name).model)
+    batches = at.run(pair.chains, SEED, [BATCH] * BATCHES)
+    width = pair.chains // GROUPS
+    estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(GROUPS)]
+    compare_errors(estimates, exact.log_z, exact.marginals, draws(pair, batches))
+
+
+def lanes(pair: Pair, count: int) -> None:
+    """Each of `count` chains by itself: it moves, and has the law of the chains of a large run."""
+    if not pair.sampler:
+        known_law = law("zero couplings")
+        at = trial(pair, known_law.model)
+        found = at.estimate(at.run(count, SEED, LENGTHS))
+        compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False)
+        return
+    at = trial(pair, law("dense").model)
+    many = _means(at, pair, min(pair.chains, 512), SEED)
+    runs = [_means(at, pair, count, SEED + 1 + r) for r in range(RUNS)]
+    for name, (centre, moves) in many.items():
+        still = np.flatnonzero(~np.any([run[name][1] for run in runs], axis=0))
+        require(
+            not (moves.all() and still.size),
+            f"of {count} chains, {_ranges(still)} stand still: {name} is the same in each of {len(LENGTHS)} batches",
+        )
+        if centre is None:
+            continue
+        spread = centre.std(axis=1, keepdims=True, ddof=1)
+        rows = (spread > 1e-9 * (1 + np.abs(centre).max(axis=1, keepdims=True)))[:, 0]
+        mean = np.mean([np.asarray(run[name][0]) for run in runs], axis=0)
+        z = (mean - centre.mean(axis=1, keepdims=True))[rows] / (spread[rows] / np.sqrt(RUNS))
+        limit = 2 * limits.normal_limit(max(z.size, 1))
+        off = np.flatnonzero((np.abs(z) > limit).any(axis=0))
+        require(
+            not off.size,
+            f"of {count} chains, {_ranges(off)} have another law than those of a run of {pair.chains}: {name} is off "
+            f"by up to {np.abs(z).max(initial=0):.0f} standard errors; {limit:.0f} is chance",
+        )
+
+
+def _means(at: Trial, pair: Pair, chains: int, seed: int) -> dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]]:
+    """Of each statistic: the mean of each row and chain, where the reduction makes one, and which chains move."""
+    batches = at.run(chains, seed, LENGTHS)
+    found: dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]] = {}
+    for name, reduction in pair.method.reductions.items():
+        series = np.stack([np.asarray(batch[name], np.float64).reshape(-1, chains) for _, batch in batches])
+        mean = series.sum(axis=0) / sum(LENGTHS) if reduction == "sum" else None
+        found[name] = mean, (series != series[:1]).any(axis=(0, 1))
+    return found
+
+
+def _ranges(indices: npt.NDArray[np.int64]) -> str:
+    """ "0, 4 to 7" """
+    parts = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1) if indices.size else []
+    texts = [str(p[0]) if p.size == 1 else f"{p[0]} to {p[-1]}" for p in parts]
+    return ", ".join(texts[:6]) + (f" and {len(texts) - 6} more" if len(texts) > 6 else "")

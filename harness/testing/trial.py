@@ -1,0 +1,101 @@
+"""A method bound to a backend for a model of any kind, run as `spinbench.run` does it, with answers laid flat."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+
+from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
+from spinbench.api.trace import Trace
+from spinbench.errors import IntractableError, ModelError, UnsupportedError
+from spinbench.inference import registry, validity
+from spinbench.inference.runner import as_pairs, in_terms_of_origin, random_start
+from spinbench.models import Model
+from spinbench.testing.cases import FloatArray, law
+from spinbench.testing.known import known
+from spinbench.testing.pair import BURN_IN, Batches, Pair, advance, burn_in
+
+WATCHED = ("80 variables, dense", "101 variables")
+"""Models of which two states are hardly ever alike by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A method planned for a model and bound.
+
+    Attributes:
+        method: with its settings.
+        given: the model that the method computes with: `takes` says of which kind.
+        tables: from `Method.plan`.
+        engine: the program or kernel.
+    """
+
+    method: Method
+    given: Model
+    tables: Tables
+    engine: Engine
+
+    @property
+    def sampler(self) -> bool:
+        """Whether it makes chains of random draws."""
+        return self.method.anytime and self.method.stochastic
+
+    def begin(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
+        """Chains after their burn-in, if they are random."""
+        state = self.engine.init(seed, random_start(self.given, chains, seed))
+        return burn_in(self.engine, state, steps) if self.sampler else state
+
+    def run(self, chains: int, seed: int, lengths: list[int], steps: int = BURN_IN) -> Batches:
+        """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
+        return advance(self.engine, self.begin(chains, seed, steps), lengths if self.method.anytime else [1])[1]
+
+    def estimate(self, batches: Batches, chains: slice = slice(None)) -> Estimate:
+        """Of some of the chains, in terms of the variables asked about, one after the other."""
+        trace = Trace(self.method.reductions)
+        for steps, statistics in batches:
+            trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
+        found = self.method.estimate(self.given, self.tables, trace)
+        validity.check(found, self.given, self.method.name)
+        found = in_terms_of_origin(self.given, found, 1)
+        se, r_hat = flat(found.marginals_se), flat(found.r_hat)
+        return replace(found, marginals=flat(found.marginals), marginals_se=se, r_hat=r_hat)
+
+
+def flat(values: Any) -> FloatArray | None:
+    """Numbers of all variables, one after the other; None stays."""
+    return None if values is None else np.hstack(values).astype(np.float64)
+
+
+def trial(pair: Pair, model: Model, precision: Precision | None = None) -> Trial:
+    """The method planned for `model` and bound; once for each model and precision, since binding may compile.
+
+    Raises:
+        SkipTest: the method refuses it.
+    """
+    key = (model.name, precision or pair.precision)
+    if key not in pair.trials:
+        try:
+            given = as_pairs(model, pair.method) if pair.method.takes == "pairwise" else model
+            tables = pair.method.plan(given)
+            engine = registry.bind(pair.method, pair.backend, given, tables, precision=key[1])
+        except (UnsupportedError, ModelError, IntractableError) as refusal:
+            raise SkipTest(f"refused: {refusal}") from refusal
+        pair.trials[key] = Trial(pair.method, given, tables, engine)
+    found: Trial = pair.trials[key]
+    return found
+
+
+def watched(pair: Pair, precision: Precision | None = None) -> Trial:
+    """On the first model that the method takes of those on which states can be told apart.
+
+    Raises:
+        SkipTest: it takes none of them.
+    """
+    for name in WATCHED if pair.method.anytime else ():  # an exact answer may be out of reach
+        with suppress(SkipTest):
+            return trial(pair, known(name).model, precision)
+    return trial(pair, law("dense").model, precision)

@@ -1,0 +1,218 @@
+"""A correct Gibbs kernel on NumPy that takes a bug as a setting; variables may have several states.
+
+Installed as a plugin by test_planted_bugs.py, which checks that the suite finds every bug and says what it is.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spinbench.api import Estimate, Kernel, Method, marginal_claims
+
+
+@dataclass(frozen=True)
+class Planted(Method):
+    bug: str = ""
+    order: Literal["forward", "backward"] = "forward"
+
+    name = "planted"
+    summary = "Gibbs in raster order"
+    needs = frozenset()
+
+    @property
+    def reductions(self):
+        return {"p": "sum"}
+
+    def plan(self, model):
+        return model.biases.copy(), model.dense()
+
+    def estimate(self, model, tables, trace):
+        n = model.num_variables
+        series = trace.series("p")
+        claims = marginal_claims(series, trace.samples, np.zeros(n), np.ones(n))
+        marginals, errors = trace.mean("p").mean(axis=-1), claims.errors
+        kary = bool(model.groups)
+        match self.bug:
+            case "no errors":
+                errors = None
+            case "no errors of several states" if kary:
+                errors = None
+            case "errors 30 times too large":
+                errors = 30 * errors
+            case "errors 30 times too large on large models" if n > 64:
+                errors = 30 * errors
+            case "errors of several states 30 times too large" if kary:
+                errors = 30 * errors
+            case "errors of several states halved" if kary:
+                errors = errors / 2
+            case "errors a third too small":
+                errors = errors / 3
+            case "uniform several states" if kary:
+                marginals = _uniform(marginals, model.groups)
+            case "uniform several states, wide" if kary:
+                marginals, errors = _uniform(marginals, model.groups), np.ones(n)
+            case "uniform several states, silent" if kary:
+                marginals, errors = _uniform(marginals, model.groups), None
+            case "states in another order" if kary:
+                for group in map(list, model.groups):
+                    marginals[group] = marginals[group[::-1]]
+        doubts = (f"marginals {claims.doubt}",) if claims.doubt else ()
+        bound = _bound(self.bug, model, n)
+        return Estimate(marginals=marginals, marginals_se=errors, r_hat=claims.r_hat, doubts=doubts, **bound)
+
+
+def _uniform(marginals, groups):
+    marginals = marginals.copy()
+    for group in map(list, groups):
+        marginals[group] = 1 / len(group)
+    return marginals
+
+
+def _bound(bug, model, n):
+    """log Z as a bound, from the states 0 … 0 or from what is largest."""
+    states = np.zeros((1, n))
+    for group in model.groups:
+        states[0, group[0]] = 1
+    lower = float(model.log_weight(states.astype(np.int8))[0])
+    dense = model.dense()
+    upper = model.log_constant + float(np.logaddexp(0, model.biases).sum() + np.maximum(dense, 0).sum() / 2)
+    match bug:
+        case "lower bound above":
+            return {"log_z": upper + 0.1, "log_z_kind": "lower"}
+        case "upper bound of two states" if model.groups:
+            return {"log_z": lower, "log_z_kind": "upper"}
+        case "upper bound ignores couplings":
+            return {"log_z": upper - float(np.maximum(dense, 0).sum() / 2), "log_z_kind": "upper"}
+    return {"log_z": lower, "log_z_kind": "lower"}
+
+
+class PlantedKernel(Kernel):
+    def __init__(self, method, backend, model, tables):
+        self.bug, self.model, self.order = method.bug, model, method.order
+        self.real = np.dtype(backend.precision)
+        if self.bug in ("float32 in float64", "float64 in float32"):
+            self.real = np.dtype(self.bug[-7:])
+        self.tables = tables
+        biases, dense = tables
+        self.biases, self.dense = biases.astype(self.real), dense.astype(self.real)
+        if self.bug == "neighbours in a byte":
+            self.dense[256:] = self.dense[: max(len(dense) - 256, 0)]
+        if self.bug == "variables beyond 64 without a field":
+            self.biases[64:] = 0
+        if self.bug == "weak pull of the last of many":
+            self.biases[len(biases) // 8 * 8 if len(biases) > 64 else len(biases) :] += 0.6
+        grouped = {i: list(group) for group in model.groups for i in group}
+        self.units = [grouped.get(i, [i]) for i in range(len(biases)) if grouped.get(i, [i])[0] == i]
+        if method.order == "backward":
+            self.units = self.units[::-1]
+        self.rng = np.random.default_rng(5)
+        self.calls = 0
+
+    def init(self, seed, start):
+        seed = {"ignores the seed": 0, "seed of 32 bits": seed % 2**32, "seed of half": seed // 2}.get(self.bug, seed)
+        state = start.astype(self.real)
+        if self.bug == "writes into the start":
+            start[:] = 0
+        if self.bug == "keeps its state":
+            self.kept = state
+        self.buffer = np.zeros_like(state)
+        scale = self.real.type(1.0)
+        return [seed, 0, state, scale]
+
+    def warm(self, state, steps):
+        if self.bug == "adapts after the end":
+            state[3] = self.real.type(1.0)
+        return super().warm(state, steps)
+
+    def adapt(self, state, last):
+        if self.bug == "adapts after the end" and last:
+            state[3] = self.real.type(0.9)
+        return state
+
+    def look(self, state):
+        if self.bug == "looks count as steps":
+            state[1] += 1
+        return {}
+
+    def advance(self, state, steps):
+        seed, index, s, scale = state
+        s = self.kept if self.bug == "keeps its state" else s.copy()
+        total = np.zeros_like(s)
+        self.calls += 1
+        if self.bug == "writes into the tables":
+            self.tables[0][:] += 0.01
+        for step in range(index, index + steps):
+            p = self._sweep(s, self._numbers(seed, step, index, s.shape), scale)
+            if not (self.bug == "forgets the last step" and steps > 3 and step == index + steps - 1):
+                total += p
+            if self.bug == "adapts after the end" and scale < 1:
+                scale = self.real.type(1 - (1 - scale) * 0.9)
+        if self.bug == "one buffer":
+            self.buffer[:] = total
+            total = self.buffer
+        return [seed, index + steps, s, scale], {"p": total}
+
+    def _numbers(self, seed, step, index, shape):
+        chains = shape[1]
+        match self.bug:
+            case "numbers of the call":
+                return np.random.default_rng((seed, self.calls, step)).random(shape)
+            case "numbers of the batch":
+                return np.random.default_rng((seed, index, step - index)).random(shape)
+            case "one generator":
+                return self.rng.random(shape)
+            case "the same numbers each step":
+                return np.random.default_rng(seed).random(shape)
+            case "numbers shared by chains":
+                return np.repeat(np.random.default_rng((seed, step)).random((shape[0], 1)), chains, axis=1)
+            case "numbers shared by neighbours":
+                return np.repeat(np.random.default_rng((seed, step)).random((shape[0], chains // 2 + 1)), 2, 1)[
+                    :, :chains
+                ]
+            case "mirrored chains":
+                u = np.random.default_rng((seed, step)).random((shape[0], (chains + 1) // 2))
+                return np.concatenate([u, 1 - u], axis=1)[:, :chains]
+            case "chains of the next seed":
+                columns = [np.random.default_rng((seed + c, step)).random(shape[0]) for c in range(chains)]
+                return np.stack(columns, axis=1)
+        return np.random.default_rng((seed, step)).random(shape)
+
+    def _sweep(self, s, u, scale):
+        """One sweep of s, in place; p(s_i = 1 | rest) as of each update."""
+        chains, p = s.shape[1], np.zeros_like(s)
+        moving = slice(None)
+        if self.bug == "chains beyond 16 stand still" and chains > 16:
+            moving = slice(0, chains // 16 * 16)
+        if self.bug == "one chain stands still" and chains == 1:
+            moving = slice(0, 0)
+        if self.bug == "the last of three stands still" and chains == 3:
+            moving = slice(0, 2)
+        before = s.copy()
+        for unit in self.units:
+            if self.bug == "variables beyond 64 stand still" and unit[0] >= 64:
+                p[unit] = s[unit]
+                continue
+            field = self.dense[unit] @ (before if self.bug == "all at once" else s) + self.biases[unit][:, None]
+            if self.bug == "the last chain is warmer" and chains % 4:
+                field[:, chains // 4 * 4 :] *= 0.5
+            self._update(s, p, unit, field * scale, u[unit[0]], moving)
+        if moving != slice(None):
+            p = np.where(np.isin(np.arange(chains), np.arange(chains)[moving]), p, s)
+        return p
+
+    def _update(self, s, p, unit, field, u, moving):
+        u = u.astype(self.real)
+        if len(unit) == 1:
+            (i,) = unit
+            p[i] = 1 / (1 + np.exp(-field[0]))
+            if self.bug == "what is rare never happens":
+                p[i] = np.where(p[i] < 0.2, 0, p[i])
+            s[i, moving] = (u < p[i])[moving]
+            return
+        weights = np.exp(field - field.max(axis=0))
+        if self.bug == "the first state twice":
+            weights[0] *= 2
+        p[unit] = weights / weights.sum(axis=0)
+        chosen = np.minimum((u > np.cumsum(p[unit], axis=0)).sum(axis=0), len(unit) - 1)
+        s[unit] = np.arange(len(unit))[:, None] == chosen

@@ -1,0 +1,94 @@
+"""Bugs planted in a correct kernel: the suite finds each, and says what is wrong."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+
+from spinbench.testing import method_checks
+
+SOURCE = Path(__file__).with_name("planted_plugin.py").read_text()
+POINTS = {"methods": {"planted": "Planted"}, "kernels": {"planted.numpy": "PlantedKernel"}}
+BUGS = [
+    # chains
+    ("chains beyond 16 stand still", "17 chains", "of 17 chains, 16 stand still"),
+    ("chains beyond 16 stand still", "100 chains", "of 100 chains, 96 to 99 stand still"),
+    ("one chain stands still", "1 chain", "of 1 chains, 0 stand still"),
+    ("the last of three stands still", "3 chains", "of 3 chains, 2 stand still"),
+    ("the last chain is warmer", "5 chains", "of 5 chains, 4 have another law"),
+    ("numbers shared by chains", "independence of chains", "of 2048 chains that start alike, 1 differ"),
+    ("numbers shared by neighbours", "independence of chains", "neighbouring chains are correlated"),
+    ("mirrored chains", "independence of chains", r"chains c and c \+ C/2 are correlated"),
+    ("chains of the next seed", "independence of chains", r"chain c \+ 1 and chain c of the next seed are correlated"),
+    # sizes
+    ("variables beyond 64 stand still", "accuracy, 101 variables", "of 101 variables, 64 to 100 stand still"),
+    ("variables beyond 64 without a field", "accuracy, 80 variables, dense", "of 80 variables, marginals .* are wrong"),
+    ("neighbours in a byte", "accuracy, 1001 variables", "of 1001 variables, marginals .* are wrong"),
+    # seeds
+    ("ignores the seed", "determinism", "two seeds give the same statistics"),
+    ("seed of 32 bits", "seeds", "seeds 0 and 4294967296 give the same draws"),
+    ("seed of half", "seeds", "seeds 0 and 1 give the same draws"),
+    # state between calls
+    ("numbers of the call", "hidden state", "it keeps state between calls"),
+    ("one generator", "hidden state", "it keeps state between calls"),
+    ("keeps its state", "hidden state", "it keeps state between calls"),
+    ("looks count as steps", "hidden state", "after a look the chains give other draws"),
+    ("numbers of the batch", "independence of batching", "in several batches give different p"),
+    ("forgets the last step", "independence of batching", "in several batches give different p"),
+    # precision
+    ("float32 in float64", "last digits", "float32 is computed in float64"),
+    ("float64 in float32", "last digits", "float64 is computed in float32"),
+    # errors
+    ("no errors", "accuracy, dense", "without standard errors"),
+    ("errors a third too small", "calibration, dense", "times too small"),
+    ("errors 30 times too large", "calibration, sparse", "times too large"),
+    ("errors 30 times too large on large models", "accuracy, 101 variables", "times too large"),
+    # bounds
+    ("lower bound above", "accuracy, dense", "the lower bound on log Z is .* too high"),
+    ("upper bound ignores couplings", "accuracy, sparse", "the upper bound on log Z is .* too low"),
+    ("upper bound of two states", "accuracy, three states", "the upper bound on log Z is .* too low"),
+    # several states
+    ("no errors of several states", "accuracy, three states", "without standard errors"),
+    ("no errors of several states", "calibration, three states", "without standard errors"),
+    ("errors of several states 30 times too large", "calibration, three states", "times too large"),
+    ("errors of several states halved", "calibration, three states", "times too small"),
+    ("uniform several states", "accuracy, three states", "marginals .* are off by"),
+    ("uniform several states, wide", "calibration, three states", "times too large"),
+    ("uniform several states, silent", "accuracy, three states", "without standard errors"),
+    ("states in another order", "accuracy, one to four states", "marginals .* are off by"),
+    ("the first state twice", "accuracy, one to four states", "marginals .* are off by"),
+    # laws
+    ("all at once", "stationarity, dense", "from exact draws"),
+    ("what is rare never happens", "accuracy, sparse", "marginals .* are off by"),
+    # arrays of others, and adaptation
+    ("one buffer", "statistics", "overwritten by the batches that follow"),
+    ("writes into the start", "start and tables stay", "the start that was given is written into"),
+    ("writes into the tables", "start and tables stay", "the tables of plan are written into"),
+    ("adapts after the end", "frozen settings", "adaptation is not frozen"),
+]
+
+
+@pytest.fixture(autouse=True)
+def plugin(install_plugin: Any) -> None:
+    install_plugin("plantedplugin", SOURCE, POINTS)
+
+
+def test_without_a_bug_it_passes() -> None:
+    for check in method_checks("planted", "numpy"):
+        with suppress(SkipTest):
+            check()
+
+
+@pytest.mark.parametrize(("bug", "name", "message"), BUGS)
+def test_planted_bugs_are_found(bug: str, name: str, message: str) -> None:
+    (check,) = [check for check in method_checks("planted", "numpy", bug=bug) if check.name == name]
+    with pytest.raises(AssertionError, match=message):
+        check()
+
+
+def test_they_are_many() -> None:
+    assert len({bug for bug, _, _ in BUGS}) >= 25
