@@ -73,7 +73,7 @@ def _dispatch(words: list[str]) -> int:
         case _:
             from spinbench.testing.command import main as check
 
-            return check(backend=arguments.backend, method=arguments.method)
+            return check(arguments.backend, arguments.method, chains=arguments.chains, given=arguments.set)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="run the conformance suite on a backend or a method")
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
+    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
+    check.add_argument("--chains", type=int, metavar="C", help="of most checks, a multiple of 64; by default 2048")
     return parser
 
 

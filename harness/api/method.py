@@ -77,7 +77,8 @@ class Program:
 
     Attributes:
         init: (key, tables, start) -> state; `start` is an (N, C) array of 0 and 1 in the backend's real type.
-            If `start` holds exact draws of p(s), the state must be an exact draw of the chain's target.
+            If `start` holds exact draws of p(s), the state must be an exact draw of the chain's target, unless
+            `Method.burnt_in`.
         step: (key, tables, state) -> state, one sample.
         observe: (tables, state) -> {name: array}; one entry for each of the method's `reductions`.
         warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
@@ -123,6 +124,9 @@ class Method(ABC):
     """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
     stochastic: ClassVar[bool] = True
     """False: iterations towards a fixed point; there is no burn-in, and a run may end early (`finished`)."""
+    burnt_in: ClassVar[bool] = False
+    """True: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say), and the
+    conformance suite burns chains in before it looks whether they keep their law."""
     counted_by: ClassVar[str | None] = None
     """Of an iteration: the statistic, reduced by "last", that says how many steps each chain has taken so far. A run
     then begins with short batches, none of its steps is thrown away, and `Result.samples` is the number of them."""

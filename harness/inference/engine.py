@@ -59,7 +59,9 @@ class ProgramEngine:
         since = time.perf_counter()
         seen = self._backend.host(statistics)
         self.transfer_seconds += time.perf_counter() - since
-        return (key, index + steps, inner), seen
+        # the last value may be the state itself, which steps to come may write into
+        owned = {name: np.array(a) if self._reductions[name] == "last" else a for name, a in seen.items()}
+        return (key, index + steps, inner), owned
 
     def look(self, state: State) -> dict[str, np.ndarray]:
         key, index, inner = state

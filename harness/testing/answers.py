@@ -14,7 +14,7 @@ from spinbench.models import FactorGraph
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, enumerate_graph
 from spinbench.testing.check import REFUSALS, refuses, require
-from spinbench.testing.pair import SEED, Batches, Pair, Sample, advance
+from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, Sample, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
@@ -51,7 +51,10 @@ def stationarity(pair: Pair, case: str) -> None:
     """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen."""
     bound = pair.bound(case)
     start = bound.law.draws(pair.chains, SEED + 1)
-    _, batches = advance(bound.engine, bound.engine.init(SEED + 1, start), [1] * LAGS)
+    state = bound.engine.init(SEED + 1, start)
+    if pair.method.burnt_in:
+        state = burn_in(bound.engine, state, BURN_IN)
+    _, batches = advance(bound.engine, state, [1] * LAGS)
     sample = Sample(bound, batches)
     groups = np.stack([np.asarray(estimate.marginals) for estimate in pair.replicas(sample, FEW)])
     error = groups.mean(axis=0) - bound.law.marginals

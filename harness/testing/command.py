@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import time
 import traceback
+from collections.abc import Sequence
+from typing import Any
 from unittest import SkipTest
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.testing.check import Check, CheckError
+from spinbench.testing.pair import CHAINS
 from spinbench.testing.suite import checks
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
@@ -29,6 +33,20 @@ def outcome(check: Check) -> tuple[str, str]:
     return "passed", ""
 
 
+def _settings(given: Sequence[str]) -> dict[str, Any]:
+    """Of "NAME=VALUE": VALUE as Python writes it, else the text itself."""
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SpinbenchError(f"--set {text} was given; NAME=VALUE is needed")
+        try:
+            settings[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            settings[name] = value
+    return settings
+
+
 def _place(error: Exception) -> str:
     """The last line of spinbench or of a plugin that the error passed: a framework's own lines say little."""
     kinds = ("backends", "methods", "kernels")
@@ -42,8 +60,15 @@ def _place(error: Exception) -> str:
     return place
 
 
-def main(backend: str | None = None, method: str | None = None) -> int:
+def main(
+    backend: str | None = None, method: str | None = None, *, chains: int | None = None, given: Sequence[str] = ()
+) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
+
+    Args:
+        backend, method: names; by default all.
+        chains: that most checks run.
+        given: the method's settings, "NAME=VALUE" each.
 
     Returns:
         The exit status: 0, 1 if a check failed, 2 for a name that does not exist.
@@ -53,7 +78,7 @@ def main(backend: str | None = None, method: str | None = None) -> int:
     from rich.text import Text
 
     try:
-        selected = checks(backend, method)
+        selected = checks(backend, method, chains=chains or CHAINS, **_settings(given))
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2

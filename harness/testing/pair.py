@@ -104,7 +104,7 @@ class Pair:
             bound = self.bound(case, precision)
             draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
             state = bound.engine.init(SEED, draw(self.chains, SEED))
-            if self.sampler and CASES[case].start == "random":
+            if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
                 state = burn_in(bound.engine, state, BURN_IN)
             lengths = [BATCH] * BATCHES if self.method.anytime else [1]
             self._samples[key] = Sample(bound, advance(bound.engine, state, lengths)[1])

@@ -7,16 +7,17 @@ from functools import partial
 from typing import Any
 
 from spinbench.api import Method, Precision
-from spinbench.errors import BrokenPluginError
+from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, arrays, conduct, declared, digits, hidden, members, randomness, shapes
+from spinbench.testing import answers, arrays, conduct, declared, digits, hidden, members, randomness, shapes, variants
+from spinbench.testing.answers import GROUPS
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.known import SIZES, known
-from spinbench.testing.pair import Pair
+from spinbench.testing.pair import CHAINS, Pair
 
 SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
@@ -40,21 +41,32 @@ OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
 """Of a backend that offers arrays, in each of its precisions."""
 
 
-def checks(backend: str | None = None, method: str | None = None) -> list[Check]:
+def checks(
+    backend: str | None = None, method: str | None = None, *, chains: int = CHAINS, **settings: Any
+) -> list[Check]:
     """All checks of a backend, of a method, of both as a pair, or of everything.
 
     A backend's checks are those of its own and those of every method on it; a method's are those on every backend.
 
+    Args:
+        backend, method: names; by default all.
+        chains: that most checks run; fewer are quicker, and find less.
+        settings: of the method.
+
     Raises:
-        UnknownNameError: there is no such plugin.
+        UnknownNameError, SpinbenchError: there is no such plugin or setting; settings of no method; chains that are no
+            multiple of 64.
     """
+    if settings and method is None:
+        raise SpinbenchError(f"the setting {next(iter(settings))} was given without a method; name one")
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
     backends = registry.names("backends") if backend is None else [backend]
     methods = registry.names("methods") if method is None else [method]
     found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]
-    return found + [check for m in methods for b in backends for check in method_checks(m, b)]
+    pairs = [(m, b) for m in methods for b in backends]
+    return found + [check for m, b in pairs for check in method_checks(m, b, chains=chains, **settings)]
 
 
 def backend_checks(backend: str) -> list[Check]:
@@ -76,13 +88,15 @@ def backend_checks(backend: str) -> list[Check]:
     return [Check(backend, name, body) for name, body in found]
 
 
-def method_checks(method: str, backend: str, **settings: Any) -> list[Check]:
-    """Checks of a method, with these settings, on a backend. A pair that does not run here gives one check: that the
-    refusal has a reason.
+def method_checks(method: str, backend: str, *, chains: int = CHAINS, **settings: Any) -> list[Check]:
+    """Checks of a method, with these settings, on a backend; some of them with each value that the types of its
+    settings name. A pair that does not run here gives one check: that the refusal has a reason.
 
     Raises:
-        UnknownNameError, SpinbenchError: an unknown plugin or setting.
+        UnknownNameError, SpinbenchError: an unknown plugin or setting; chains that are no multiple of 64.
     """
+    if chains < GROUPS or chains % GROUPS:
+        raise SpinbenchError(f"chains={chains} was given; a multiple of {GROUPS} is needed")
     subject = f"{method}.{backend}"
     how = registry.support(method, backend)
     if how.tier == "broken":
@@ -92,8 +106,9 @@ def method_checks(method: str, backend: str, **settings: Any) -> list[Check]:
         return [Check(subject, "accuracy", partial(skip, how.reason))]
     if how.tier == "unsupported":
         return [Check(subject, "refusal", partial(_refusal, chosen, backend))]
-    pair = Pair(chosen, backend, arrays.precisions(backend)[-1])
-    return [Check(subject, name, body) for name, body in (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair))]
+    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains)
+    found = (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair), *_of_settings(pair))
+    return [Check(subject, name, body) for name, body in found]
 
 
 def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -130,6 +145,12 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "independence of chains", partial(conduct.chains, pair)
         yield "seeds", partial(hidden.seeds, pair)
         yield "frozen settings", partial(hidden.frozen, pair)
+
+
+def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    """With each other value that the types of the settings name."""
+    for setting, value in variants.of(pair.method):
+        yield f"{setting}={value}", partial(variants.setting, pair, setting, value)
 
 
 def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:

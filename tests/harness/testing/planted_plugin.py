@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from spinbench.api import Estimate, Kernel, Method, marginal_claims
+from spinbench.api import Estimate, Kernel, Method, Program, marginal_claims, standard_error
+from spinbench.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class PlantedKernel(Kernel):
         grouped = {i: list(group) for group in model.groups for i in group}
         self.units = [grouped.get(i, [i]) for i in range(len(biases)) if grouped.get(i, [i])[0] == i]
         if method.order == "backward":
-            self.units = self.units[::-1]
+            self.units = self.units[:0:-1] if self.bug == "forgets a variable backwards" else self.units[::-1]
         self.rng = np.random.default_rng(5)
         self.calls = 0
 
@@ -216,3 +217,84 @@ class PlantedKernel(Kernel):
         p[unit] = weights / weights.sum(axis=0)
         chosen = np.minimum((u > np.cumsum(p[unit], axis=0)).sum(axis=0), len(unit) - 1)
         s[unit] = np.arange(len(unit))[:, None] == chosen
+
+
+@dataclass(frozen=True)
+class Placed(Method):
+    """Gibbs sampling that gives its state up to `place`, and reports it as it is."""
+
+    name = "placed"
+    summary = "Gibbs in raster order, states in place"
+
+    @property
+    def reductions(self):
+        return {"s": "last"} if self.name == "placed" else {"s": "sum"}
+
+    def plan(self, model):
+        if model.groups or model.num_variables > 12:
+            raise UnsupportedError("placed takes up to 12 binary variables")
+        return model.biases, model.dense()
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def step(key, tables, s):
+            def site(i, s):
+                u = backend.uniform(backend.fold(key, i), (s.shape[1],))
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                return backend.place(s, i, xp.astype(u < backend.sigmoid(field), backend.real))
+
+            return backend.repeat(tables[0].shape[0], site, s)
+
+        return Program(init=lambda key, tables, start: start + 0, step=step, observe=lambda tables, state: {"s": state})
+
+    def estimate(self, model, tables, trace):
+        series = trace.series("s")
+        return Estimate(marginals=series.mean(axis=(0, 2)), marginals_se=standard_error(series))
+
+
+@dataclass(frozen=True)
+class Tempered(Placed):
+    """Two temperatures that swap. What starts the second one is no exact draw of its law."""
+
+    name = "tempered"
+    summary = "two temperatures"
+    burnt_in = True
+
+    def plan(self, model):
+        if np.abs(model.couplings).max(initial=0) > 30:
+            raise UnsupportedError("tempered mixes where couplings are at most 30")
+        return super().plan(model)
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def sweep(key, tables, s, beta):
+            def site(i, s):
+                u = backend.uniform(backend.fold(key, i), (s.shape[1],))
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                return backend.update(s, i, xp.astype(u < backend.sigmoid(beta * field), backend.real))
+
+            return backend.repeat(tables[0].shape[0], site, s)
+
+        def weight(tables, s):
+            return xp.sum(tables[0][:, None] * s, axis=0) + 0.5 * xp.sum(s * (tables[1] @ s), axis=0)
+
+        def step(key, tables, state):
+            cold = sweep(backend.fold(key, 0), tables, state[0], 1.0)
+            hot = sweep(backend.fold(key, 1), tables, state[1], 0.2)
+            u = backend.uniform(backend.fold(key, 2), (cold.shape[1],))
+            swap = xp.log(u) < 0.8 * (weight(tables, hot) - weight(tables, cold))
+            return xp.where(swap, hot, cold), xp.where(swap, cold, hot)
+
+        return Program(
+            init=lambda key, tables, start: (start, start * 0),
+            step=step,
+            observe=lambda tables, state: {"s": state[0]},
+        )
+
+
+@dataclass(frozen=True)
+class Unburnt(Tempered):
+    name = "unburnt"
+    burnt_in = False

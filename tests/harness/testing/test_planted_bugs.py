@@ -9,10 +9,13 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench.testing import method_checks
+from spinbench.errors import SpinbenchError
+from spinbench.testing import checks, method_checks
+from spinbench.testing.command import main
 
 SOURCE = Path(__file__).with_name("planted_plugin.py").read_text()
-POINTS = {"methods": {"planted": "Planted"}, "kernels": {"planted.numpy": "PlantedKernel"}}
+METHODS = {"planted": "Planted", "placed": "Placed", "tempered": "Tempered", "unburnt": "Unburnt"}
+POINTS = {"methods": METHODS, "kernels": {"planted.numpy": "PlantedKernel"}}
 BUGS = [
     # chains
     ("chains beyond 16 stand still", "17 chains", "of 17 chains, 16 stand still"),
@@ -61,6 +64,8 @@ BUGS = [
     ("uniform several states, silent", "accuracy, three states", "without standard errors"),
     ("states in another order", "accuracy, one to four states", "marginals .* are off by"),
     ("the first state twice", "accuracy, one to four states", "marginals .* are off by"),
+    # settings
+    ("forgets a variable backwards", "order=backward", "marginals .* are off by"),
     # laws
     ("all at once", "stationarity, dense", "from exact draws"),
     ("what is rare never happens", "accuracy, sparse", "marginals .* are off by"),
@@ -77,8 +82,10 @@ def plugin(install_plugin: Any) -> None:
     install_plugin("plantedplugin", SOURCE, POINTS)
 
 
-def test_without_a_bug_it_passes() -> None:
-    for check in method_checks("planted", "numpy"):
+@pytest.mark.parametrize("method", ["planted", "placed", "tempered"])
+def test_without_a_bug_it_passes(method: str) -> None:
+    """Also states that are given up and reported, and chains that ask to be burnt in."""
+    for check in method_checks(method, "numpy"):
         with suppress(SkipTest):
             check()
 
@@ -88,6 +95,34 @@ def test_planted_bugs_are_found(bug: str, name: str, message: str) -> None:
     (check,) = [check for check in method_checks("planted", "numpy", bug=bug) if check.name == name]
     with pytest.raises(AssertionError, match=message):
         check()
+
+
+def test_temperatures_that_are_not_burnt_in_are_no_exact_draws() -> None:
+    (check,) = [check for check in method_checks("unburnt", "numpy") if check.name == "stationarity, strong couplings"]
+    with pytest.raises(AssertionError, match="from exact draws"):
+        check()
+
+
+def test_fewer_chains_find_bugs_too() -> None:
+    found = method_checks("planted", "numpy", chains=256, bug="errors a third too small")
+    (check,) = [check for check in found if check.name == "calibration, dense"]
+    with pytest.raises(AssertionError, match="times too small"):
+        check()
+    with pytest.raises(SpinbenchError, match="chains=100 was given; a multiple of 64 is needed"):
+        method_checks("planted", "numpy", chains=100)
+    with pytest.raises(SpinbenchError, match="the setting bug was given without a method"):
+        checks(bug="one buffer")
+
+
+def test_the_command_takes_settings_and_chains(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["bug=lower bound above", "order=backward"]
+    assert main("numpy", "placed", chains=64, given=["order=1"]) == 2
+    assert "no setting of method placed is named 'order'" in capsys.readouterr().err
+    assert main("numpy", "planted", chains=64, given=["bug"]) == 2
+    assert "NAME=VALUE is needed" in capsys.readouterr().err
+    assert main("numpy", "planted", chains=128, given=given) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "order=forward" in said
 
 
 def test_they_are_many() -> None:
