@@ -28,6 +28,8 @@ LEAST_OVERLAP = 0.05
 """Of the laws on both sides of a ratio estimate, 1 where they are the same."""
 LEAST_WEIGHT = 5.0
 """Draws, in effect, that both sides of a ratio estimate share."""
+_ROUNDING = 1e-6
+"""Of means of float32 chains, which moves with their states."""
 _UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 _TWO_SIGMA = 0.9772
@@ -137,7 +139,7 @@ def _drifts(series: FloatArray, claimed: FloatArray) -> bool:
     first, second = _half_means(series)
     moves = second - first
     farthest = stdtrit(chains - 1, 1 - _DRIFT / max(len(moves), 1)) * moves.std(axis=-1, ddof=1) / np.sqrt(chains)
-    return bool((np.abs(moves.mean(axis=-1)) > np.maximum(farthest, claimed)).any())
+    return bool((np.abs(moves.mean(axis=-1)) > np.maximum(farthest, np.maximum(claimed, _ROUNDING))).any())
 
 
 def _memory(series: FloatArray, r_hat: FloatArray) -> float:

@@ -266,7 +266,7 @@ class TestOversubscription:
         assert cli.main(["report", "out"]) == 0
         shown = capsys.readouterr().out
         assert "2 of 2 cells oversubscribed, so that their seconds are too long: its process waited" in shown
-        (row,) = [line for line in shown.splitlines() if line.startswith(" faulty")]
+        (row,) = [line for line in shown.splitlines() if line.split()[1:2] == ["faulty"]]
         assert row.rstrip().endswith("oversubscribed")
 
     def test_another_program_on_the_same_core(self) -> None:

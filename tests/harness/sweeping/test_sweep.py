@@ -62,7 +62,7 @@ class TestSweep:
             "refuse": "skipped",
             "exit": "failed",
             "kill": "failed",
-            "nan": "ok",
+            "nan": "failed",
         }
         for line in (
             "6 cells into out",
