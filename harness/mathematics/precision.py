@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Precision
 from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 
 
-def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
+def widened(errors: Any, marginals: Any, model: Model, precision: Literal["float32", "float64"]) -> Any:
     """Claims of marginals, no finer than the numbers that chains compute with.
 
     A field a_i + Σ_j w_ij s_j is off by a unit in the last place of its terms, and a probability by p(1 - p) times
