@@ -237,11 +237,17 @@ def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     least, most = expit(low), expit(high)
     for group in model.groups:
         members = list(group)
-        for i in members:
-            others = [j for j in members if j != i]
-            least[i] = expit(low[i] - np.logaddexp.reduce(high[others])) if others else 1.0
-            most[i] = expit(high[i] - np.logaddexp.reduce(low[others])) if others else 1.0
+        least[members] = expit(low[members] - _of_others(high[members]))
+        most[members] = expit(high[members] - _of_others(low[members]))
     return least, most
+
+
+def _of_others(values: FloatArray) -> FloatArray:
+    """(K,) log of the sum of the exponentials of all others: of those before and of those after."""
+    end = np.full(1, -np.inf)
+    before = np.concatenate([end, np.logaddexp.accumulate(values)[:-1]])
+    after = np.concatenate([end, np.logaddexp.accumulate(values[::-1])[:-1]])[::-1]
+    return np.asarray(np.logaddexp(before, after))
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:

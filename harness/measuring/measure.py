@@ -21,6 +21,7 @@ def measure_cell(
     config: Any,
     *,
     git: Mapping[str, Any] | None = None,
+    plugins: Mapping[str, Any] | None = None,
     pool: Pool | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Record:
@@ -29,6 +30,7 @@ def measure_cell(
     Args:
         config: a composed configuration (plain or OmegaConf); see conf/config.yaml.
         git: state of the measured code; None: asked now.
+        plugins: where those of other distributions come from; None: asked now.
         pool: of warm workers; None: one process for this cell alone.
         before: seconds of the stages that the cell has behind it.
     """
@@ -36,7 +38,7 @@ def measure_cell(
     cell = cell_of(whole)
     state = environment.git_state(environment.root()) if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
-    foreign_plugins = provenance.foreign(cell)
+    others = provenance.foreign(cell) if plugins is None else dict(plugins)
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
     if pool is None:
@@ -49,13 +51,13 @@ def measure_cell(
     return {
         "schema": SCHEMA,
         "id": uuid.uuid4().hex,
-        "key": cell_key(cell, state, foreign_plugins),
+        "key": cell_key(cell, state, others),
         "family": str(whole.get("family", "inference")),
         "axes": axes(cell),
         "config": cell,
         "protocol": protocol(cell),
         "git": state,
-        "plugins": foreign_plugins,
+        "plugins": others,
         **answer,
         "environment": answer["environment"] or environment.describe(),
         "started_at": started,

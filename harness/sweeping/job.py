@@ -96,7 +96,8 @@ def run(config: DictConfig) -> str:
         whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
         cell = cell_of(whole)
         folder, git = Path(whole["sweep_dir"]), whole["git"]
-        found = _has_good_record(folder, records.cell_key(cell, git, provenance.foreign(cell)))
+        plugins = provenance.foreign(cell)
+        found = _has_good_record(folder, records.cell_key(cell, git, plugins))
     name = ""
     if state.display is not None:
         name = display.cell_name(records.axes(cell), {key: OmegaConf.select(config, key) for key in state.varied})
@@ -104,7 +105,7 @@ def run(config: DictConfig) -> str:
     record = None
     state.writing = 0.0
     if not found:
-        record = measure_cell(whole, git=git, pool=state.pool, before=stages.seconds)
+        record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
         _write(state, folder, record)
     if state.display is not None:
         state.display.end(name, record)
