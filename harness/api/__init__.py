@@ -1,4 +1,4 @@
-"""The door for plugins: all that methods, backends, kernels and families of models of third parties import.
+"""The door for plugins: all that third parties' methods, backends, kernels, models and formats import.
 
     Method   what to compute: settings, `plan` on the host, a generic `Program`, and `estimate`.
     Program  pure functions over a backend's array namespace: init, step, observe (and warm, adapt for burn-in).
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         to_forney,
         to_pairwise,
     )
+    from spinbench.models.files.format import Format, ModelFile
 
 __all__ = [
     "Array",
@@ -52,6 +53,7 @@ __all__ = [
     "Estimate",
     "Factor",
     "FactorGraph",
+    "Format",
     "ForneyModel",
     "Kernel",
     "Key",
@@ -59,6 +61,7 @@ __all__ = [
     "MarginalClaims",
     "Method",
     "Model",
+    "ModelFile",
     "Origin",
     "PairwiseModel",
     "Precision",
@@ -88,6 +91,7 @@ _TABLES = ("messages", "relaxation", "sweeps")
 _HOME = {
     "Trace": "spinbench.api.trace",
     "family": "spinbench.foundation.parameters",
+    **dict.fromkeys(("Format", "ModelFile"), "spinbench.models.files.format"),
     **dict.fromkeys(("MarginalClaims", "conditional_range", "marginal_claims"), "spinbench.mathematics.claims"),
     **dict.fromkeys(
         ("effective_sample_size", "log_mean", "split_r_hat", "standard_error"), "spinbench.mathematics.statistics"

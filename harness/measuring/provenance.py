@@ -11,6 +11,7 @@ from typing import Any
 
 from spinbench.foundation import git, plugins
 from spinbench.measuring.environment import git_state
+from spinbench.models import families, formats
 
 OWN = "spinbench"
 """The distribution whose state records have under "git"."""
@@ -19,7 +20,7 @@ OWN = "spinbench"
 def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of the plugins that a cell runs those of other distributions, by kind.
 
-    Nothing is imported. Each has "name", "distribution", "version", "source" (a hash of the files of its package or
+    Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version", "source" (a hash of the files of its package or
     module), and, where these are tracked by git, "commit" and "dirty".
     """
     method, backend = cell["method"]["name"], cell["backend"]["name"]
@@ -29,6 +30,8 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "kernels": f"{method}.{backend}",
         "models": cell["model"]["name"],
     }
+    if asked["models"] == families.FILE and (path := cell["model"].get("path")):
+        asked["formats"] = formats.name_of_file(Path(str(path)))
     points = {kind: plugins.entry_points(kind).get(str(name), ()) for kind, name in asked.items()}
     return {
         kind: _described(point)

@@ -19,9 +19,10 @@ from spinbench.foundation.names import unknown_name
 from spinbench.models import lattices
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files.libdai import read_fg
-from spinbench.models.files.text import Tokens, read_text
-from spinbench.models.files.uai import read_evidence, read_uai
+from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.libdai import LibDAI
+from spinbench.models.files.text import Tokens, read_bytes, read_text
+from spinbench.models.files.uai import UAI, read_evidence
 from spinbench.models.origin import PerVariable
 from spinbench.models.pairwise import PairwiseModel
 
@@ -96,8 +97,13 @@ def _numbers(relative: str) -> FloatArray:
     return Tokens(read_text(path), path.name).values
 
 
+def _file(kind: Format, relative: str) -> Model:
+    path = _path(relative)
+    return kind.read(ModelFile(path.name, read_bytes(path, kind.limit)))
+
+
 def _uai(stem: str) -> Model:
-    model = read_uai(_path(f"uai14/{stem}.uai"))
+    model = _file(UAI(), f"uai14/{stem}.uai")
     return condition(model, read_evidence(_path(f"uai14/{stem}.uai.evid")))
 
 
@@ -109,7 +115,7 @@ def _uai_reference(stem: str) -> Reference:
 
 
 def _libdai(stem: str) -> Model:
-    return read_fg(_path(f"libdai/{stem}.fg"))
+    return _file(LibDAI(), f"libdai/{stem}.fg")
 
 
 def _neural() -> Model:

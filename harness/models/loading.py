@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,35 +13,32 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.models import catalogue
+from spinbench.models import catalogue, formats
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files import bqm, libdai, npz, uai
+from spinbench.models.files import bqm, uai
+from spinbench.models.files.format import Format, ModelFile, unpacked_name
+from spinbench.models.files.text import read_bytes
 from spinbench.models.pairwise import PairwiseModel
 
 Model = PairwiseModel | FactorGraph
 Evidence = str | os.PathLike[str] | Mapping[Any, int]
-
-READABLE = (".uai", ".fg", ".npz", ".json")
-WRITABLE = (".uai", ".npz")
 
 
 def load(source: Any, *, evidence: Evidence | None = None, name: str | None = None, beta: float | None = None) -> Model:
     """A model from a file, a shipped model's name or an object of another library.
 
     Args:
-        source: a path (`.uai`; `.fg` of libDAI; `.npz`; `.json` of a dimod BinaryQuadraticModel), the name of a
+        source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
             shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a NetworkX graph, or arrays
             (biases, W) or (biases, edges, couplings).
         evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`).
         name: for messages and tables; by default the file's name without suffix.
-        beta: inverse temperature of a BinaryQuadraticModel's energies, 1 by default; of nothing else.
-
-    Returns:
-        a FactorGraph from `.uai`, `.fg` and archives of one, else a PairwiseModel.
+        beta: inverse temperature of energies, 1 by default; of BinaryQuadraticModels and formats of energies alone.
 
     Raises:
         ModelError: one sentence that names file, line and token, or array and index.
+        BrokenPluginError: a format's reader returned no model.
         UnknownNameError: neither a file nor a shipped model.
     """
     model = _read(source, name, beta)
@@ -51,18 +49,15 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write `.uai` or `.npz`; the file appears whole or not at all.
+    """Write a file of the format that its suffix names, gzipped if `.gz` follows; it appears whole or not at all.
 
     Raises:
         ModelError: another suffix, a model that the format cannot hold, or a file that cannot be written.
     """
     target = Path(path)
-    if target.suffix == ".uai":
-        data = uai.format_uai(model).encode()
-    elif target.suffix == ".npz":
-        data = npz.format_npz(model)
-    else:
-        raise ModelError(f"{target}: models are written to {' and '.join(WRITABLE)} files")
+    data = formats.of_written(target).write(model)
+    if unpacked_name(target.name) != target.name:
+        data = gzip.compress(data, mtime=0)
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         part.write_bytes(data)
@@ -98,18 +93,23 @@ def _read(source: Any, name: str | None, beta: float | None) -> Model:
 
 def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | None) -> Model:
     path = Path(source)
-    suffix = path.suffix.lower()
-    if suffix == ".json":
-        return bqm.read_bqm(path, beta=1.0 if beta is None else beta, name=name)
-    if beta is not None:
-        raise ModelError(f"{path.name}: beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
-    readers = {".uai": uai.read_uai, ".fg": libdai.read_fg, ".npz": npz.read_npz}
-    if suffix in readers:
-        return readers[suffix](path, name)
-    if isinstance(source, str) and not path.exists():
+    named = formats.of_name(path.name)
+    if not named and isinstance(source, str) and not path.exists():
         model = catalogue.load(source)
         return model if name is None else replace(model, name=name)
-    raise ModelError(f"{path}: files that end in {', '.join(READABLE)} are read as models")
+    if named:
+        _check_beta(path, named, beta)
+    chosen = formats.of_file(path)
+    _check_beta(path, [chosen], beta)
+    data = read_bytes(path, chosen.limit)
+    file = ModelFile(path.name, data, 1.0 if beta is None else beta)
+    model = formats.read(chosen, file)
+    return replace(model, name=name or file.stem)
+
+
+def _check_beta(path: Path, formats: list[Format], beta: float | None) -> None:
+    if beta is not None and not any(each.energies for each in formats):
+        raise ModelError(f"{path.name}: beta = {beta} was given, but the file holds no energies to scale")
 
 
 def _from_sparse(biases: Any, weights: Any, name: str) -> PairwiseModel:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from spinbench.errors import BrokenPluginError
 from spinbench.inference import registry
-from spinbench.models import catalogue, families
+from spinbench.models import catalogue, families, formats
 from spinbench.reporting.display import console
 
 STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "unavailable": "yellow", "broken": "red"}
@@ -48,9 +48,15 @@ def _show_pairs(output: Console) -> None:
 
 def _show_models(output: Console) -> None:
     output.print("models (model=NAME; conf/model has their parameters)", style="bold")
-    broken = families.broken()
+    broken = families.broken() | {f".{name}": why for name, why in formats.broken().items()}
     working = [name for name in families.names() if name not in broken]
-    kinds = {"families": working, "broken": list(broken), "shipped": catalogue.names(), "yours": [families.FILE]}
+    kinds = {
+        "families": working,
+        "broken": list(broken),
+        "shipped": catalogue.names(),
+        "yours": [families.FILE],
+        "read": formats.suffixes(),
+    }
     for title, names in kinds.items():
         if names:
             text = textwrap.fill(", ".join(names), width=max(output.width - 12, 40), subsequent_indent=" " * 11)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_module
@@ -23,8 +22,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.measuring import environment
-from spinbench.models import specs
-from spinbench.models.loading import READABLE
+from spinbench.models import formats, specs
 from spinbench.sweeping import launchers
 
 
@@ -181,7 +179,7 @@ def _missing(error: MissingConfigException) -> SpinbenchError:
             return refusal
         return unknown_name(head or "config", name, sorted(allowed))
     if group == "model":
-        if Path(name := path.removeprefix("model/")).suffix in READABLE:
+        if formats.of_name(name := path.removeprefix("model/")):
             return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
         allowed |= set(specs.names())
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_number, float_array
+from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.npz import as_labels
-from spinbench.models.files.text import read_text
 from spinbench.models.pairwise import PairwiseModel
 
 
@@ -31,47 +30,56 @@ def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel
     )
 
 
-def read_bqm(path: Path, *, beta: float = 1.0, name: str | None = None) -> PairwiseModel:
-    """`from_bqm` of the JSON that `json.dump(bqm.to_serializable(), file)` writes; dimod is not needed.
+class BQM(Format):
+    """`from_bqm` of the JSON that `json.dump(bqm.to_serializable(), file)` writes; dimod is not needed."""
 
-    Raises:
-        ModelError: not JSON, not a BinaryQuadraticModel of schema 3, or not valid numbers.
-    """
-    fields = _read_fields(path)
+    suffixes = (".json",)
+    summary = "dimod's BinaryQuadraticModel (`bqm.to_serializable()`)"
+    energies = True
+
+    def recognises(self, head: bytes) -> bool:
+        return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"BinaryQuadraticModel"' in head
+
+    def read(self, file: ModelFile) -> PairwiseModel:
+        return _read(file)
+
+
+def _read(file: ModelFile) -> PairwiseModel:
+    fields = _read_fields(file)
     try:
         ends = np.array([fields["quadratic_head"], fields["quadratic_tail"]]).T
         labels = as_labels(fields["variable_labels"])
     except (TypeError, ValueError):
         raise ModelError(
-            f"{path.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
+            f"{file.name}: quadratic_head, quadratic_tail or variable_labels is not a list as dimod writes it"
         ) from None
     linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
     vartype, offset = fields["variable_type"], fields["offset"]
-    return _from_energy(vartype, linear, ends, quadratic, offset, labels, beta, name or path.stem)
+    return _from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
 
 
-def _read_fields(path: Path) -> dict[str, Any]:
+def _read_fields(file: ModelFile) -> dict[str, Any]:
     """All that the JSON of a BinaryQuadraticModel holds, of the schema that is understood."""
-    text = read_text(path)
+    text = file.text()
     try:
         fields: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ModelError(f"{path.name}, line {error.lineno}: this is not JSON ({error.msg})") from None
+        raise ModelError(f"{file.name}, line {error.lineno}: this is not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:
-        raise ModelError(f"{path.name}: this JSON cannot be read ({error})") from None
+        raise ModelError(f"{file.name}: this JSON cannot be read ({error})") from None
     kind = fields.get("type") if isinstance(fields, dict) else None
     if kind != "BinaryQuadraticModel":
-        raise ModelError(f"{path.name}: the JSON has type {kind!r}; dimod's 'BinaryQuadraticModel' is needed")
+        raise ModelError(f"{file.name}: the JSON has type {kind!r}; dimod's 'BinaryQuadraticModel' is needed")
     version = fields.get("version")
     schema = version.get("bqm_schema") if isinstance(version, dict) else None
     if not str(schema).startswith("3.") or fields.get("use_bytes"):
         raise ModelError(
-            f"{path.name}: the BinaryQuadraticModel has schema {schema}{' as bytes' if fields.get('use_bytes') else ''}"
+            f"{file.name}: the BinaryQuadraticModel has schema {schema}{' as bytes' if fields.get('use_bytes') else ''}"
             "; schema 3 as numbers is needed, as dimod's to_serializable() writes it"
         )
     needed = ("linear_biases", "quadratic_biases", "quadratic_head", "quadratic_tail", "offset", "variable_type")
     if missing := [key for key in (*needed, "variable_labels") if key not in fields]:
-        raise ModelError(f"{path.name}: the BinaryQuadraticModel has no field {missing[0]!r}")
+        raise ModelError(f"{file.name}: the BinaryQuadraticModel has no field {missing[0]!r}")
     return fields
 
 

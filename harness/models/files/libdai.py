@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
-from spinbench.models.files.text import Tokens, check_weights, read_text
+from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.text import Tokens, check_weights
 
 # Entries that a file leaves out are zero, so a short file can stand for a long table: 512 MiB in all.
 MAX_ENTRIES = 2**26
+# the number of factors, an empty line, and a factor's order, variables and numbers of states, a line each
+_BEGIN = re.compile(
+    rb"(?:[ \t]*#[^\n]*\n|\s)*\d+[ \t\r]*\n(?:[ \t]*#[^\n]*\n|[ \t\r]*\n)+(?:0|\d+[ \t\r]*\n[ \t]*\d[\d \t\r]*\n)"
+)
 
 
-def read_fg(path: Path, name: str | None = None) -> FactorGraph:
-    """A `.fg` file; its variables are the labels that occur, ascending, kept as `labels` where they are not 0..N-1.
+class LibDAI(Format):
+    """The variables are the labels that occur, ascending, kept as `labels` where they are not 0..N-1."""
 
-    Raises:
-        ModelError: with line and token.
-    """
-    tokens = Tokens(re.sub(rb"(?m)^[ \t]*#[^\n]*", b"", read_text(path)), path.name)
+    suffixes = (".fg",)
+    summary = "libDAI's factor graphs"
+
+    def recognises(self, head: bytes) -> bool:
+        return _BEGIN.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+    def read(self, file: ModelFile) -> FactorGraph:
+        return _read(file)
+
+
+def _read(file: ModelFile) -> FactorGraph:
+    tokens = Tokens(re.sub(rb"(?m)^[ \t]*#[^\n]*", b"", file.text()), file.name)
     cards: dict[int, int] = {}
     tables: list[tuple[tuple[int, ...], npt.NDArray[np.float64]]] = []
     left = MAX_ENTRIES
@@ -42,7 +54,7 @@ def read_fg(path: Path, name: str | None = None) -> FactorGraph:
     return FactorGraph(
         tuple(cards[label] for label in labels),
         factors,
-        name=name or path.stem,
+        name=file.stem,
         labels=() if contiguous else tuple(labels),
     )
 

@@ -15,7 +15,6 @@ import textwrap
 import zipfile
 import zlib
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.checks import float_array
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files.text import read_bytes
+from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.pairwise import PairwiseModel
 
 MAX_BYTES = 2 * 2**30
@@ -35,63 +34,71 @@ _PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_si
 _FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels")
 
 
-def read_npz(path: Path, name: str | None = None) -> PairwiseModel | FactorGraph:
-    """Either kind of model, told by `biases` or `cardinalities`.
+class NPZ(Format):
+    """Either kind of model, told by `biases` or `cardinalities`. What is written is read back to the last bit; origin
+    and name are left out."""
 
-    Raises:
-        ModelError: not an archive, pickled objects, arrays that are missing, unknown, too large or not valid.
-    """
-    arrays = _read_arrays(path)
-    name = name or path.stem
-    _check_keys(path, arrays)
+    suffixes = (".npz",)
+    summary = "NumPy arrays, of pairwise models or factor graphs"
+    limit = MAX_BYTES
+
+    def recognises(self, head: bytes) -> bool:
+        return head.startswith(b"PK\x03\x04") and head[30:].split(b"\x93NUMPY")[0].find(b".npy", 0, 64) > 0
+
+    def read(self, file: ModelFile) -> PairwiseModel | FactorGraph:
+        return _read(file)
+
+    def write(self, model: PairwiseModel | FactorGraph) -> bytes:
+        return _format(model)
+
+
+def _read(file: ModelFile) -> PairwiseModel | FactorGraph:
+    arrays = _read_arrays(file)
+    name = file.stem
+    _check_keys(file, arrays)
     constant = float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
     if constant.size != 1:
-        raise ModelError(f"{path.name}: log_constant has shape {constant.shape}; one number is needed")
-    labels = _read_labels(path, arrays)
+        raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
+    labels = _read_labels(file, arrays)
     if "cardinalities" not in arrays:
-        return _read_pairwise(path, arrays, constant.item(), name, labels)
+        return _read_pairwise(file, arrays, constant.item(), labels)
     return FactorGraph.from_log_tables(
-        _integers(path, arrays, "cardinalities").tolist(),
-        _read_factors(path, arrays),
+        _integers(file, arrays, "cardinalities").tolist(),
+        _read_factors(file, arrays),
         log_constant=constant.item(),
         name=name,
         labels=labels,
     )
 
 
-def _check_keys(path: Path, arrays: Arrays) -> None:
+def _check_keys(file: ModelFile, arrays: Arrays) -> None:
     """Refuses archives that lack an array or have one that no model has."""
     allowed, needed = (_FACTORS, _FACTORS[:4]) if "cardinalities" in arrays else (_PAIRWISE, _PAIRWISE[:2])
     missing = [key for key in needed if key not in arrays]
     if missing or (unknown := [key for key in arrays if key not in allowed]):
         what = f"there is no array {missing[0]!r}" if missing else f"there is an unknown array {unknown[0]!r}"
-        raise ModelError(f"{path.name}: {what}; arrays of a model are {', '.join(allowed)}")
+        raise ModelError(f"{file.name}: {what}; arrays of a model are {', '.join(allowed)}")
 
 
-def _read_pairwise(path: Path, arrays: Arrays, constant: float, name: str, labels: Sequence[Hashable]) -> PairwiseModel:
+def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:
     couplings = arrays["couplings"]
     if "edges" in arrays:
         edges = arrays["edges"]
     else:
-        dense = PairwiseModel.from_dense(arrays["biases"], couplings, name=name)
+        dense = PairwiseModel.from_dense(arrays["biases"], couplings, name=file.stem)
         edges, couplings = dense.edges, dense.couplings
     return PairwiseModel.from_edges(
         arrays["biases"],
         edges,
         couplings,
         log_constant=constant,
-        groups=_read_lists(path, arrays, "groups", "group_sizes"),
-        name=name,
+        groups=_read_lists(file, arrays, "groups", "group_sizes"),
+        name=file.stem,
         labels=labels,
     )
 
 
-def format_npz(model: PairwiseModel | FactorGraph) -> bytes:
-    """The bytes of an archive that `read_npz` reads back to the last bit; origin and name are left out.
-
-    Raises:
-        ModelError: labels that JSON cannot hold.
-    """
+def _format(model: PairwiseModel | FactorGraph) -> bytes:
     if isinstance(model, PairwiseModel):
         arrays: dict[str, Any] = {"biases": model.biases, "edges": model.edges, "couplings": model.couplings}
         if model.groups:
@@ -118,90 +125,89 @@ def format_npz(model: PairwiseModel | FactorGraph) -> bytes:
     return buffer.getvalue()
 
 
-def _read_arrays(path: Path) -> Arrays:
+def _read_arrays(file: ModelFile) -> Arrays:
     """All arrays, their claimed sizes checked against the archive before memory is taken."""
-    data = read_bytes(path, MAX_BYTES)
     arrays: Arrays = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > MAX_BYTES:
-                raise ModelError(f"{path.name}: the arrays take more than {MAX_BYTES // 2**30} GiB, the most allowed")
+                raise ModelError(f"{file.name}: the arrays take more than {MAX_BYTES // 2**30} GiB, the most allowed")
             for member in members:
                 key = member.filename.removesuffix(".npy")
-                with archive.open(member) as file:
-                    arrays[key] = _read_array(path, key, file, member.file_size)
+                with archive.open(member) as content:
+                    arrays[key] = _read_array(file, key, content, member.file_size)
     except ModelError:
         raise
     # ValueError: zipfile seeks to an offset that a damaged directory has made negative
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
         why = textwrap.shorten(str(error), 120)
-        raise ModelError(f"{path.name}: the file is not a whole .npz archive ({why})") from None
+        raise ModelError(f"{file.name}: the file is not a whole .npz archive ({why})") from None
     return arrays
 
 
-def _read_array(path: Path, key: str, file: Any, length: int) -> npt.NDArray[Any]:
+def _read_array(file: ModelFile, key: str, content: Any, length: int) -> npt.NDArray[Any]:
     try:
-        version = np.lib.format.read_magic(file)
+        version = np.lib.format.read_magic(content)
         read_header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
-        shape, fortran, dtype = read_header(file)
+        shape, fortran, dtype = read_header(content)
     except (ValueError, KeyError):
-        raise ModelError(f"{path.name}: array {key!r} has no valid header") from None
+        raise ModelError(f"{file.name}: array {key!r} has no valid header") from None
     if dtype.hasobject:
-        raise ModelError(f"{path.name}: array {key!r} holds pickled objects, which are never read")
+        raise ModelError(f"{file.name}: array {key!r} holds pickled objects, which are never read")
     size = math.prod(shape) * dtype.itemsize
-    if size != length - file.tell():
+    if size != length - content.tell():
         raise ModelError(
-            f"{path.name}: array {key!r} claims {size} bytes, but the archive holds {length - file.tell()} of it"
+            f"{file.name}: array {key!r} claims {size} bytes, but the archive holds {length - content.tell()} of it"
         )
-    flat = np.frombuffer(file.read(size), dtype=dtype)
+    flat = np.frombuffer(content.read(size), dtype=dtype)
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _integers(path: Path, arrays: Arrays, key: str) -> npt.NDArray[np.int64]:
+def _integers(file: ModelFile, arrays: Arrays, key: str) -> npt.NDArray[np.int64]:
     values = arrays[key]
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ModelError(
-            f"{path.name}: array {key!r} has type {values.dtype} and shape {values.shape}; "
+            f"{file.name}: array {key!r} has type {values.dtype} and shape {values.shape}; "
             "a vector of integers is needed"
         )
     return values.astype(np.int64)
 
 
-def _read_lists(path: Path, arrays: Arrays, members: str, sizes: str) -> list[list[int]]:
+def _read_lists(file: ModelFile, arrays: Arrays, members: str, sizes: str) -> list[list[int]]:
     if members not in arrays and sizes not in arrays:
         return []
     if members not in arrays or sizes not in arrays:
-        raise ModelError(f"{path.name}: arrays {members!r} and {sizes!r} are needed together")
-    flat, lengths = _integers(path, arrays, members), _integers(path, arrays, sizes)
+        raise ModelError(f"{file.name}: arrays {members!r} and {sizes!r} are needed together")
+    flat, lengths = _integers(file, arrays, members), _integers(file, arrays, sizes)
     if (lengths < 0).any() or lengths.sum() != flat.size:
-        raise ModelError(f"{path.name}: array {sizes!r} does not add up to the {flat.size} entries of {members!r}")
+        raise ModelError(f"{file.name}: array {sizes!r} does not add up to the {flat.size} entries of {members!r}")
     return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])] if lengths.size else []
 
 
-def _read_factors(path: Path, arrays: Arrays) -> list[tuple[list[int], npt.NDArray[Any]]]:
-    cards = _integers(path, arrays, "cardinalities").tolist()
+def _read_factors(file: ModelFile, arrays: Arrays) -> list[tuple[list[int], npt.NDArray[Any]]]:
+    cards = _integers(file, arrays, "cardinalities").tolist()
     tables = arrays["log_tables"].ravel()
-    scopes = _read_lists(path, arrays, "scopes", "scope_sizes")
+    scopes = _read_lists(file, arrays, "scopes", "scope_sizes")
     if any(not 0 <= v < len(cards) for scope in scopes for v in scope):
-        raise ModelError(f"{path.name}: a scope names a variable outside 0..{len(cards) - 1}")
+        raise ModelError(f"{file.name}: a scope names a variable outside 0..{len(cards) - 1}")
     sizes = [math.prod(cards[v] for v in scope) for scope in scopes]
     if sum(sizes) != tables.size or min(sizes, default=0) < 0:
-        raise ModelError(f"{path.name}: the scopes need {sum(sizes)} table entries, but log_tables has {tables.size}")
+        raise ModelError(f"{file.name}: the scopes need {sum(sizes)} table entries, but log_tables has {tables.size}")
     bounds = np.cumsum([0, *sizes]).tolist()
     return [(scope, tables[a:b]) for scope, a, b in zip(scopes, bounds, bounds[1:], strict=False)]
 
 
-def _read_labels(path: Path, arrays: Arrays) -> list[Hashable]:
+def _read_labels(file: ModelFile, arrays: Arrays) -> list[Hashable]:
     if "labels" not in arrays:
         return []
     try:
         labels = as_labels(json.loads(str(arrays["labels"].item())))
     except (ValueError, TypeError, RecursionError):
-        raise ModelError(f"{path.name}: array 'labels' is not a JSON list of texts, numbers or lists of them") from None
+        raise ModelError(f"{file.name}: array 'labels' is not a JSON list of texts, numbers or lists of them") from None
     return labels
 
 

@@ -5,9 +5,12 @@ Files are untrusted: their size is checked before they are read, and counts they
 
 from __future__ import annotations
 
+import gzip
 import re
 import warnings
+import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,34 +21,23 @@ FloatArray = npt.NDArray[np.float64]
 
 # Parsing takes up to ten times the size of the text.
 MAX_TEXT_BYTES = 256 * 2**20
+HEAD_BYTES = 64 * 2**10
+"""Enough to tell a format."""
 
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
 _TINY, _NOT_ZERO = re.compile(rb"[eE]-0*[1-9]\d\d"), re.compile(rb"[+-]?[0.]*[1-9]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """The file's bytes.
+    """The file's bytes; of a gzipped file, those that were packed.
 
     Raises:
-        ModelError: it cannot be read, is empty, or is longer than `limit` bytes.
+        ModelError: it cannot be read, is empty, or is longer than `limit` bytes, or would be if it were unpacked.
     """
-    try:
-        if path.is_dir():
-            raise ModelError(f"{path}: this is a folder; a model file is needed")
-        with path.open("rb") as file:
-            # In chunks, for read(n) takes memory for n bytes before it knows how many there are.
-            chunks, length = [], 0
-            while length <= limit and (chunk := file.read(2**20)):
-                chunks.append(chunk)
-                length += len(chunk)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ModelError(f"{path}: the file cannot be read ({reason})") from None
-    data = b"".join(chunks)
+    data = _read(path, limit + 1)
     if len(data) > limit:
         raise ModelError(f"{path}: the file is longer than {limit // 2**20} MiB, the most that is read of this format")
     if not data:
@@ -53,25 +45,71 @@ def read_bytes(path: Path, limit: int) -> bytes:
     return data
 
 
+def read_head(path: Path) -> bytes:
+    """What `read_bytes` begins with.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    return _read(path, HEAD_BYTES)[:HEAD_BYTES]
+
+
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
     """The file's bytes, found to be UTF-8 text.
 
     Raises:
-        ModelError: as `read_bytes`, or binary, or not UTF-8, or only white space.
+        ModelError: as `read_bytes` and `check_text`.
     """
-    data = read_bytes(path, limit).removeprefix(_BYTE_ORDER_MARK)
+    return check_text(read_bytes(path, limit), path.name)
+
+
+def check_text(data: bytes, source: str) -> bytes:
+    """The bytes, found to be UTF-8 text, without a byte order mark.
+
+    Raises:
+        ModelError: binary, or not UTF-8, or only white space.
+    """
+    data = data.removeprefix(_BYTE_ORDER_MARK)
     if len(data.translate(None, _CONTROL)) != len(data):
-        raise ModelError(f"{path}: this is a binary file; a text file is needed")
+        raise ModelError(f"{source}: this is a binary file; a text file is needed")
     try:
         data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ModelError(
-            f"{path.name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; a UTF-8 text file is needed"
+            f"{source}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; a UTF-8 text file is needed"
         ) from None
     if not data.strip():
-        raise ModelError(f"{path}: the file holds nothing but white space")
+        raise ModelError(f"{source}: the file holds nothing but white space")
     return data
+
+
+def _read(path: Path, most: int) -> bytes:
+    """At least `most` bytes, or all that there are."""
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path}: this is a folder; a model file is needed")
+        with path.open("rb") as file:
+            if file.peek(2)[:2] == _GZIP:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    return _chunks(unpacked, most)
+            return _chunks(file, most)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: there is no such file") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise ModelError(f"{path}: the file is not a whole gzip archive") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ModelError(f"{path}: the file cannot be read ({reason})") from None
+
+
+def _chunks(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
+    # In chunks, for read(n) takes memory for n bytes before it knows how many there are.
+    chunks, length = [], 0
+    while length < most and (chunk := file.read(2**20)):
+        chunks.append(chunk)
+        length += len(chunk)
+    return b"".join(chunks)
 
 
 class Tokens:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import Tokens, check_weights, read_text
 from spinbench.models.pairwise import PairwiseModel
 
@@ -23,25 +24,38 @@ FloatArray = npt.NDArray[np.float64]
 
 UNTOLD_STATES = 2**20
 """Of variables that a file may name without saying more about them."""
+_COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
+_PREAMBLE = re.compile(rb"(?:\s|^c(?!\S)[^\n]*\n)*(?:MARKOV|BAYES)(?!\S)", re.IGNORECASE | re.MULTILINE)
 TINY = float(np.finfo(np.float64).tiny)
 LOG_TINY, LOG_HUGE = math.log(TINY) + 1.0, math.log(np.finfo(np.float64).max) - 1.0
 
 
-def read_uai(path: Path, name: str | None = None) -> FactorGraph:
-    """A `.uai` file, preamble MARKOV or BAYES (tables are read alike); lines that start with "c " are comments.
+class UAI(Format):
+    """Preamble MARKOV or BAYES (tables are read alike); lines that start with "c " are comments."""
 
-    Raises:
-        ModelError: with line and token.
-    """
-    data = re.sub(rb"(?m)^c(?!\S)[^\n]*", b"", read_text(path))
+    suffixes = (".uai",)
+    summary = "the UAI competitions' format: factors of any order and number of states"
+
+    def recognises(self, head: bytes) -> bool:
+        return _PREAMBLE.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+    def read(self, file: ModelFile) -> FactorGraph:
+        return _read(file)
+
+    def write(self, model: PairwiseModel | FactorGraph) -> bytes:
+        return format_uai(model).encode()
+
+
+def _read(file: ModelFile) -> FactorGraph:
+    data = _COMMENT.sub(b"", file.text())
     header = re.match(rb"\s*(\S*)", data)
     assert header is not None  # the pattern matches the empty string
     if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
         word = header.group(1)[:24].decode(errors="replace")
         line = data.count(b"\n", 0, header.start(1)) + 1
-        raise ModelError(f"{path.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
+        raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
     blanked = re.sub(rb"\S", b" ", data[: header.end()]) + data[header.end() :]
-    return _parse(Tokens(blanked, path.name), name or path.stem)
+    return _parse(Tokens(blanked, file.name), file.stem)
 
 
 def _parse(tokens: Tokens, name: str) -> FactorGraph:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from spinbench.measuring import environment, provenance, records
+from spinbench.models import formats
 
 CELL: dict[str, Any] = {
     "model": {"name": "grid"},
@@ -56,3 +58,20 @@ def test_a_tracked_plugin_has_a_commit(faulty: Path) -> None:
     source = next(faulty.rglob("*.py"))
     source.write_text(source.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert provenance.foreign(CELL)["methods"]["dirty"] is True
+
+
+def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable[..., Path], tmp_path: Path) -> None:
+    source = (
+        "from spinbench.models.files.uai import UAI\n"
+        "class Other(UAI):\n    suffixes = ('.other',)\n    def recognises(self, head): return False\n"
+    )
+    formats._loaded.cache_clear()
+    install_plugin("spinbench_other", source, {"formats": {"other": "Other"}})
+    found = {}
+    for name in ("m.uai", "m.other", "missing.other", "m.unknown"):
+        if not name.startswith("missing"):
+            (tmp_path / name).write_text("MARKOV 1 2 0" if name == "m.uai" else "?")
+        cell = {**CELL, "model": {"name": "file", "path": str(tmp_path / name)}}
+        found[name] = provenance.foreign({**cell, "method": {"name": "gibbs"}}).get("formats", {}).get("distribution")
+    formats._loaded.cache_clear()
+    assert found == {"m.uai": None, "m.other": "spinbench_other", "missing.other": None, "m.unknown": None}

@@ -59,9 +59,9 @@ def test_weights_that_float64_takes_for_0_are_no_zeros(tmp_path, weight):
     ("content", "words"),
     [
         (b"  \n\t\n", "nothing but white space"),
-        (b"MARKOV\n2\n\x00\x01\x02", "this is a binary file"),
+        (b"2\n2\n\x00\x01\x02", "this is a binary file"),
         (b"\x7fELF\x02\x01\x01", "this is a binary file"),
-        (b"MARKOV\n2\n2 \xff\n", "m.{suffix}, line 3: byte 0xff is not UTF-8"),
+        (b"2\n2\n2 \xff\n", "m.{suffix}, line 3: byte 0xff is not UTF-8"),
     ],
 )
 def test_files_that_are_not_text(tmp_path, suffix, content, words):
@@ -77,10 +77,12 @@ def test_a_file_that_is_too_long_is_not_read_whole(tmp_path):
         text.read_text(path, limit=10)
 
 
-def test_an_unknown_suffix(tmp_path):
+def test_names_and_contents_that_no_format_knows(tmp_path):
     path = tmp_path / "m.xyz"
-    path.write_text(GOOD)
-    assert "files that end in .uai, .fg, .npz, .json are read as models" in refuse(path)
+    path.write_text("1 2 3")
+    message = refuse(path)
+    assert "neither name nor content is that of a known format; files that end in" in message
+    assert ".fg, .json, .npz, .uai are read as models, gzipped ones, too" in message
 
 
 @pytest.mark.parametrize(

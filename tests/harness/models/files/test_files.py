@@ -310,7 +310,7 @@ def test_sources_that_are_no_models(source, options, words):
 
 def test_saving_fails_in_one_sentence_and_leaves_nothing(tmp_path):
     model = generators.grid(2, 2)
-    with pytest.raises(ModelError, match=r"model.txt: models are written to .uai and .npz files"):
+    with pytest.raises(ModelError, match=r"model.txt: models are written to .npz and .uai files"):
         save(model, tmp_path / "model.txt")
     with pytest.raises(ModelError, match=r"model.uai: the file cannot be written \(No such file or directory\)"):
         save(model, tmp_path / "missing" / "model.uai")

@@ -1,0 +1,89 @@
+"""What a file format is: how its files are recognised, read and written. Registered in `spinbench.formats`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import ClassVar
+
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files.text import MAX_TEXT_BYTES, check_text
+from spinbench.models.pairwise import PairwiseModel
+
+Model = PairwiseModel | FactorGraph
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file in memory.
+
+    Attributes:
+        name: without folder, for messages.
+        data: what it holds, unpacked, not empty and no longer than `Format.limit`.
+        beta: inverse temperature, of formats of energies.
+    """
+
+    name: str
+    data: bytes
+    beta: float = 1.0
+
+    @property
+    def stem(self) -> str:
+        """The name without `.gz` and the suffix before it, which becomes the model's."""
+        return PurePath(unpacked_name(self.name)).stem
+
+    def text(self) -> bytes:
+        """The data, found to be UTF-8 text, without a byte order mark.
+
+        Raises:
+            ModelError: binary, not UTF-8, or nothing but white space.
+        """
+        return check_text(self.data, self.name)
+
+
+def unpacked_name(name: str) -> str:
+    """The name that a file has without gzip."""
+    return name[:-3] if name.lower().endswith(".gz") else name
+
+
+class Format(ABC):
+    """A file format. Files are untrusted: they are parsed, never executed or unpickled.
+
+    A reader takes memory and time in proportion to the file, whatever counts and sizes the file claims, and says what
+    is wrong in a `ModelError` of one sentence with the file's name, line and token. `.gz` is unpacked before.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    """Ends of names, in lower case, with their dots: (".uai",)."""
+    summary: ClassVar[str] = ""
+    """A few words that say what it is."""
+    limit: ClassVar[int] = MAX_TEXT_BYTES
+    """Bytes of the longest file that is read, unpacked."""
+    energies: ClassVar[bool] = False
+    """Whether its numbers are energies E, so that the model is exp(-beta E)."""
+
+    @abstractmethod
+    def recognises(self, head: bytes) -> bool:
+        """Whether a file that begins with these bytes, 64 KiB or all of it, is of this format beyond doubt."""
+
+    @abstractmethod
+    def read(self, file: ModelFile) -> Model:
+        """The model that a file holds.
+
+        Raises:
+            ModelError: it holds none.
+        """
+
+    def write(self, model: Model) -> bytes:
+        """A file's content from which `read` makes the model again. Formats that are only read leave it out.
+
+        Raises:
+            ModelError: a model that the format cannot hold.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is only read")
+
+    @property
+    def writes(self) -> bool:
+        """Whether models can be written."""
+        return type(self).write is not Format.write

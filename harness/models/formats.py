@@ -1,0 +1,152 @@
+"""Which format a file is of, by the end of its name and by how it begins; entry points in `spinbench.formats`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from spinbench.errors import BrokenPluginError, ModelError
+from spinbench.foundation import plugins
+from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files.format import Format, ModelFile, unpacked_name
+from spinbench.models.files.text import read_head
+from spinbench.models.pairwise import PairwiseModel
+
+Model = PairwiseModel | FactorGraph
+
+
+def names() -> list[str]:
+    """Registered names, sorted; reads metadata only."""
+    return list(plugins.entry_points("formats"))
+
+
+def load(name: str) -> Format:
+    """The format of a name.
+
+    Raises:
+        UnknownNameError: no such format; the closest names are offered.
+        BrokenPluginError: the plugin raised on import, or is no `Format` with suffixes.
+    """
+    found: Format = plugins.load("formats", name, _malformed)()
+    return found
+
+
+def broken() -> dict[str, str]:
+    """Formats that cannot be used, each with the reason; imports all of them."""
+    return _loaded()[1]
+
+
+def working() -> dict[str, Format]:
+    """All others, by name."""
+    return _loaded()[0]
+
+
+def suffixes(*, written: bool = False) -> list[str]:
+    """All that name a format; or those that models can be written to."""
+    return sorted({suffix for each in working().values() if each.writes or not written for suffix in each.suffixes})
+
+
+def of_name(name: str) -> list[Format]:
+    """Those of which a file of this name may be."""
+    plain = unpacked_name(name).lower()
+    return [each for each in working().values() if plain.endswith(each.suffixes)]
+
+
+def of_file(path: Path) -> Format:
+    """The one format that a file is of.
+
+    A file whose name says nothing is recognised by its content. Where name and content disagree, it is refused.
+
+    Raises:
+        ModelError: the file cannot be read; no format takes it, or several do, or another than its name says.
+    """
+    head, named = read_head(path), of_name(path.name)
+    if fitting := [each for each in named if each.recognises(head)]:
+        return _only(path, fitting)
+    others = [each for each in working().values() if each not in named and each.recognises(head)]
+    if not named:
+        return _only(path, others)
+    if others:
+        raise ModelError(f"{path.name}: the file is named as {_titles(named)}, but holds {_titles(others)}; rename it")
+    return _only(path, named)
+
+
+def name_of_file(path: Path) -> str | None:
+    """The name of `of_file`'s format; None where there is none."""
+    with suppress(ModelError):
+        chosen = of_file(path)
+        return next(name for name, each in working().items() if each is chosen)
+    return None
+
+
+def of_written(path: Path) -> Format:
+    """The format that a file of this name is written in.
+
+    Raises:
+        ModelError: there is none.
+    """
+    if found := [each for each in of_name(path.name) if each.writes]:
+        return found[0]
+    raise ModelError(f"{path}: models are written to {' and '.join(suffixes(written=True))} files")
+
+
+def read(chosen: Format, file: ModelFile) -> Model:
+    """The model of a file.
+
+    Raises:
+        ModelError: the file holds none.
+        BrokenPluginError: the reader returned something else.
+    """
+    model: object = chosen.read(file)
+    if not isinstance(model, Model):
+        kind = type(chosen)
+        raise BrokenPluginError(
+            f"{kind.__module__}.{kind.__qualname__} read {file.name} and returned a {type(model).__name__}; "
+            "a PairwiseModel or a FactorGraph is needed"
+        )
+    return model
+
+
+def _only(path: Path, found: list[Format]) -> Format:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ModelError(f"{path.name}: several formats take this file, {_titles(found)}; name it by one of them")
+    failed = "".join(f"; {reason}" for reason in broken().values())
+    raise ModelError(
+        f"{path}: neither name nor content is that of a known format; files that end in {', '.join(suffixes())} are "
+        f"read as models, gzipped ones, too{failed}"
+    )
+
+
+def _titles(found: list[Format]) -> str:
+    return " or ".join(f"{type(each).__name__} ({', '.join(each.suffixes)})" for each in found)
+
+
+@cache
+def _loaded() -> tuple[dict[str, Format], dict[str, str]]:
+    found, failed = {}, {}
+    for name in names():
+        try:
+            found[name] = load(name)
+        except BrokenPluginError as error:
+            failed[name] = str(error)
+    return found, failed
+
+
+def _malformed(found: Any) -> str:
+    """Why what an entry point names is no format; empty if it is one."""
+    if not (isinstance(found, type) and issubclass(found, Format)):
+        return f"is {found!r}; a subclass of spinbench.api.Format is needed"
+    if missing := sorted(found.__abstractmethods__):
+        return f"lacks {' and '.join(missing)}"
+    suffixes = getattr(found, "suffixes", ())
+    if not (isinstance(suffixes, tuple) and suffixes and all(_is_suffix(each) for each in suffixes)):
+        return f"has the suffixes {suffixes!r}; a tuple such as ('.uai',) is needed, in lower case"
+    return ""
+
+
+def _is_suffix(text: object) -> bool:
+    return isinstance(text, str) and text.startswith(".") and len(text) > 1 and text == text.lower() and text != ".gz"

@@ -1,0 +1,232 @@
+"""Formats are found by name and by content; plugins add theirs; gzip is unpacked within bounds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spinbench.errors import BrokenPluginError, ModelError
+from spinbench.models import formats, load, save
+from spinbench.models.files.uai import UAI
+from spinbench.models.generators import grid
+
+UAI_TEXT = "MARKOV\n2\n2 3\n1\n2 0 1\n6\n1 2 3 4 5 6\n"
+FG_TEXT = "# made by hand\n1\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n"
+BQM_TEXT = json.dumps(
+    {
+        "type": "BinaryQuadraticModel",
+        "version": {"bqm_schema": "3.0.0"},
+        "use_bytes": False,
+        "variable_labels": ["a", "b"],
+        "variable_type": "SPIN",
+        "offset": 0.5,
+        "linear_biases": [1.0, 0.0],
+        "quadratic_biases": [2.0],
+        "quadratic_head": [0],
+        "quadratic_tail": [1],
+    }
+)
+TEXTS = {"uai": UAI_TEXT, "fg": FG_TEXT, "json": BQM_TEXT}
+
+
+@pytest.fixture
+def npz(tmp_path: Path) -> bytes:
+    save(grid(2, 2), tmp_path / "saved.npz")
+    return (tmp_path / "saved.npz").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", TEXTS)
+@pytest.mark.parametrize("name", ["other.txt", "m", "dots.in.the.name", ".hidden", "m.uai.bak"])
+def test_files_of_other_names_are_recognised(tmp_path: Path, suffix: str, name: str) -> None:
+    (tmp_path / f"m.{suffix}").write_text(TEXTS[suffix])
+    expected = load(tmp_path / f"m.{suffix}").content_hash
+    other = tmp_path / name
+    for data in (TEXTS[suffix].encode(), b"\xef\xbb\xbf" + TEXTS[suffix].replace("\n", "\r\n").encode()):
+        other.write_bytes(data)
+        assert load(other).content_hash == expected
+        other.write_bytes(gzip.compress(data))
+        assert load(other).content_hash == expected
+
+
+def test_archives_are_recognised(tmp_path: Path, npz: bytes) -> None:
+    (tmp_path / "m.dat").write_bytes(npz)
+    assert load(tmp_path / "m.dat").content_hash == grid(2, 2).content_hash
+
+
+@pytest.mark.parametrize("named", ["uai", "fg", "json", "npz", "UAI", "uai.gz"])
+@pytest.mark.parametrize("held", TEXTS)
+def test_names_that_contradict_the_content_are_refused(tmp_path: Path, named: str, held: str) -> None:
+    path = tmp_path / f"m.{named}"
+    path.write_text(TEXTS[held])
+    if named.lower().startswith(held):
+        assert load(path).name == "m"
+        return
+    with pytest.raises(ModelError, match=rf"^m\.{named}: the file is named as \w+ \(.*\), but holds \w+ \(\.{held}\)"):
+        load(path)
+
+
+@pytest.mark.parametrize("suffix", TEXTS)
+def test_gzipped_files(tmp_path: Path, suffix: str) -> None:
+    data = TEXTS[suffix].encode()
+    (tmp_path / f"m.{suffix}").write_bytes(data)
+    plain = load(tmp_path / f"m.{suffix}")
+    path = tmp_path / f"m.{suffix}.gz"
+    for packed in (gzip.compress(data), gzip.compress(data[:20]) + gzip.compress(data[20:]), data):
+        path.write_bytes(packed)
+        assert load(path).content_hash == plain.content_hash
+        assert load(path).name == "m"
+    path.write_bytes(gzip.compress(data.replace(b"2", b"!", 1)))
+    with pytest.raises(ModelError, match=rf"m\.{suffix}\.gz"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["m.uai.gz", "m.npz.gz", "M.UAI.GZ", "a.b.uai", "m.uai"])
+def test_saved_models_are_packed_where_their_names_say_so(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    save(grid(3, 2, seed=1), path)
+    assert (path.read_bytes()[:2] == b"\x1f\x8b") == name.lower().endswith(".gz")
+    assert load(path).num_variables == 6
+    assert load(path).name == name.lower().removesuffix(".gz").rpartition(".")[0].replace("m", name[:1])
+    written = path.read_bytes()
+    save(grid(3, 2, seed=1), path)
+    assert path.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("packed", "words"),
+    [
+        (gzip.compress(UAI_TEXT.encode())[:-9], "is not a whole gzip archive"),
+        (gzip.compress(UAI_TEXT.encode()) + b"junk", "is not a whole gzip archive"),
+        (b"\x1f\x8b", "is not a whole gzip archive"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole gzip archive"),
+        (gzip.compress(b""), "the file is empty"),
+        (gzip.compress(b"\n \n"), "nothing but white space"),
+        (gzip.compress(gzip.compress(UAI_TEXT.encode())), "this is a binary file"),
+    ],
+)
+def test_archives_that_are_not_whole(tmp_path: Path, packed: bytes, words: str) -> None:
+    path = tmp_path / "m.uai.gz"
+    path.write_bytes(packed)
+    with pytest.raises(ModelError, match=words):
+        load(path)
+
+
+def test_a_bomb_takes_no_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UAI, "limit", 4 * 2**20)
+    path = tmp_path / "m.uai.gz"
+    path.write_bytes(gzip.compress(b"MARKOV\n" + b" " * 2**28, 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError, match="the file is longer than 4 MiB, the most that is read of this format"):
+            load(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * 2**20
+
+
+PLUGIN = '''
+from spinbench.api import FactorGraph, Format, ModelFile
+from spinbench.errors import ModelError
+
+
+class Coins(Format):
+    """A line a coin: the probability of heads."""
+
+    suffixes = (".coins", ".json")
+    summary = "coins"
+
+    def recognises(self, head):
+        return head.startswith(b"coins")
+
+    def read(self, file):
+        lines = file.text().decode().splitlines()[1:]
+        if lines == ["none"]:
+            return None
+        tables = [((v,), [1 - float(p), float(p)]) for v, p in enumerate(lines)]
+        return FactorGraph.from_tables([2] * len(lines), tables)
+
+    def write(self, model):
+        return b"coins\\n0.25\\n"
+
+
+class Greedy(Coins):
+    suffixes = (".greedy",)
+
+    def recognises(self, head):
+        return True
+
+
+class Nameless(Coins):
+    suffixes = ("coins",)
+
+
+class Half(Format):
+    suffixes = (".half",)
+
+
+function = len
+'''
+
+
+@pytest.fixture
+def plugin(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
+    def install(names: dict[str, str]) -> None:
+        formats._loaded.cache_clear()
+        install_plugin("spinbench_coins", PLUGIN, {"formats": names})
+
+    yield install
+    formats._loaded.cache_clear()
+
+
+def test_a_plugins_format_is_read_and_written(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    plugin({"coins": "Coins"})
+    assert "coins" in formats.names()
+    for name in ("a.coins", "a.coins.gz", "a.json", "other"):
+        (tmp_path / name).write_text("coins\n0.25\n0.5\n")
+        assert load(tmp_path / name).cardinalities == (2, 2)
+    save(grid(1, 2), tmp_path / "b.coins")
+    assert load(tmp_path / "b.coins").name == "b"
+    (tmp_path / "m.json").write_text(BQM_TEXT)
+    assert load(tmp_path / "m.json").labels == ("a", "b")
+    (tmp_path / "no.coins").write_text("coins\nnone")
+    with pytest.raises(BrokenPluginError, match=r"Coins read no\.coins and returned a NoneType"):
+        load(tmp_path / "no.coins")
+
+
+def test_files_that_several_formats_take_are_refused(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    plugin({"coins": "Coins", "greedy": "Greedy"})
+    path = tmp_path / "m.txt"
+    path.write_text("coins\n0.5\n")
+    with pytest.raises(ModelError, match=r"m.txt: several formats take this file, Coins .* or Greedy \(.greedy\)"):
+        load(path)
+    (tmp_path / "m.uai").write_text(UAI_TEXT)
+    assert load(tmp_path / "m.uai").cardinalities == (2, 3)  # its own format knows it
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Nameless", r"has the suffixes \('coins',\); a tuple such as \('.uai',\) is needed"),
+        ("Half", "lacks read and recognises"),
+        ("function", "is <built-in function len>; a subclass of spinbench.api.Format is needed"),
+        ("Missing", "failed on import: AttributeError"),
+    ],
+)
+def test_broken_plugins_hurt_nobody_else(
+    tmp_path: Path, plugin: Callable[[dict[str, str]], None], name: str, words: str
+) -> None:
+    plugin({"mine": name})
+    with pytest.raises(BrokenPluginError, match=words):
+        formats.load("mine")
+    assert list(formats.broken()) == ["mine"]
+    (tmp_path / "m.uai").write_text(UAI_TEXT)
+    assert load(tmp_path / "m.uai").cardinalities == (2, 3)
+    (tmp_path / "m.mine").write_text("x")
+    with pytest.raises(ModelError, match="format 'mine'"):
+        load(tmp_path / "m.mine")
