@@ -20,8 +20,8 @@ OWN = "spinbench"
 def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of the plugins that a cell runs those of other distributions, by kind.
 
-    Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version", "source" (a hash of the files of its package or
-    module), and, where these are tracked by git, "commit" and "dirty".
+    Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version",
+    "source" (a hash of the files of its package or module), and, where these are tracked by git, "commit" and "dirty".
     """
     method, backend = cell["method"]["name"], cell["backend"]["name"]
     asked = {
