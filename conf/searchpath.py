@@ -108,8 +108,8 @@ def method_defaults(name: str) -> dict[str, Any]:
 
 
 def backend_defaults(name: str) -> dict[str, Any]:
-    """The name, device and precision of a backend."""
-    return {"name": name, "device": "cpu", "precision": "float64"}
+    """The name, device and precision of a backend, and which of its kernels are asked."""
+    return {"name": name, "device": "cpu", "precision": "float64", "tier": None, "kernel": None}
 
 
 def model_defaults(name: str) -> dict[str, Any]:

@@ -57,8 +57,23 @@ class Engine(Protocol):
 class Kernel(ABC):
     """A native implementation of one (method, backend) pair; an `Engine`.
 
-    Registered in the entry-point group `spinbench.kernels` as METHOD.BACKEND.
+    Registered in the entry-point group `spinbench.kernels` as METHOD.BACKEND. It need not do all that the method can:
+    where it refuses, the next kernel or the method's generic program runs, and the result says why (`Result.notes`).
     """
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        """Why it does not run this, in one sentence of which the harness makes a note; empty: it does.
+
+        Asked before it is constructed. What can be known only from the tables, the constructor may refuse with an
+        `UnsupportedError`.
+
+        Args:
+            method: with its settings.
+            backend: with its precision and device.
+            model: as the method's `plan` gets it.
+        """
+        return ""
 
     @abstractmethod
     def __init__(self, method: Any, backend: Backend, model: Model, tables: Tables) -> None: ...

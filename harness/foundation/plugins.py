@@ -6,9 +6,10 @@ A kind is an entry-point group without "spinbench.", in the plural: "methods", "
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint
+from importlib.metadata import Distribution, EntryPoint
 from typing import Any
 
 from spinbench.errors import BrokenPluginError
@@ -41,25 +42,50 @@ def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
         raise unknown_name(kind[:-1], name, points)
     point, *others = points[name]
     if others:
-        owners = " and ".join(sorted(_origin(owner) for owner in points[name]))
+        owners = " and ".join(sorted(origin(owner) for owner in points[name]))
         raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
+    return load_point(kind, point, malformed)
+
+
+def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) -> Any:
+    """As `load`, of one of the entry points of a name."""
     try:
         found = point.load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
         text = " ".join(str(error).split())
-        raise BrokenPluginError(f"{titled(kind, name)} failed on import: {type(error).__name__}: {text}") from error
+        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {type(error).__name__}: {text}") from error
     if wrong := malformed(found):
-        raise BrokenPluginError(f"{titled(kind, name)} {wrong}")
+        raise BrokenPluginError(f"{_titled(kind, point)} {wrong}")
     return found
 
 
 def titled(kind: str, name: str) -> str:
-    """A plugin as errors name it; for these alone, since reading a distribution's metadata takes milliseconds."""
-    point = entry_points(kind)[name][0]
-    return f"{kind[:-1]} {name!r} ({point.value}, from {_origin(point)})"
+    """A plugin as errors name it."""
+    return _titled(kind, entry_points(kind)[name][0])
 
 
-def _origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+def origin(point: EntryPoint) -> str:
+    """The name and version of the distribution that a plugin comes from."""
+    return " ".join(_named(point.dist)) if point.dist else "an unknown distribution"
+
+
+def distribution(point: EntryPoint) -> str:
+    """The name of the distribution that a plugin comes from, as pip compares names; empty where it is not known."""
+    return normalised(_named(point.dist)[0]) if point.dist else ""
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as pip compares names: "My_Plugin" is "my-plugin"."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def _named(found: Distribution) -> tuple[str, str]:
+    """Its name and version; once, since reading a distribution's metadata takes milliseconds."""
+    return found.name, found.version
+
+
+def _titled(kind: str, point: EntryPoint) -> str:
+    return f"{kind[:-1]} {point.name!r} ({point.value}, from {origin(point)})"

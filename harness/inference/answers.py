@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench import reference
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.models import Model
 from spinbench.reference import DEFAULT_MAX_BYTES, NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.network import IntArray
@@ -49,7 +49,7 @@ def _loaded() -> tuple[Solvers, float]:
     since = time.perf_counter()
     registry.check("exact", "numba", "float64")
     registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
-    found: Solvers = registry.load("kernels", "exact.numba").solvers
+    found: Solvers = kernels.load(kernels.asked("exact", "numba")[0]).solvers
     return found, time.perf_counter() - since
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
-from spinbench.api import Backend, Engine, Kernel, Method, Precision, Tables, Tier
+from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier
 from spinbench.errors import (
     BrokenPluginError,
     SpinbenchError,
@@ -18,7 +18,9 @@ from spinbench.errors import (
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
+from spinbench.inference import kernels
 from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.kernels import ANY, Wish
 from spinbench.models import Model
 
 if __name__ != "spinbench.inference.registry":
@@ -35,15 +37,34 @@ class Support:
         tier: "native" (own kernel), "generic" (the method's program on the backend's arrays), "unsupported",
             "unavailable" (a dependency is missing) or "broken" (a plugin failed on import).
         reason: for the last three, one sentence.
+        notes: for the first two, a sentence for each kernel of another distribution that is not asked.
     """
 
     tier: Tier
     reason: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool:
         """Whether the pair can be run here."""
         return self.tier in ("native", "generic")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A method bound to a backend for a model.
+
+    Attributes:
+        engine: a kernel or a program.
+        tier: "native" or "generic".
+        kernel: distribution and version of the kernel; empty for a program.
+        notes: a sentence for each kernel that refused, and for each of another distribution that was not asked.
+    """
+
+    engine: Engine
+    tier: Tier
+    kernel: str
+    notes: tuple[str, ...]
 
 
 def names(kind: Kind) -> list[str]:
@@ -97,32 +118,33 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
         raise SpinbenchError(f"method {name}: {error}") from error
 
 
-def support(method: str, backend: str) -> Support:
-    """How `method` runs on `backend`, without importing a framework."""
+def support(method: str, backend: str, wish: Wish = ANY) -> Support:
+    """How `method` runs on `backend`, without importing a framework.
+
+    Raises:
+        UnknownNameError: there is no such plugin, or no distribution with kernels as `wish` names it.
+    """
     try:
         m, b = method_class(method), backend_class(backend)
     except BrokenPluginError as error:
         return Support("broken", str(error))
-    missing = missing_modules(b)
-    native = f"{method}.{backend}" in plugins.entry_points("kernels")
-    if not native and not m.needs:
-        return Support("unsupported", _where_else(method, f"{method} has no kernel for {backend}"))
-    if not native and (lacking := m.needs - b.provides):
-        why = f"{backend} does not provide {', '.join(sorted(lacking))} and there is no kernel {method}.{backend}"
-        return Support("unsupported", _where_else(method, why))
-    if missing:
+    native, notes = bool(kernels.asked(method, backend, wish)), kernels.unasked(method, backend, wish)
+    if not native and (why := _no_engine(m, b, wish)):
+        elsewhere = [_elsewhere(method)] if wish == ANY else []
+        return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
+    if missing := missing_modules(b):
         hint = f": {b.install}" if b.install else ""
         return Support("unavailable", f"backend {backend} needs {', '.join(missing)}, not installed here{hint}")
-    return Support("native" if native else "generic")
+    return Support("native" if native else "generic", notes=notes)
 
 
-def check(method: str, backend: str, precision: Precision) -> Support:
+def check(method: str, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
     """How the pair runs, before anything is planned for it.
 
     Raises:
         UnsupportedError, UnavailableError, BrokenPluginError: as `support` says.
     """
-    how = support(method, backend)
+    how = support(method, backend, wish)
     if how.tier == "unsupported":
         raise UnsupportedError(how.reason)
     if how.tier == "unavailable":
@@ -137,18 +159,54 @@ def check(method: str, backend: str, precision: Precision) -> Support:
 def bind(
     method: Method, backend: str, model: Model, tables: Tables, *, precision: Precision, device: str = "cpu"
 ) -> Engine:
-    """The engine that runs a planned method on a backend.
+    """The engine that runs a planned method on a backend; errors as in `bound`."""
+    return bound(method, backend, model, tables, precision=precision, device=device).engine
+
+
+def bound(
+    method: Method,
+    backend: str,
+    model: Model,
+    tables: Tables,
+    *,
+    precision: Precision,
+    device: str = "cpu",
+    wish: Wish = ANY,
+) -> Bound:
+    """A planned method on a backend: the first kernel that does not refuse, else the method's program.
 
     Raises:
-        UnsupportedError, UnavailableError, BrokenPluginError: as `check`.
+        UnsupportedError: as `check`; all kernels refuse and there is no program, or none was to run.
+        UnavailableError, BrokenPluginError: as `check`.
     """
-    how = check(method.name, backend, precision)
+    how = check(method.name, backend, precision, wish)
     cls = backend_class(backend)
     instance = cls(precision=precision, device=device)
-    if how.tier == "native":
-        kernel = cast("type[Kernel]", load("kernels", f"{method.name}.{backend}"))
-        return kernel(method, instance, model, tables)
-    return ProgramEngine(method.program(instance), instance, tables, method.reductions)
+    found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
+    notes = (*found.refusals, *how.notes)
+    if found.engine is not None:
+        return Bound(found.engine, "native", found.owner, notes)
+    if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
+        raise UnsupportedError("; ".join(found.refusals))
+    engine = ProgramEngine(method.program(instance), instance, tables, method.reductions)
+    return Bound(engine, "generic", "", notes)
+
+
+def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
+    """Why a pair without a kernel to ask does not run; empty if the program does."""
+    owner = "" if wish.kernel is None else f" from {wish.kernel}"
+    if owner or wish.tier == "native" or (wish == ANY and not method.needs):
+        return f"{method.name} has no kernel for {backend.name}{owner}"
+    why = _no_program(method, backend)
+    return f"{why} and there is no kernel {method.name}.{backend.name}" if why and wish == ANY else why
+
+
+def _no_program(method: type[Method], backend: type[Backend]) -> str:
+    """Why the method's program does not run on the backend; empty if it does."""
+    if not method.needs:
+        return f"{method.name} has no generic program"
+    lacking = method.needs - backend.provides
+    return f"{backend.name} does not provide {', '.join(sorted(lacking))}" if lacking else ""
 
 
 def _malformed(kind: Kind, found: Any) -> str:
@@ -169,15 +227,13 @@ def _malformed(kind: Kind, found: Any) -> str:
     return "" if isinstance(requires, tuple) else f"has requires={requires!r}; a tuple is needed"
 
 
-def _where_else(method: str, why: str) -> str:
-    needs = method_class(method).needs
-    kernels = plugins.entry_points("kernels")
-    runs = []
+def _elsewhere(method: str) -> str:
+    cls, runs = method_class(method), []
     for name in names("backends"):
         try:
-            generic = bool(needs) and needs <= backend_class(name).provides
+            program = not _no_program(cls, backend_class(name))
         except BrokenPluginError:
             continue
-        if generic or f"{method}.{name}" in kernels:
+        if program or kernels.asked(method, name):
             runs.append(name)
-    return f"{why}; {method} runs on {', '.join(runs) or 'no installed backend'}"
+    return f"{method} runs on {', '.join(runs) or 'no installed backend'}"

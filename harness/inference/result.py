@@ -52,7 +52,9 @@ class Result:
         seconds: plan, compile, burn-in and run.
         samples: kept samples of each chain.
         trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
-        tier: "native" or "generic".
+        tier: what ran: "native", a kernel, or "generic", the method's program on the backend's arrays.
+        kernel: distribution and version of the kernel; empty where none ran.
+        notes: a sentence for each kernel that refused, and for each of another distribution that was not asked.
         status: the verdict: "ok", or what speaks against the numbers: "not converged" (an iteration ended without
             reaching its tolerance), "marginals not mixed", "marginals too short", "marginals too few chains",
             "log Z unresolved".
@@ -87,11 +89,14 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
+    kernel: str = ""
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"
         spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
+        notes = "".join(f"; {note}" for note in self.notes)
         return (
             f"Result({self.method} on {self.backend}, model {self.model!r}: log Z {self.log_z_kind} {log_z}{spread}, "
-            f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status})"
+            f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
         )

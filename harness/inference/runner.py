@@ -6,7 +6,7 @@ import dataclasses
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,6 +17,7 @@ from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
 from spinbench.inference import answers, registry, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
+from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.precision import widened
 from spinbench.models import Model, PairwiseModel, to_pairwise
@@ -36,6 +37,8 @@ def run(
     device: str = "cpu",
     start: np.ndarray | None = None,
     checkpoints: int = 12,
+    tier: Literal["native", "generic"] | None = None,
+    kernel: str | None = None,
     **settings: Any,
 ) -> Result:
     """Run one method on one backend.
@@ -52,6 +55,9 @@ def run(
         device: "cpu" or "gpu".
         start: (N, C) states in {0, 1} of the model's units to start from; by default uniform random bits.
         checkpoints: at most so many entries of `Result.trajectory`.
+        tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
+            does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
+        kernel: the distribution whose kernel is asked; None: those of the method's own, then of the backend's.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
@@ -61,8 +67,8 @@ def run(
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
-    chosen = _chosen(method, settings)
-    registry.check(chosen.name, backend, precision)
+    chosen, wish = _chosen(method, settings), Wish(tier, kernel)
+    registry.check(chosen.name, backend, precision, wish)
     if chosen.anytime:
         check_range(chosen.name, model, precision)
     parsed = Budget.parse(budget, burn_in)
@@ -74,17 +80,17 @@ def run(
     states = random_start(given, chains, seed) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()
-    engine = registry.bind(chosen, backend, given, tables, precision=precision, device=device)
-    bound = time.perf_counter()
+    found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
+    engine, bound = found.engine, time.perf_counter()
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
     def estimated(trace: Trace) -> Estimate:
-        found = chosen.estimate(given, tables, trace)
-        validity.check(found, given, f"{chosen.name} on {backend}")
-        if found.marginals is not None and found.marginals_se is not None:
-            errors = widened(found.marginals_se, found.marginals, given, precision)
-            found = dataclasses.replace(found, marginals_se=errors)
-        return in_terms_of_origin(given, found, trace.samples * states.shape[1])
+        said = chosen.estimate(given, tables, trace)
+        validity.check(said, given, f"{chosen.name} on {backend}")
+        if said.marginals is not None and said.marginals_se is not None:
+            errors = widened(said.marginals_se, said.marginals, given, precision)
+            said = dataclasses.replace(said, marginals_se=errors)
+        return in_terms_of_origin(given, said, trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -118,7 +124,7 @@ def run(
             transfer=getattr(engine, "transfer_seconds", 0.0),
         ),
         samples=outcome.trace.samples,
-        tier=registry.support(chosen.name, backend).tier,
+        tier=found.tier,
         status=estimate.status,
         method=chosen.name,
         backend=backend,
@@ -133,6 +139,8 @@ def run(
         device=device,
         burn_in=outcome.burn_in,
         laps=outcome.laps,
+        kernel=found.kernel,
+        notes=found.notes,
     )
 
 

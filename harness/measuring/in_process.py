@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
@@ -88,12 +88,12 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
     """Import what the pair needs before any clock starts; what is wrong with it is said when it is used."""
     method, backend = cell["method"]["name"], cell["backend"]["name"]
     with contextlib.suppress(SpinbenchError):
-        how = registry.support(method, backend)
-        if how.runs:
+        wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
+        if registry.support(method, backend, wish).runs:
             for module in registry.backend_class(backend).requires:
                 importlib.import_module(module)
-        if how.tier == "native":
-            registry.load("kernels", f"{method}.{backend}")
+            for point in kernels.asked(method, backend, wish)[:1]:
+                kernels.load(point)
 
 
 def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load]:

@@ -13,6 +13,9 @@ from spinbench.measuring import environment, provenance
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.records import CELL, SCHEMA, Record, axes, cell_key, protocol
 
+WISHES = ("tier", "kernel")
+"""Of a backend's configuration what is part of a cell only where it is given."""
+
 TIME_LIMIT = 300.0
 """Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""
 
@@ -67,7 +70,9 @@ def measure_cell(
 
 def cell_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a plain configuration that say what is measured, as a record holds them."""
-    return {name: _finite(config[name]) for name in CELL}
+    cell = {name: _finite(config[name]) for name in CELL}
+    cell["backend"] = {key: value for key, value in cell["backend"].items() if value is not None or key not in WISHES}
+    return cell
 
 
 def _plain_config(config: Any) -> dict[str, Any]:

@@ -5,40 +5,41 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
+from spinbench.inference import kernels
 from spinbench.measuring.environment import git_state
 from spinbench.models import families, formats
 
 OWN = "spinbench"
 """The distribution whose state records have under "git"."""
 
+KERNELS = ("kernels", "kernels_next")
+"""Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses."""
+
 
 def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of the plugins that a cell runs those of other distributions, by kind.
+    """Of the plugins that a cell runs those of other distributions, by kind; of kernels those that it asks.
 
     Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version",
     "source" (a hash of the files of its package or module), and, where these are tracked by git, "commit" and "dirty".
     """
-    method, backend = cell["method"]["name"], cell["backend"]["name"]
-    asked = {
-        "methods": method,
-        "backends": backend,
-        "kernels": f"{method}.{backend}",
-        "models": cell["model"]["name"],
-    }
+    method, backend = str(cell["method"]["name"]), str(cell["backend"]["name"])
+    asked = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
     if asked["models"] == families.FILE and (path := cell["model"].get("path")):
-        asked["formats"] = formats.name_of_file(Path(str(path)))
-    points = {kind: plugins.entry_points(kind).get(str(name), ()) for kind, name in asked.items()}
-    return {
-        kind: _described(point)
-        for kind, found in points.items()
-        for point in found[:1]
-        if point.dist is None or point.dist.name != OWN
-    }
+        asked["formats"] = str(formats.name_of_file(Path(str(path))))
+    points = {kind: plugins.entry_points(kind).get(name, ())[:1] for kind, name in asked.items()}
+    with suppress(SpinbenchError):  # a wish that makes no sense: measuring the cell says so
+        wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
+        for kind, point in zip(KERNELS, kernels.asked(method, backend, wish), strict=False):
+            points[kind] = (point,)
+    others = {kind: point for kind, found in points.items() for point in found if plugins.distribution(point) != OWN}
+    return {kind: _described(point) for kind, point in others.items()}
 
 
 def _described(point: EntryPoint) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
 
@@ -118,13 +119,13 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
 
     Args:
         config: of the cell.
-        git: the state of spinbench's code.
+        git: the state of spinbench's code; outside of git, its version stands for it.
         plugins: that of others' plugins (`provenance.foreign`).
     """
     files = [_file_digest(config["model"].get(name)) for name in ("path", "evidence")]
     if corpus := config["model"].get("corpus"):
         files.append(_folder_digest(Path(corpus)))
-    code = [git.get("commit"), git.get("diff"), *([plugins] if plugins else [])]
+    code = [git.get("commit") or __version__, git.get("diff"), *([plugins] if plugins else [])]
     return digest([config, files, *code])
 
 

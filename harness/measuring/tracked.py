@@ -121,6 +121,8 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
 
     return {
         "tier": result.tier,
+        "kernel": result.kernel,
+        "notes": list(result.notes),
         "status": result.status,
         "samples": result.samples,
         "chains": result.chains,

@@ -31,7 +31,7 @@ class Row:
         rmse_margin: half-width of its 95 % interval; 0 where nothing is drawn at random.
         log_z_error, ess_per_second, run_seconds: medians over replicates.
         compile_seconds: the same, of those replicates that compiled something, if any did.
-        tier: "native" or "generic"; empty where nothing ran.
+        tier: "native" or "generic", and whose kernel ran, unless it is spinbench's; empty where nothing ran.
         status: the verdict, "ok" or what speaks against the numbers, and remarks; or "failed".
         doubted: whether a replicate's verdict is another than ok.
         rank: by the RMSE among the model's rows, whose verdict is ok; None for others.
@@ -118,6 +118,16 @@ def problems(records: Iterable[Record]) -> list[str]:
     ]
 
 
+def notes(records: Iterable[Record]) -> list[str]:
+    """One line for each kernel that refused, or that is another distribution's and was not asked, and what ran."""
+    found: dict[tuple[str, str, str, str], None] = {}
+    for record in records:
+        result, axes = record["result"] or {}, record["axes"]
+        for note in result.get("notes", ()):
+            found[axes["method"], axes["backend"], result["tier"], note] = None
+    return [f"{method} on {backend} ran {tier}: {note}" for method, backend, tier, note in sorted(found)]
+
+
 def short(value: float | None) -> str:
     """Three significant digits, without an exponent between a thousandth and a million."""
     if value is None:
@@ -166,13 +176,18 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         ess_per_second=1 / per_sample if per_sample else None,
         compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
         run_seconds=median(lambda record: record["result"]["seconds"]["run"]),
-        tier=good[0]["result"]["tier"] if good else "",
+        tier=_tier(good[0]["result"]) if good else "",
         status=_status(group, good, known),
         time_to_error=_reached(good),
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
         doubted=any(record["result"]["status"] != "ok" for record in good),
     )
+
+
+def _tier(result: Mapping[str, Any]) -> str:
+    owner = str(result.get("kernel") or "").partition(" ")[0]
+    return f"{result['tier']} ({owner})" if owner not in ("", "spinbench") else str(result["tier"])
 
 
 def _reached(good: Sequence[Record]) -> float | None:

@@ -32,11 +32,13 @@ def _show_pairs(output: Console) -> None:
         table.add_column(backend)
     table.add_column("what it does")
     reasons: dict[str, list[str]] = {}
+    notes: dict[str, None] = {}
     for method in registry.names("methods"):
         cells = []
         for backend in backends:
             how = registry.support(method, backend)
             cells.append(Text(how.tier, style=STYLES[how.tier]))
+            notes |= dict.fromkeys(how.notes)
             if not how.runs:
                 reasons.setdefault(how.reason, []).append(f"{method} on {backend}")
         table.add_row(method, *cells, _summary(method))
@@ -44,6 +46,8 @@ def _show_pairs(output: Console) -> None:
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for reason, pairs in reasons.items():
         output.print(Text(f"{', '.join(pairs)}: {reason}"), soft_wrap=True)
+    for note in notes:
+        output.print(Text(note), soft_wrap=True)
 
 
 def _show_models(output: Console) -> None:

@@ -161,6 +161,7 @@ def _render(
             panels=list(_panels(board, looks)),
             maps=maps,
             problems=content.problems(records),
+            notes=leaderboard.notes(records),
             places=content.places(records),
             files=[file.name for file in files],
             target=TARGET_RMSE,

@@ -87,6 +87,8 @@ def _print_problems(records: Sequence[Record]) -> None:
         output.print(Text(text, style="yellow"), soft_wrap=True)
     for line in leaderboard.problems(records):
         output.print(Text(line, style="red" if line.startswith("failed") else "yellow"), soft_wrap=True)
+    for line in leaderboard.notes(records):
+        output.print(Text(line, style="yellow"), soft_wrap=True)
     missing = {r["reference"]["reason"] for r in records if "reason" in (r["reference"] or {})}
     for reason in sorted(missing):
         output.print(Text(f"no exact answer to compare with: {reason}", style="yellow"), soft_wrap=True)

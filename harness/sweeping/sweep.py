@@ -22,7 +22,9 @@ from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.inference.budget import Budget
+from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, records
+from spinbench.measuring.measure import WISHES
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
@@ -147,6 +149,7 @@ def _check(config: DictConfig) -> None:
                     f"{name}={plain[name]} was given; an integer, {int(name == 'chains')} or more, is needed"
                 )
         Budget(**plain["budget"])
+        Wish(*(plain["backend"].get(name) for name in WISHES))
         limit = config.time_limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
             raise SpinbenchError(f"time_limit={limit} was given; a positive number of seconds, or null, is needed")

@@ -127,7 +127,8 @@ def test_backend_without_a_file(install_plugin: Callable[..., Path]) -> None:
         {"backends": {"other": "Other"}},
     )
     plan = composition.plan(["backend=other", "backend.precision=float32"], multirun=False)
-    assert dict(plan.config.backend) == {"name": "other", "device": "cpu", "precision": "float32"}
+    wishes = {"tier": None, "kernel": None}
+    assert dict(plan.config.backend) == {"name": "other", "device": "cpu", "precision": "float32", **wishes}
 
 
 def test_method_that_raises_on_import_is_composed_and_fails_later(install_plugin: Callable[..., Path]) -> None:

@@ -33,7 +33,18 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 MOST_PARAMETERS = 9
 DOOR = "harness/inference/runner.py:run"
-DOOR_OPTIONS = ("chains", "seed", "burn_in", "precision", "device", "start", "checkpoints", "settings")
+DOOR_OPTIONS = (
+    "chains",
+    "seed",
+    "burn_in",
+    "precision",
+    "device",
+    "start",
+    "checkpoints",
+    "tier",
+    "kernel",
+    "settings",
+)
 """`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in
 one signature and one docstring. Behind the door no function takes so many."""
 

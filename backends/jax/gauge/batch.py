@@ -42,6 +42,16 @@ FloatArray = npt.NDArray[np.float64]
 Steps = Generator[None, None, Any]
 
 
+def _refusal(method: Any) -> str:
+    """Why the method's settings cannot be run here; empty: they can."""
+    if method.labels != "greedy":
+        return ""
+    return (
+        f"{method.name}: labels=greedy tries edges one after the other and runs on backend numpy only; mode, zero and "
+        "best run on jax"
+    )
+
+
 class BatchSearch:
     """The searches of `spinbench.methods.gauge.search` for several plans of one graph.
 
@@ -50,11 +60,8 @@ class BatchSearch:
     """
 
     def __init__(self, method: Any, plans: Sequence[GaugePlan], device: str = "cpu") -> None:
-        if method.labels == "greedy":
-            raise UnsupportedError(
-                f"{method.name}: labels=greedy tries edges one after the other and runs on backend numpy only; mode, "
-                "zero and best run on jax"
-            )
+        if why := _refusal(method):
+            raise UnsupportedError(why)
         self.reports = [method.report(plan) for plan in plans]
         self._method = method
         self._device = device
@@ -202,6 +209,10 @@ class BatchSearch:
 
 class JaxGaugeKernel(Kernel):
     """As `GaugeKernel`, on JAX; always in float64."""
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        return _refusal(method)
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: GaugePlan) -> None:
         self._method = method

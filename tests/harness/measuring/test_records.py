@@ -79,6 +79,14 @@ def test_key_tells_cells_code_and_files_apart(tmp_path: Path) -> None:
     assert records.cell_key(dict(reversed(CELL.items())), GIT) == keys[0]
 
 
+def test_outside_of_git_another_version_is_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = {"commit": None, "dirty": None, "diff": None}
+    before = records.cell_key(CELL, nowhere)
+    monkeypatch.setattr(records, "__version__", "99.0")
+    assert records.cell_key(CELL, nowhere) != before
+    assert records.cell_key(CELL, GIT) != records.cell_key(CELL, nowhere)
+
+
 def test_protocol_is_all_but_the_axes_and_the_seed() -> None:
     same = {**CELL, "seed": 5, "model": {"name": "ring"}}
     assert records.protocol(same) == records.protocol(CELL)

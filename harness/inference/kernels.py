@@ -1,0 +1,142 @@
+"""Kernels of a pair: whose are asked and in which order, which one runs, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any, Literal
+
+from spinbench.api import Backend, Engine, Method, Tables
+from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
+from spinbench.foundation import plugins
+from spinbench.foundation.names import unknown_name
+from spinbench.models import Model
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of a pair beyond its names.
+
+    Attributes:
+        tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
+            does not refuse, else the program.
+        kernel: the distribution whose kernel is asked; None: those of the method's own distribution, then of the
+            backend's.
+
+    Raises:
+        SpinbenchError: it makes no sense.
+    """
+
+    tier: Literal["native", "generic"] | None = None
+    kernel: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tier not in (None, "native", "generic"):
+            raise SpinbenchError(f"tier={self.tier!r} was given; native and generic are allowed")
+        if not isinstance(self.kernel, str | None):
+            raise SpinbenchError(f"kernel={self.kernel!r} was given; the name of a distribution is needed")
+        if self.kernel is not None and self.tier == "generic":
+            raise SpinbenchError(f"kernel={self.kernel} was given with tier=generic, which runs no kernel")
+
+
+ANY = Wish()
+
+
+@dataclass(frozen=True)
+class Native:
+    """What the kernels that were asked have said.
+
+    Attributes:
+        engine: the first that does not refuse; None: all do, or none was asked.
+        owner: distribution and version of it; empty without one.
+        refusals: of those before it, a sentence each.
+    """
+
+    engine: Engine | None
+    owner: str
+    refusals: tuple[str, ...]
+
+
+def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
+    """The kernels of a pair in the order in which they are asked; nothing is imported.
+
+    Nobody takes over a pair of others: kernels of further distributions are asked by `Wish.kernel` alone.
+
+    Raises:
+        UnknownNameError: the distribution that `wish` names has no kernel at all.
+    """
+    if wish.tier == "generic":
+        return ()
+    if wish.kernel is not None:
+        homes = [_known(wish.kernel)]
+    else:
+        owners = (plugins.entry_points("methods").get(method, ()), plugins.entry_points("backends").get(backend, ()))
+        homes = [plugins.distribution(point) for points in owners for point in points[:1]]
+    points = _of_pair(method, backend)
+    return tuple(dict.fromkeys(point for home in homes for point in points if plugins.distribution(point) == home))
+
+
+def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
+    """A sentence for each kernel of another distribution, which is asked only where it is chosen."""
+    if wish.tier == "generic" or wish.kernel is not None:
+        return ()
+    others = [point for point in _of_pair(method, backend) if point not in asked(method, backend, wish)]
+    return tuple(
+        f"{plugins.origin(point)} has a kernel {point.name}, too; it is asked with kernel={plugins.distribution(point)}"
+        for point in others
+    )
+
+
+def load(point: EntryPoint) -> Any:
+    """The class of a kernel.
+
+    Raises:
+        BrokenPluginError: it raised on import, or is no class.
+    """
+    return plugins.load_point("kernels", point, lambda found: "" if callable(found) else "is no class")
+
+
+def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model: Model, tables: Tables) -> Native:
+    """The first of the kernels that does not refuse, constructed.
+
+    Raises:
+        BrokenPluginError: one of them cannot be loaded, or says nothing understandable when it is asked.
+    """
+    refusals: list[str] = []
+    for point in points:
+        kernel = load(point)
+        why = _refusal(kernel, point, method, backend, model)
+        if not why:
+            try:
+                return Native(kernel(method, backend, model, tables), plugins.origin(point), tuple(refusals))
+            except UnsupportedError as refusal:
+                why = str(refusal)
+        refusals.append(f"kernel {point.name} of {plugins.origin(point)} refused: {' '.join(why.split())}")
+    return Native(None, "", tuple(refusals))
+
+
+def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, model: Model) -> str:
+    ask = getattr(kernel, "refuses", None)  # an `Engine` need not be a `Kernel`
+    if ask is None:
+        return ""
+    name = f"kernel {point.name!r} (from {plugins.origin(point)})"
+    try:
+        why = ask(method, backend, model)
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise BrokenPluginError(f"{name} failed in refuses: {type(error).__name__}: {text}") from error
+    if not isinstance(why, str):
+        raise BrokenPluginError(f"{name} answered refuses with {why!r}; a sentence is needed, or an empty text")
+    return why
+
+
+def _of_pair(method: str, backend: str) -> tuple[EntryPoint, ...]:
+    return plugins.entry_points("kernels").get(f"{method}.{backend}", ())
+
+
+def _known(name: str) -> str:
+    owners = {plugins.distribution(point) for points in plugins.entry_points("kernels").values() for point in points}
+    if plugins.normalised(name) not in owners:
+        raise unknown_name("distribution with kernels", name, sorted(owners))
+    return plugins.normalised(name)
