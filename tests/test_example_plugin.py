@@ -58,7 +58,7 @@ def test_it_runs_in_a_sweep(strict: Any) -> None:
         ("x[0] = x[1]", "use Backend.update"),
         ("x += 1", "write x = x + y"),
         ("x = x if x[0, 0] > 0 else -x", "use xp.where"),
-        ("backend.place(x, 0, x[1]); x = x + 1", "may not be used any more"),
+        ("backend.update(x, 0, x[1], donate=True); x = x + 1", "may not be used any more"),
         ("x = numpy.exp(x)", "does not support ufuncs"),
         ("x = x.sum()", "has no attribute 'sum'"),
         ("x = backend.xp.trace(x)", "xp.trace is not promised"),
@@ -70,7 +70,7 @@ def test_programs_that_lean_on_numpy_fail_on_it(strict: Any, line: str, message:
     code = (
         "import numpy, sys; from spinbench.inference import registry\n"
         "backend = registry.backend_class('strict')()\n"
-        "x = backend.put(numpy.ones((2, 2)))\n"
+        "x = backend.to_device(numpy.ones((2, 2)))\n"
         f"try:\n    {line}\n"
         f"except Exception as error: sys.exit(0 if {message!r} in str(error) else str(error))\n"
         "sys.exit('nothing was raised')\n"

@@ -55,24 +55,15 @@ class JaxBackend(Backend):
         stack.enter_context(self._jax.default_matmul_precision("highest"))
         return stack
 
-    def put(self, tree: Any) -> Any:
-        arrays = self._jax.tree.map(self._cast, tree)
-        need = sum(leaf.nbytes for leaf in self._jax.tree.leaves(arrays))
-        memory.require(need, self._device, "the model's tables and states")
+    def to_device(self, array: Any) -> Array:
+        dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
+        array = array.astype(np.int32 if dtype == np.int64 else dtype)  # a copy, which JAX may keep as it is
+        memory.require(array.nbytes, self._device, "the model's tables and states")
         with self._scope():
-            return self._jax.device_put(arrays, self._device)
+            return self._jax.device_put(array, self._device)
 
-    def _cast(self, values: Any) -> Any:
-        array = np.asarray(values)
-        if np.issubdtype(array.dtype, np.floating):
-            return array.astype(self.real)
-        return array.astype(np.int32) if array.dtype == np.int64 else array
-
-    def host(self, tree: Any) -> Any:
-        return self._jax.tree.map(np.asarray, tree)
-
-    def sync(self, tree: Any) -> Any:
-        return self._jax.block_until_ready(tree)  # type: ignore[no-untyped-call]
+    def block_until_ready(self, array: Array) -> None:
+        array.block_until_ready()
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._jax.jit(function)
@@ -101,15 +92,15 @@ class JaxBackend(Backend):
 
         return call
 
-    def repeat(self, count: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        return self._jax.lax.fori_loop(0, count, body, carry)
+    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        return self._jax.lax.fori_loop(lower, upper, body, carry)
 
     def key(self, seed: int) -> Key:
         with self._scope():
             return self._random.new_key(seed)
 
-    def fold(self, key: Key, index: Any) -> Key:
-        return self._random.fold(key, index)
+    def fold_in(self, key: Key, index: Any) -> Key:
+        return self._random.fold_in(key, index)
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
         return self._random.uniform(key, shape, self.real)
@@ -117,7 +108,7 @@ class JaxBackend(Backend):
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         return self._random.normal(key, shape, self.real)
 
-    def update(self, array: Array, index: Any, values: Array) -> Array:
+    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
         return array.at[index].set(values)
 
     def window(self, array: Array, start: Any, length: int) -> Array:

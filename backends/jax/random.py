@@ -46,7 +46,7 @@ def new_key(seed: int) -> Key:
     return jnp.asarray(np.random.SeedSequence(seed).generate_state(2, np.uint32))
 
 
-def fold(key: Key, index: Any) -> Key:
+def fold_in(key: Key, index: Any) -> Key:
     """A key for each integer; the keys of different integers below 2^32 differ."""
     number = jnp.asarray(index)
     low = number.astype(jnp.uint32)

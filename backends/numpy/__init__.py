@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -35,31 +34,10 @@ class NumpyBackend(Backend):
         super().__init__(precision=precision, device=device)
         self.real = np.dtype(precision)
 
-    def put(self, tree: Any) -> Any:
-        return map_arrays(self._cast, tree)
-
-    def _cast(self, array: Any) -> Array:
-        array = np.asarray(array)
-        return array.astype(self.real) if np.issubdtype(array.dtype, np.floating) else array
-
-    def host(self, tree: Any) -> Any:
-        return map_arrays(np.asarray, tree)
-
-    def sync(self, tree: Any) -> Any:
-        return tree
-
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
-
-    def repeat(self, count: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        for i in range(count):
-            carry = body(i, carry)
-        return carry
-
     def key(self, seed: int) -> Key:
         return blake2b(seed.to_bytes(seed.bit_length() // 8 + 1, "little"), digest_size=KEY_BYTES).digest()
 
-    def fold(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Any) -> Key:
         return blake2b(int(index).to_bytes(8, "little"), key=key, digest_size=KEY_BYTES).digest()
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
@@ -76,14 +54,10 @@ class NumpyBackend(Backend):
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
         return np.random.Generator(_generator(key)).standard_normal(shape, dtype=self.real)
 
-    def update(self, array: Array, index: Any, values: Array) -> Array:
-        copy = array.copy()
-        copy[index] = values
-        return copy
-
-    def place(self, array: Array, index: Any, values: Array) -> Array:
-        array[index] = values
-        return array
+    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+        target = array if donate else array.copy()
+        target[index] = values
+        return target
 
     def add(self, total: Array, values: Array) -> Array:
         total += values
@@ -139,16 +113,3 @@ class _Words(ISeedSequence):
 def _generator(key: Key) -> np.random.SFC64:
     seed: Any = _Words(key)  # the stubs know SeedSequence alone
     return np.random.SFC64(seed)
-
-
-def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Apply `function` to the leaves of nested tuples, named tuples, lists and dicts; None stays None."""
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return {name: map_arrays(function, leaf) for name, leaf in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(map_arrays(function, leaf) for leaf in tree))
-    if isinstance(tree, tuple | list):
-        return type(tree)(map_arrays(function, leaf) for leaf in tree)
-    return function(tree)

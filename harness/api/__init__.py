@@ -2,7 +2,7 @@
 
     Method   what to compute: settings, `plan` on the host, a generic `Program`, and `estimate`.
     Program  pure functions over a backend's array namespace: init, step, observe (and warm, adapt for burn-in).
-    Backend  where to compute: array namespace, functional random keys, loops, compilation, transfer.
+    Backend  where to compute: array namespace, functional random keys, and what has defaults: loops, compilation, …
     Kernel   a native implementation of one (method, backend) pair, in place of the generic program.
     Engine   what the driver sees of either: a program bound to a backend, or a kernel.
 
@@ -21,10 +21,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from spinbench.api.accelerators import Accelerators
 from spinbench.api.backend import Backend
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Estimate, Method, Program
 from spinbench.api.types import Array, Key, LogZKind, Precision, Reduction, State, Tables, Tier
+from spinbench.foundation.trees import map_arrays
 
 if TYPE_CHECKING:
     from spinbench.api import messages, relaxation, sweeps
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from spinbench.models.files.format import Format, ModelFile
 
 __all__ = [
+    "Accelerators",
     "Array",
     "Backend",
     "Engine",
@@ -76,6 +79,7 @@ __all__ = [
     "effective_sample_size",
     "family",
     "log_mean",
+    "map_arrays",
     "marginal_claims",
     "messages",
     "relaxation",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from spinbench.api.accelerators import Accelerators
 from spinbench.api.types import Array, Key, Precision
 
 
-class Backend(ABC):
+class Backend(Accelerators):
     """A compute backend. Frameworks are imported in the constructor, never at module level.
+
+    Where arrays are offered, a constructor that sets `xp` and `real`, and `key`, `fold_in` and `uniform` are to be
+    written. All else has a default in terms of `xp`.
 
     Class attributes:
         provides: capabilities out of {"arrays", "loop", "grad", "f32", "f64", "gpu"}. "arrays": the members below
-            exist, so generic programs run; "loop": `repeat` runs in compiled code; "grad": the framework can
+            exist, so generic programs run; "loop": `fori_loop` runs in compiled code; "grad": the framework can
             differentiate a program (for methods whose `needs` ask for it; none that is built in does); "f32", "f64":
             the precisions offered; "gpu": device="gpu" is understood, and refused where there is none.
         requires: names of importable modules that must exist.
@@ -36,31 +40,11 @@ class Backend(ABC):
         self.precision = precision
         self.device = device
 
-    def put(self, tree: Any) -> Any:
-        """Host arrays (in nested tuples) to the device; floats become `real`, integers at most 64 bits."""
-        raise NotImplementedError
-
-    def host(self, tree: Any) -> Any:
-        """Device arrays (in nested tuples or dicts) to NumPy arrays, synchronised."""
-        raise NotImplementedError
-
-    def sync(self, tree: Any) -> Any:
-        """Wait until all arrays are computed; returns its argument."""
-        raise NotImplementedError
-
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A compiled version of a pure function of arrays."""
-        raise NotImplementedError
-
-    def repeat(self, count: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        """carry = body(i, carry) for i = 0 … count - 1; `count` may be a traced integer."""
-        raise NotImplementedError
-
     def key(self, seed: int) -> Key:
         """A key from a non-negative seed."""
         raise NotImplementedError
 
-    def fold(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Any) -> Key:
         """An independent key for each integer `index` (may be traced)."""
         raise NotImplementedError
 
@@ -69,38 +53,49 @@ class Backend(ABC):
         raise NotImplementedError
 
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
-        """Standard normal of dtype `real`."""
-        raise NotImplementedError
+        """Standard normal of dtype `real`; by default by Box and Muller's method."""
+        xp, u = self.xp, self.uniform(key, (2, *shape))
+        return xp.sqrt(-2 * xp.log1p(-u[0, ...])) * xp.cos(2 * math.pi * u[1, ...])
 
-    def update(self, array: Array, index: Any, values: Array) -> Array:
-        """A copy of `array` with array[index] = values (index: integer, integer array or slice of rows)."""
-        raise NotImplementedError
+    def to_device(self, array: Any) -> Array:
+        """A copy of a NumPy array on the device; floats become `real`, integers have at most 64 bits."""
+        real = array.dtype.kind == "f"
+        return self.xp.asarray(array, dtype=self.real, copy=True) if real else self.xp.asarray(array, copy=True)
 
-    def place(self, array: Array, index: Any, values: Array) -> Array:
-        """`update` of an array that the caller gives up: it may be overwritten. By default a copy."""
-        return self.update(array, index, values)
+    def to_host(self, array: Array) -> Any:
+        """A NumPy array, once it is computed."""
+        import numpy as np  # the contracts load no array library
 
-    def add(self, total: Array, values: Array) -> Array:
-        """total + values, of a `total` that the caller gives up."""
-        return total + values
+        return np.asarray(array)
 
-    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        """total + scale * values, of a `total` that the caller gives up."""
-        return total + scale * values
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A compiled version of a pure function of arrays in nested tuples; by default the function itself."""
+        return function
 
-    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
-        """(total + values, what rounding put into it), both arrays given up: `excess` is what `total` has too much.
+    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python."""
+        for i in range(int(lower), int(upper)):
+            carry = body(i, carry)
+        return carry
 
-        Kahan, "Further remarks on reducing truncation errors", CACM 1965.
+    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+        """`array` with array[index] = values, by default a copy, made of standard operations.
+
+        Args:
+            array: stays as it was, unless donated.
+            index: of rows: an integer (may be traced), a vector of integers, or a slice with static bounds.
+            values: the rows, in `array`'s dtype.
+            donate: `array` may be overwritten, for the caller uses it no more.
         """
-        corrected = values - excess
-        grown = total + corrected
-        return grown, (grown - total) - corrected
-
-    def window(self, array: Array, start: Any, length: int) -> Array:
-        """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""
-        return self.xp.take(array, start + self.xp.arange(length), axis=0)
-
-    def sigmoid(self, x: Array) -> Array:
-        """1 / (1 + e^-x), without overflow; `x` stays."""
-        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
+        xp, rows = self.xp, array.shape[0]
+        if isinstance(index, slice):
+            low, high, _ = index.indices(rows)
+            return xp.concat([array[:low, ...], values, array[high:, ...]], axis=0)
+        flat = (rows, *[1] * (array.ndim - 1))
+        if getattr(index, "ndim", 0) == 0:
+            return xp.where(xp.reshape(xp.arange(rows) == index, flat), values, array)
+        if index.shape[0] == 0:
+            return array
+        there = xp.reshape(index, (-1, 1)) == xp.arange(rows)[None, :]
+        chosen = xp.take(values, xp.argmax(xp.astype(there, xp.int32), axis=0), axis=0)
+        return xp.where(xp.reshape(xp.any(there, axis=0), flat), chosen, array)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend, Program, Reduction, State, Tables
+from spinbench.foundation.trees import map_arrays
 
 LOOK = 2**31 - 1
 """Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
@@ -41,12 +42,12 @@ class ProgramEngine:
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
         first = self._put(start.astype(np.float64))
-        return key, 1, self._backend.sync(self._init(key, self._tables, first))
+        return key, 1, self._waited_for(self._init(key, self._tables, first))
 
     def warm(self, state: State, steps: int) -> State:
         key, index, inner = state
         # waited for here, so that the time of burn-in is not counted as sampling
-        return key, index + steps, self._backend.sync(self._warm(key, index, steps, self._tables, inner))
+        return key, index + steps, self._waited_for(self._warm(key, index, steps, self._tables, inner))
 
     def adapt(self, state: State, last: bool) -> State:
         key, index, inner = state
@@ -55,9 +56,9 @@ class ProgramEngine:
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
         key, index, inner = state
         inner, statistics = self._advance(key, index, steps, self._tables, inner)
-        self._backend.sync(statistics)
+        self._waited_for(statistics)
         since = time.perf_counter()
-        seen = self._backend.host(statistics)
+        seen = self._fetched(statistics)
         self.transfer_seconds += time.perf_counter() - since
         # the last value may be the state itself, which steps to come may write into
         owned = {name: np.array(a) if self._reductions[name] == "last" else a for name, a in seen.items()}
@@ -65,7 +66,7 @@ class ProgramEngine:
 
     def look(self, state: State) -> dict[str, np.ndarray]:
         key, index, inner = state
-        return dict(self._backend.host(self._backend.sync(self._look(key, index, self._tables, inner))))
+        return self._fetched(self._look(key, index, self._tables, inner))
 
     def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:
@@ -77,33 +78,40 @@ class ProgramEngine:
                 inner, slopes = self._temper(key, index, count, beta, self._tables, inner)
                 seen.append(slopes)
                 index += count
-        found = self._backend.host(self._backend.sync(tuple(seen)))
+        found = [self._backend.to_host(slopes) for slopes in seen]
         whole = np.concatenate([part[:count] for part, count in zip(found, counts * len(betas), strict=True)])
         return (key, index, inner), whole.astype(np.float64).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
-        return dict(self._backend.host(self._backend.sync(self._slope(self._tables, state[2]))))
+        return self._fetched(self._slope(self._tables, state[2]))
 
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()
-        arrays = self._backend.sync(self._backend.put(tree))
+        arrays = self._waited_for(map_arrays(lambda leaf: self._backend.to_device(np.asarray(leaf)), tree))
         self.transfer_seconds += time.perf_counter() - since
         return arrays
 
+    def _fetched(self, seen: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {name: self._backend.to_host(array) for name, array in seen.items()}
+
+    def _waited_for(self, tree: Any) -> Any:
+        map_arrays(self._backend.block_until_ready, tree)
+        return tree
+
     def _run_init(self, key: Any, tables: Tables, start: Any) -> State:
-        return self._program.init(self._backend.fold(key, 0), tables, start)
+        return self._program.init(self._backend.fold_in(key, 0), tables, start)
 
     def _adapt_to(self, last: bool) -> Any:
         return lambda tables, inner: self._program.adapt(tables, inner, last)
 
     def _run_warm(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> State:
         def body(i: Any, carry: State) -> State:
-            return self._program.warm(self._backend.fold(key, index + i), tables, carry)
+            return self._program.warm(self._backend.fold_in(key, index + i), tables, carry)
 
-        return self._backend.repeat(steps, body, inner)
+        return self._backend.fori_loop(0, steps, body, inner)
 
     def _run_look(self, key: Any, index: Any, tables: Tables, inner: State) -> Any:
-        return self._program.look(self._backend.fold(self._backend.fold(key, index), LOOK), tables, inner)
+        return self._program.look(self._backend.fold_in(self._backend.fold_in(key, index), LOOK), tables, inner)
 
     def _run_tempered(self, key: Any, index: Any, sweeps: Any, beta: Any, tables: Tables, inner: State) -> Any:
         """At most STRETCH sweeps, and the slopes (STRETCH, C) after each."""
@@ -111,22 +119,22 @@ class ProgramEngine:
         assert temper is not None
 
         def body(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
-            own = self._backend.fold(self._backend.fold(key, index + i), TEMPER)
+            own = self._backend.fold_in(self._backend.fold_in(key, index + i), TEMPER)
             inner = temper(own, tables, carry[0], beta)
-            return inner, self._backend.place(carry[1], i, self._program.slope(tables, inner)["slope"])
+            return inner, self._backend.update(carry[1], i, self._program.slope(tables, inner)["slope"], donate=True)
 
         empty = self._backend.xp.zeros_like(self._program.slope(tables, inner)["slope"])  # for its shape
-        return self._backend.repeat(sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
+        return self._backend.fori_loop(0, sweeps, body, (inner, self._backend.xp.stack([empty] * STRETCH)))
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:
-            inner = self._program.step(self._backend.fold(key, index + i), tables, carry[0])
+            inner = self._program.step(self._backend.fold_in(key, index + i), tables, carry[0])
             seen = self._program.observe(tables, inner)
             return inner, {name: self._combine(name, total, seen[name]) for name, total in carry[1].items()}
 
         empty = self._program.observe(tables, inner)  # for its shapes; compilers drop the values
         totals = {name: self._empty(name, empty[name]) for name in self._reductions}
-        inner, totals = self._backend.repeat(steps, body, (inner, totals))
+        inner, totals = self._backend.fori_loop(0, steps, body, (inner, totals))
         return inner, {name: total[0] if self._compensates(name) else total for name, total in totals.items()}
 
     def _compensates(self, name: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Backend, Precision
+from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.testing.check import require
 
@@ -118,6 +119,12 @@ def make(name: str, precision: Precision) -> Backend:
     return registry.backend_class(name)(precision=precision)
 
 
+def called(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function`, compiled, of NumPy arrays, and what it returns as such."""
+    there = map_arrays(backend.to_device, arrays)
+    return map_arrays(backend.to_host, backend.compile(function)(*there))
+
+
 def namespace(name: str, precision: Precision) -> None:
     """Every member and operator against NumPy."""
     backend = make(name, precision)
@@ -156,28 +163,31 @@ def _results(
                 failed.append(f"{what} raises {type(error).__name__}: {str(error).splitlines()[0]}")
         return values
 
-    return backend.host(backend.compile(function)(*backend.put((x, y)))), failed
+    return called(backend, function, x, y), failed
 
 
 def transfer(name: str, precision: Precision) -> None:
-    """put and host: values, dtypes and the tree's structure; sync."""
+    """to_device and to_host: values, shapes and dtypes; what was transferred is a copy."""
     backend = make(name, precision)
-    floats, whole, flags = np.array([[0.5, -1.25]]), np.array([[3, -4]]), np.array([True, False])
-    tree = (floats, Pair(whole, (flags, np.zeros((0, 2)))), np.array(2.5), None)
-    there = backend.sync(backend.put(tree))
-    require(isinstance(there[1], Pair), "put does not keep named tuples")
-    require(there[0].dtype == backend.real, f"put makes floats {there[0].dtype}; {backend.real} is needed")
-    require(there[0].shape == (1, 2), f"put gives shape {there[0].shape} for (1, 2)")
-    back = backend.host(there)
-    require(back[3] is None, f"None comes back as {back[3]!r}")
-    for leaf, expected in zip(_leaves(back), _leaves(tree), strict=True):
-        require(isinstance(leaf, np.ndarray), f"host gives {type(leaf).__name__}; np.ndarray is needed")
-        kind, wanted = leaf.dtype.kind, expected.dtype.kind
-        require(kind == wanted, f"an array of {expected.dtype} comes back as {leaf.dtype}")
-        require(wanted != "f" or leaf.dtype == precision, f"floats come back as {leaf.dtype}; {precision} is needed")
-        require(np.array_equal(leaf, expected), f"{expected.tolist()} comes back as {leaf.tolist()}")
-    named = backend.host({"a": there[0], "b": there[1].first})
-    require(isinstance(named, dict) and set(named) == {"a", "b"}, "host does not keep dictionaries")
+    for array in (
+        np.array([[0.5, -1.25]]),
+        np.array([[3, -4]]),
+        np.array([True, False]),
+        np.zeros((0, 2)),
+        np.array(2.5),
+    ):
+        expected = array.copy()
+        there = backend.to_device(array)
+        require(there.shape == array.shape, f"to_device gives shape {there.shape} for {array.shape}")
+        if array.dtype.kind == "f":
+            require(there.dtype == backend.real, f"to_device makes floats {there.dtype}; {backend.real} is needed")
+        array[...] = 1
+        back = backend.to_host(there)
+        require(isinstance(back, np.ndarray), f"to_host gives {type(back).__name__}; np.ndarray is needed")
+        kind, wanted = back.dtype.kind, expected.dtype.kind
+        require(kind == wanted, f"an array of {expected.dtype} comes back as {back.dtype}")
+        require(wanted != "f" or back.dtype == precision, f"floats come back as {back.dtype}; {precision} is needed")
+        require(np.array_equal(back, expected), f"{expected.tolist()} comes back as {back.tolist()}")
 
 
 def arithmetic(name: str, precision: Precision) -> None:
@@ -186,13 +196,12 @@ def arithmetic(name: str, precision: Precision) -> None:
     info = np.finfo(precision)
 
     def function(one: Any, tiny: Any, row: Any) -> dict[str, Any]:
-        halves = backend.repeat(40, lambda i, carry: carry * 0.5, one)
+        halves = backend.fori_loop(0, 40, lambda i, carry: carry * 0.5, one)
         dot = backend.xp.matmul(row[None, :], row[:, None])
         return {"above": (one + tiny) - one, "below": (one + tiny * 0.25) - one, "loop": halves, "dot": dot[0, 0]}
 
     row = np.array([1.0, np.sqrt(float(info.eps)) * 2])
-    arguments = (np.array(1.0), np.array(float(info.eps)), row)
-    found = backend.host(backend.compile(function)(*backend.put(arguments)))
+    found = called(backend, function, np.array(1.0), np.array(float(info.eps)), row)
     for what, value in found.items():
         require(value.dtype == precision, f"{what} has dtype {value.dtype}; {precision} is needed")
     require(found["above"] == info.eps, f"(1 + eps) - 1 is {found['above']} with eps = {info.eps} of {precision}")
@@ -204,7 +213,7 @@ def arithmetic(name: str, precision: Precision) -> None:
 
 
 def loops(name: str, precision: Precision) -> None:
-    """repeat: order, zero steps, nesting, trees as carries, a count that is known at run time only."""
+    """fori_loop: order, zero steps, nesting, trees as carries, a count that is known at run time only."""
     backend = make(name, precision)
     calls = []
 
@@ -212,17 +221,17 @@ def loops(name: str, precision: Precision) -> None:
         def body(i: Any, carry: tuple[Any, Pair]) -> tuple[Any, Pair]:
             calls.append(1)
             total, pair = carry
-            inner = backend.repeat(2, lambda j, value: value + start[j], start[0] * 0)
+            inner = backend.fori_loop(0, 2, lambda j, value: value + start[j], start[0] * 0)
             return total * 0.5 + start[0] * i, Pair(pair.first + inner, pair.second)
 
-        total, pair = backend.repeat(count, body, (start[0] * 0, Pair(start[0] * 0, start)))
+        total, pair = backend.fori_loop(0, count, body, (start[0] * 0, Pair(start[0] * 0, start)))
         seen = backend.xp.where(start[0] > start[1] * count, 0, 1)  # 1, or 0 if count is 0
-        return total, pair, backend.repeat(seen, lambda i, value: value + 1, start)
+        return total, pair, backend.fori_loop(0, seen, lambda i, value: value + 1, start)
 
     compiled = backend.compile(function)
-    start = backend.put(np.array([1.0, 3.0]))
+    start = backend.to_device(np.array([1.0, 3.0]))
     for count in (0, 1, 5, 200):
-        total, pair, once = backend.host(compiled(count, start))
+        total, pair, once = map_arrays(backend.to_host, compiled(count, start))
         expected = 0.0
         for i in range(count):
             expected = expected / 2 + i
@@ -245,11 +254,11 @@ def updates(name: str, precision: Precision) -> None:
         one = backend.update(array, 1, array[0])
         several = backend.update(array, rows, array[rows] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3])
-        last = backend.repeat(3, lambda i, carry: backend.update(carry, i, carry[i] + i), array)
+        last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, carry[i] + i), array)
         return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array}
 
     array = np.arange(6.0).reshape(3, 2)
-    found = backend.host(backend.compile(function)(*backend.put((array, np.array([2, 0])))))
+    found = called(backend, function, array, np.array([2, 0]))
     expected = {
         "integer": [[0, 1], [0, 1], [4, 5]],
         "integers": [[7, 7], [2, 3], [7, 7]],
@@ -261,11 +270,3 @@ def updates(name: str, precision: Precision) -> None:
         value = found[what]
         require(np.array_equal(value, wanted), f"update ({what}) gives {value.tolist()}; {wanted} is expected")
         require(value.dtype == precision, f"update ({what}) turns {precision} into {value.dtype}")
-
-
-def _leaves(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, tuple):
-        for node in tree:
-            yield from _leaves(node)
-    elif tree is not None:
-        yield tree

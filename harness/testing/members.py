@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Precision
-from spinbench.testing.arrays import make
+from spinbench.testing.arrays import called, make
 from spinbench.testing.check import require
 
 TERMS = 4000
@@ -15,20 +15,20 @@ TERMS = 4000
 
 
 def given_up(name: str, precision: Precision) -> None:
-    """place, add and add_product, also step after step in a loop; arguments that are not given up stay."""
+    """Donating updates, add and add_product, also step after step in a loop; arguments that are not given up stay."""
     backend = make(name, precision)
 
     def function(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
-        def placed(i: Any, carry: Any) -> Any:
-            return backend.place(carry, i, carry[i] + y[i])
+        def updated(i: Any, carry: Any) -> Any:
+            return backend.update(carry, i, carry[i] + y[i], donate=True)
 
         return {
-            "place (integer)": backend.place(x + 0, 1, y[0]),
-            "place (integers)": backend.place(x + 0, rows, y[rows] * 2),
-            "place (slice)": backend.place(x + 0, slice(0, 2), y[1:3]),
-            "place in a loop": backend.repeat(3, placed, x + 0),
+            "update, donated (integer)": backend.update(x + 0, 1, y[0], donate=True),
+            "update, donated (integers)": backend.update(x + 0, rows, y[rows] * 2, donate=True),
+            "update, donated (slice)": backend.update(x + 0, slice(0, 2), y[1:3], donate=True),
+            "update, donated, in a loop": backend.fori_loop(0, 3, updated, x + 0),
             "add": backend.add(x + 0, y),
-            "add in a loop": backend.repeat(3, lambda i, carry: backend.add(carry, y), x + 0),
+            "add in a loop": backend.fori_loop(0, 3, lambda i, carry: backend.add(carry, y), x + 0),
             "add_product": backend.add_product(x + 0, y, x),
             "add_product (one factor a row)": backend.add_product(x + 0, y, column),
             "what stays": backend.xp.stack([x, y], axis=0),
@@ -40,16 +40,16 @@ def given_up(name: str, precision: Precision) -> None:
     integer[1], integers[rows], part[0:2] = y[0], 2 * y[rows], y[1:3]
     expected = {
         "what stays": np.stack([x, y]),
-        "place (integer)": integer,
-        "place (integers)": integers,
-        "place (slice)": part,
-        "place in a loop": x + y,
+        "update, donated (integer)": integer,
+        "update, donated (integers)": integers,
+        "update, donated (slice)": part,
+        "update, donated, in a loop": x + y,
         "add": x + y,
         "add in a loop": x + 3 * y,
         "add_product": x + x * y,
         "add_product (one factor a row)": x + column * y,
     }
-    found = backend.host(backend.compile(function)(*backend.put((x, y, rows, column))))
+    found = called(backend, function, x, y, rows, column)
     for what, wanted in expected.items():
         value = found[what]
         require(np.array_equal(value, wanted), f"{what} gives {value.tolist()}; {wanted.tolist()} is expected")
@@ -65,12 +65,12 @@ def compensated_sums(name: str, precision: Precision) -> None:
             def body(i: Any, carry: Any) -> Any:
                 return backend.add_compensated(carry[0], carry[1], term)
 
-            return backend.repeat(TERMS, body, (zero + 0, zero + 0))[0]
+            return backend.fori_loop(0, TERMS, body, (zero + 0, zero + 0))[0]
 
         return total(terms * 0, terms), total(terms[0, 0] * 0, terms[0, 0])
 
     terms = np.array([[0.1, 1 / 3], [-0.7, 1e-3]], dtype=precision)
-    rows, number = backend.host(backend.compile(function)(backend.put(terms)))
+    rows, number = called(backend, function, terms)
     exact = TERMS * terms.astype(np.longdouble)
     rounding = 4 * float(np.finfo(precision).eps)
     for what, value, wanted in (("an array", rows, exact), ("a number", number, exact[0, 0])):
@@ -90,9 +90,8 @@ def window_and_sigmoid(name: str, precision: Precision) -> None:
         return backend.window(rows, start, 2), sigmoid, x
 
     rows, x = np.arange(8.0).reshape(4, 2), np.array([-1e4, -80.0, -2.0, 0.0, 0.5, 80.0, 1e4])
-    compiled = backend.compile(function)
     for start in (0, 2):
-        seen, sigmoid, argument = backend.host(compiled(*backend.put((rows, np.array(start), x))))
+        seen, sigmoid, argument = called(backend, function, rows, np.array(start), x)
         wanted = rows[start : start + 2]
         require(np.array_equal(seen, wanted), f"window from {start} gives {seen.tolist()}; {wanted.tolist()} is needed")
     with np.errstate(over="ignore"):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Precision
+from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
 from spinbench.testing.arrays import make
 from spinbench.testing.check import require
@@ -32,7 +33,7 @@ def keys(name: str, precision: Precision) -> None:
         return {path: backend.uniform(_at(backend, key, path), (8,)) for path in PATHS}
 
     compiled = backend.compile(function)
-    first, again = ([backend.host(compiled(backend.key(seed))) for seed in SEEDS] for _ in range(2))
+    first, again = ([map_arrays(backend.to_host, compiled(backend.key(seed))) for seed in SEEDS] for _ in range(2))
     seen: dict[bytes, str] = {}
     for seed, numbers, same in zip(SEEDS, first, again, strict=True):
         for path in PATHS:
@@ -48,14 +49,14 @@ def folding_in_loops(name: str, precision: Precision) -> None:
 
     def function(key: Any, count: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
-            return backend.update(rows, i, backend.uniform(backend.fold(key, i), (5,)))
+            return backend.update(rows, i, backend.uniform(backend.fold_in(key, i), (5,)))
 
-        direct = [backend.uniform(backend.fold(key, i), (5,)) for i in range(3)]
-        return backend.repeat(count, body, empty), backend.xp.stack(direct, axis=0)
+        direct = [backend.uniform(backend.fold_in(key, i), (5,)) for i in range(3)]
+        return backend.fori_loop(0, count, body, empty), backend.xp.stack(direct, axis=0)
 
-    empty = backend.put(np.zeros((3, 5)))
-    looped, direct = backend.host(backend.compile(function)(backend.key(9), 3, empty))
-    require(np.array_equal(looped, direct), "fold(key, i) in a loop differs from fold(key, 0), fold(key, 1), …")
+    empty = backend.to_device(np.zeros((3, 5)))
+    looped, direct = map_arrays(backend.to_host, backend.compile(function)(backend.key(9), 3, empty))
+    require(np.array_equal(looped, direct), "fold_in(key, i) in a loop differs from that of 0, 1, …")
 
 
 def law(name: str, precision: Precision, which: str) -> None:
@@ -66,12 +67,12 @@ def law(name: str, precision: Precision, which: str) -> None:
     def function(key: Any, empty: Any) -> Any:
         return {
             "shapes": tuple(draw(key, shape) for shape in SHAPES),
-            "draws": draw(backend.fold(key, 1), (DRAWS // 100, 100)),
-            "many": draw(backend.fold(key, 2), (1 << 20,)),
-            "one a key": _one_a_key(backend, which, backend.fold(key, 3), empty),
+            "draws": draw(backend.fold_in(key, 1), (DRAWS // 100, 100)),
+            "many": draw(backend.fold_in(key, 2), (1 << 20,)),
+            "one a key": _one_a_key(backend, which, backend.fold_in(key, 3), empty),
         }
 
-    found = backend.host(backend.compile(function)(backend.key(3), backend.put(np.zeros(KEYS))))
+    found = map_arrays(backend.to_host, backend.compile(function)(backend.key(3), backend.to_device(np.zeros(KEYS))))
     for shape, values in zip(SHAPES, found["shapes"], strict=True):
         require(values.shape == shape, f"shape {shape} was asked for, {values.shape} came")
         require(values.dtype == precision, f"{which} gives {values.dtype}; {precision} is needed")
@@ -96,14 +97,14 @@ def independence(name: str, precision: Precision) -> None:
         streams = {path: backend.normal(_at(backend, key, path), (100, 100)) for path in paths}
         return streams, _one_a_key(backend, "normal", key, empty)
 
-    compiled, empty = backend.compile(function), backend.put(np.zeros(KEYS))
-    (here, single), (there, _) = (backend.host(compiled(backend.key(seed), empty)) for seed in (5, 6))
+    compiled, empty = backend.compile(function), backend.to_device(np.zeros(KEYS))
+    (here, single), (there, _) = (map_arrays(backend.to_host, compiled(backend.key(seed), empty)) for seed in (5, 6))
     base, folded, deeper = (here[path].astype(np.float64) for path in paths)
     pairs = {
         "neighbours in a row": (base[:, :-1], base[:, 1:]),
         "neighbours in a column": (base[:-1], base[1:]),
         "seeds 5 and 6": (base, there[paths[0]]),
-        "fold(key, 3) and fold(key, 4)": (base, folded),
+        "fold_in(key, 3) and fold_in(key, 4)": (base, folded),
         "a key and its child": (base, deeper),
         "first numbers of consecutive keys": (single[:-1], single[1:]),
     }
@@ -118,14 +119,14 @@ def independence(name: str, precision: Precision) -> None:
 
 def _at(backend: Backend, key: Any, path: tuple[int, ...]) -> Any:
     for index in path:
-        key = backend.fold(key, index)
+        key = backend.fold_in(key, index)
     return key
 
 
 def _one_a_key(backend: Backend, which: str, key: Any, empty: Any) -> Any:
-    """(KEYS,): the first number of fold(key, i), i = 0, 1, …"""
+    """(KEYS,): the first number of fold_in(key, i), i = 0, 1, …"""
     draw = getattr(backend, which)
-    return backend.repeat(KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold(key, i), ())), empty)
+    return backend.fori_loop(0, KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold_in(key, i), ())), empty)
 
 
 def _check_law(which: str, draws: npt.NDArray[Any], what: str) -> None:

@@ -54,7 +54,7 @@ class HeatBath:
             return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
         for low, high, block in reversed(spans(sweep)):
             drawn = self._draws.of_block(block, self._fields.of_block(block, s, low), u[low:high])[1]
-            s = self._backend.place(s, slice(low, high), drawn)
+            s = self._backend.update(s, slice(low, high), drawn, donate=True)
         return s
 
     def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, fields: list[Array]) -> tuple[Array, list[Array]]:
@@ -63,7 +63,7 @@ class HeatBath:
         for index, (low, high, block) in enumerate(spans(sweep)):
             x = fields[index] if index < len(fields) else self._fields.of_block(block, s, low)
             p, drawn = self._draws.of_block(block, x, u[low:high])
-            s = self._backend.place(s, slice(low, high), drawn)
+            s = self._backend.update(s, slice(low, high), drawn, donate=True)
             probabilities.append(p)
         return s, probabilities
 
@@ -79,7 +79,7 @@ class HeatBath:
             b = chunks - 1 - i if backward else i
             return self.update_chunk(scan, b, *carry, self._xp.take(u, scan.rows[b][:, 0], axis=0))
 
-        swept: tuple[Array, Array] = self._backend.repeat(chunks, body, (s, p))
+        swept: tuple[Array, Array] = self._backend.fori_loop(0, chunks, body, (s, p))
         return swept
 
     def update_chunk(self, scan: Scan, b: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
@@ -88,10 +88,10 @@ class HeatBath:
         x = self._fields.of_chunk(scan, members, s)
         fresh, drawn = self._draws.of_units(*_unit_tables(scan, b), x, u)
         rows = self._xp.reshape(members.T, (-1,))
-        s = self._backend.place(s, rows, self._xp.reshape(drawn, (-1, s.shape[1])))
+        s = self._backend.update(s, rows, self._xp.reshape(drawn, (-1, s.shape[1])), donate=True)
         if isinstance(p, tuple):
             return s, p
-        return s, self._backend.place(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])))
+        return s, self._backend.update(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])), donate=True)
 
     # Random scan: every chain updates a unit of its own
 
@@ -112,9 +112,9 @@ class HeatBath:
         off = None if scan.off is None else xp.take(scan.off, chosen, axis=0)[:, 0]
         fresh, drawn = self._draws.of_units(absent, off, x, u)
         cells = xp.reshape(members * s.shape[1] + chains, (-1,))
-        s = xp.reshape(self._backend.place(flat, cells, xp.reshape(drawn, (-1,))), s.shape)
+        s = xp.reshape(self._backend.update(flat, cells, xp.reshape(drawn, (-1,)), donate=True), s.shape)
         if not isinstance(p, tuple):
-            flat = self._backend.place(xp.reshape(p, (-1,)), cells, xp.reshape(fresh, (-1,)))
+            flat = self._backend.update(xp.reshape(p, (-1,)), cells, xp.reshape(fresh, (-1,)), donate=True)
             p = xp.reshape(flat, p.shape)
         return s, p
 
@@ -133,9 +133,9 @@ class HeatBath:
             u = self._xp.take(s, members[:, 0], axis=0)
             fresh = self._draws.of_units(absent, off, self._fields.of_chunk(sweep, members, s), u)[0]
             rows = self._xp.reshape(members.T, (-1,))
-            return self._backend.place(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])))
+            return self._backend.update(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])), donate=True)
 
-        return self._backend.repeat(sweep.rows.shape[0], body, self._xp.zeros_like(s))
+        return self._backend.fori_loop(0, sweep.rows.shape[0], body, self._xp.zeros_like(s))
 
     # Chib's transition probability: a sweep in which every draw is forced to s*
 
@@ -154,10 +154,10 @@ class HeatBath:
             parts = self._draws.log_probability(absent, off, x, target.T[..., None])
             rows = self._xp.reshape(members.T, (-1,))
             forced = self._xp.zeros_like(x) + target.T[..., None]
-            mixed = self._backend.place(mixed, rows, self._xp.reshape(forced, (-1, s.shape[1])))
+            mixed = self._backend.update(mixed, rows, self._xp.reshape(forced, (-1, s.shape[1])), donate=True)
             return mixed, total + self._xp.sum(sweep.valid[b][:, None] * parts, axis=0)
 
-        return self._backend.repeat(sweep.rows.shape[0], body, (s + 0.0, self._xp.zeros_like(s[0])))[1]
+        return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, self._xp.zeros_like(s[0])))[1]
 
     def log_transition_of_blocks(self, t: Tables, sweep: Sweep, s: Array, fields: list[Array]) -> Array:
         """The same for blocks, given the fields of the first; the last do not depend on s."""

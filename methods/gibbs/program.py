@@ -146,10 +146,10 @@ class GibbsProgram:
 
     def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:
         backend, xp = self._backend, self._xp
-        main = backend.fold(key, 0)
+        main = backend.fold_in(key, 0)
         if not self._single:
             if ladder:
-                state = state._replace(ladder=self._climb(backend.fold(key, 1), t, state.ladder))
+                state = state._replace(ladder=self._climb(backend.fold_in(key, 1), t, state.ladder))
             if self._random:
                 log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
                 s, p = self._random_updates(main, t, state.s, state.p)
@@ -162,11 +162,11 @@ class GibbsProgram:
                 log_weight=xp.zeros_like(state.ladder.log_weight) - xp.inf,
                 ended=xp.zeros_like(state.ladder.ended),
             )
-            side = backend.fold(key, 1)
-            climbed = backend.repeat(begins, lambda _, run: self._climb(side, t, run), rest)
+            side = backend.fold_in(key, 1)
+            climbed = backend.fori_loop(0, begins, lambda _, run: self._climb(side, t, run), rest)
             state = state._replace(ladder=climbed)
         if chib:
-            log_t = backend.repeat(begins, lambda _, __: self._bath.log_transition(t, state.s), state.log_t)
+            log_t = backend.fori_loop(0, begins, lambda _, __: self._bath.log_transition(t, state.s), state.log_t)
             state = state._replace(log_t=log_t)
         scan: Any = t.single
         u = backend.uniform(main, (2, state.s.shape[1]))
@@ -185,15 +185,15 @@ class GibbsProgram:
         """
         backend, xp, length = self._backend, self._xp, self._length
         fresh = ladder.done == 0
-        drawn = xp.floor(backend.uniform(backend.fold(key, 0), (1,))[0] * length)
+        drawn = xp.floor(backend.uniform(backend.fold_in(key, 0), (1,))[0] * length)
         place = xp.where(fresh, xp.asarray(drawn, dtype=ladder.place.dtype), ladder.place)
         turn = ladder.done == length - place
         forward = xp.where(fresh, 0, xp.where(ladder.done < length - place, 1, 0))
         mode = xp.zeros_like(ladder.s) + t.mode[:, None]
         s = xp.where(fresh, mode, xp.where(turn, ladder.middle, ladder.s))
-        sweep = backend.fold(key, 1)
-        s = backend.repeat(forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=False), s)
-        s = backend.repeat(1 - forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=True), s)
+        sweep = backend.fold_in(key, 1)
+        s = backend.fori_loop(0, forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=False), s)
+        s = backend.fori_loop(0, 1 - forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=True), s)
         log_t = self._bath.log_transition(t, s)
         log_sum = xp.where(fresh, log_t, xp.logaddexp(ladder.log_sum, log_t))
         ends = ladder.done == length - 1
@@ -226,5 +226,5 @@ class GibbsProgram:
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             return self._bath.update_anywhere(scan, *carry, u[0, i], u[1, i])
 
-        updated: tuple[Array, Array] = self._backend.repeat(units, body, (s, p))
+        updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (s, p))
         return updated

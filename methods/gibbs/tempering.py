@@ -48,5 +48,5 @@ class Slopes:
                 there = xp.where(sweep.absent[b].T[:, :, None] < 0, 0.0, there)
             return total + xp.sum(there * both, axis=(0, 1))
 
-        twice: Array = self._backend.repeat(sweep.rows.shape[0], body, xp.zeros_like(s[0]))
+        twice: Array = self._backend.fori_loop(0, sweep.rows.shape[0], body, xp.zeros_like(s[0]))
         return twice / 2

@@ -187,7 +187,7 @@ class _FloodingProgram:
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One iteration, unless all chains have converged."""
         active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
-        stepped: State = self._backend.repeat(active, lambda _, s: self._iteration(t, s), state)
+        stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._iteration(t, s), state)
         return stepped
 
     def _iteration(self, t: Tables, state: State) -> State:

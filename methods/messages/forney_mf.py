@@ -108,7 +108,7 @@ class ForneyMeanField(Method):
 
         def step(key: Key, tables: FieldPlan, state: State) -> State:
             active = xp.where(xp.min(state.converged) > 0, 0, 1)
-            stepped: State = backend.repeat(active, lambda _, s: sweep(tables, s), state)
+            stepped: State = backend.fori_loop(0, active, lambda _, s: sweep(tables, s), state)
             return stepped
 
         def sweep(tables: FieldPlan, state: State) -> State:

@@ -200,7 +200,7 @@ class _AscentProgram:
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One sweep, unless all chains have converged."""
         active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
-        stepped: State = self._backend.repeat(active, lambda _, s: self._sweep(t.ascent, s), state)
+        stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._sweep(t.ascent, s), state)
         return stepped
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
@@ -214,11 +214,12 @@ class _AscentProgram:
         def update(b: Any, q: Array) -> Array:
             variables = t.chunks[b]
             fields, forbidden = self._fields(t, variables, q)
-            return self._backend.place(q, variables, _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp))
+            fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)
+            return self._backend.update(q, variables, fresh, donate=True)
 
         ended = state.converged > 0
         # `update` writes into the copy; without variables there is nothing that it could index
-        q = self._backend.repeat(t.chunks.shape[0], update, state.q * 1.0) if t.chunks.shape[0] else state.q
+        q = self._backend.fori_loop(0, t.chunks.shape[0], update, state.q * 1.0) if t.chunks.shape[0] else state.q
         q = xp.where(ended, state.q, q)
         change = xp.reshape(xp.abs(q - state.q), (-1, q.shape[-1]))
         residual = xp.max(xp.concat([change, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend, Kernel
+from spinbench.foundation.trees import map_arrays
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.messages.arrays import MessagePassing, normalised, state_log_weights
@@ -197,16 +198,16 @@ class ArrayTRWKernel(TRWKernel):
 
     def __init__(self, method: TreeReweighted, backend: Backend, model: Model, tables: Tables) -> None:
         super().__init__(method, backend, model, tables)
-        self._incidence = backend.put(tables.incidence)
+        self._incidence = map_arrays(backend.to_device, tables.incidence)
         self._damping = FLOODING if method.damping is None else method.damping
         self._passing = MessagePassing(backend.xp)
         self._compiled = backend.compile(self._flood)
 
     def _first_messages(self) -> Any:
-        return self._backend.put(np.zeros((len(self._tables.incidence.target), 1)))
+        return self._backend.to_device(np.zeros((len(self._tables.incidence.target), 1)))
 
     def _host(self, messages: Any) -> FloatArray:
-        return np.asarray(self._backend.host(messages), dtype=np.float64)[:, 0]
+        return np.asarray(self._backend.to_host(messages), dtype=np.float64)[:, 0]
 
     def _prepare(self, rho: FloatArray) -> Any:
         graph, edges = self._tables.graph, len(self._tables.graph.pairs.weights)
@@ -218,13 +219,13 @@ class ArrayTRWKernel(TRWKernel):
         pairs = graph.pairs._replace(weights=graph.pairs.weights / rho[:edges])
         floor = graph.floor / rho.min(initial=1.0)
         graph = graph._replace(pairs=pairs, groups=tuple(scaled), floor=floor)
-        return self._backend.put((graph, self._entry_weights(rho)[:, None]))
+        return map_arrays(self._backend.to_device, (graph, self._entry_weights(rho)[:, None]))
 
     def _sweep(self, prepared: Any, messages: Any) -> tuple[Any, float]:
         if not messages.shape[0]:
             return messages, 0.0
         messages, residual = self._compiled(*prepared, self._incidence, messages)
-        return messages, float(self._backend.host(residual))
+        return messages, float(self._backend.to_host(residual))
 
     def _flood(self, graph: Graph, weights: Any, layout: Incidence, messages: Any) -> tuple[Any, Any]:
         xp, d = self._backend.xp, self._damping

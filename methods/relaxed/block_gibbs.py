@@ -127,8 +127,8 @@ class BlockGibbs(Method):
             return BlockGibbsState(s, u, family.unit_means(backend.xp, tables.sites, u))
 
         def step(key: Key, tables: BlockGibbsTables, state: BlockGibbsState) -> BlockGibbsState:
-            s = family.draw_units(backend, backend.fold(key, 0), tables.sites, state.p)
-            return given(backend.fold(key, 1), tables, s)
+            s = family.draw_units(backend, backend.fold_in(key, 0), tables.sites, state.p)
+            return given(backend.fold_in(key, 1), tables, s)
 
         def observe(tables: BlockGibbsTables, state: BlockGibbsState) -> dict[str, Array]:
             seen: dict[str, Array] = {"s": state.s} if self.marginals == "empirical" else {"p": state.p}

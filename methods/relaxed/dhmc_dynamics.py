@@ -71,7 +71,7 @@ class Leapfrog:
             return x, carry[1] - step * self._gradient(tables, x)[3]
 
         r = r - 0.5 * step * start.push
-        x, r = self.backend.repeat(self.steps - 1, leap, (start.position, r))
+        x, r = self.backend.fori_loop(0, self.steps - 1, leap, (start.position, r))
         end = self.evaluate(tables, None, x + step * r)
         r = r - 0.5 * step * end.push
         return end, end.potential + 0.5 * xp.sum(r * r, axis=0) - energy
@@ -141,7 +141,7 @@ class Rotation:
 
         w = self._velocity(key, tables, start.position.shape)
         w, gained = kick(0.5 * step, w, start.p - tilt.m, start.push)
-        y, w, gained = self.backend.repeat(self.steps - 1, advance, (start.position - tilt.shift, w, gained))
+        y, w, gained = self.backend.fori_loop(0, self.steps - 1, advance, (start.position - tilt.shift, w, gained))
         y, w = turn(y, w)
         end = self.evaluate(tables, tilt, y + tilt.shift)
         _, last = kick(0.5 * step, w, end.p - tilt.m, end.push)

@@ -64,12 +64,12 @@ class _Chains:
         xp, backend, jitter = self.xp, self.backend, self.method.relative_jitter
         old, step = state.point, state.step_size.step
         if jitter:
-            v = backend.uniform(backend.fold(key, 2), state.accept.shape)
+            v = backend.uniform(backend.fold_in(key, 2), state.accept.shape)
             step = step * (1.0 + jitter * (2.0 * v - 1.0))
-        new, change = self.dynamics.travel(backend.fold(key, 0), tables, state.tilt, old, step)
+        new, change = self.dynamics.travel(backend.fold_in(key, 0), tables, state.tilt, old, step)
         # a trajectory that diverged to NaN is refused
         chance = xp.where(xp.isnan(change), 0.0 * step, xp.exp(xp.minimum(-change, 0.0)))
-        taken = backend.uniform(backend.fold(key, 1), chance.shape) < chance
+        taken = backend.uniform(backend.fold_in(key, 1), chance.shape) < chance
         point = Point(*(xp.where(taken, b, a) for a, b in zip(old, new, strict=True)))
         return state._replace(point=point, accept=chance)
 

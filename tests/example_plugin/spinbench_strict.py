@@ -26,7 +26,7 @@ class StrictArray:
     def data(self) -> Any:
         """The NumPy array."""
         if self._data is None:
-            raise RuntimeError("this array was given to Backend.place and may not be used any more")
+            raise RuntimeError("this array was donated to Backend.update and may not be used any more")
         return self._data
 
     shape = property(lambda self: self.data.shape)
@@ -41,7 +41,7 @@ class StrictArray:
         raise TypeError("arrays cannot be written to; use Backend.update")
 
     def __bool__(self) -> bool:
-        raise TypeError("a compiler does not know this number; use xp.where instead of if, and Backend.repeat")
+        raise TypeError("a compiler does not know this number; use xp.where instead of if, and Backend.fori_loop")
 
 
 def _operator(function: Callable[..., Any], *, swap: bool = False) -> Callable[..., StrictArray]:
@@ -97,47 +97,31 @@ class StrictBackend(Backend):
         self.xp = _Namespace()
         self.real = np.dtype(precision)
 
-    def put(self, tree: Any) -> Any:
-        return _map(self._cast, tree)
+    def to_device(self, array: Any) -> StrictArray:
+        return StrictArray(array if array.dtype.kind != "f" else array.astype(self.real))
 
-    def _cast(self, leaf: Any) -> StrictArray:
-        return StrictArray(leaf if np.asarray(leaf).dtype.kind != "f" else np.asarray(leaf, dtype=self.real))
+    def to_host(self, array: StrictArray) -> Any:
+        return array.data
 
-    def host(self, tree: Any) -> Any:
-        return _map(_bare, tree)
-
-    def sync(self, tree: Any) -> Any:
-        return tree
-
-    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
-
-    def repeat(self, count: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        for i in range(int(_bare(count))):
+    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        for i in range(int(_bare(lower)), int(_bare(upper))):
             carry = body(i, carry)
         return carry
 
     def key(self, seed: int) -> Key:
         return (seed,)
 
-    def fold(self, key: Key, index: Any) -> Key:
+    def fold_in(self, key: Key, index: Any) -> Key:
         return (*key, int(_bare(index)))
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> StrictArray:
         return StrictArray(_generator(key).random(shape, dtype=self.real))
 
-    def normal(self, key: Key, shape: tuple[int, ...]) -> StrictArray:
-        return StrictArray(_generator(key).standard_normal(shape, dtype=self.real))
-
-    def update(self, array: StrictArray, index: Any, values: Any) -> StrictArray:
-        copy = array.data.copy()
-        copy[_bare(index)] = _bare(values)
-        return StrictArray(copy)
-
-    def place(self, array: StrictArray, index: Any, values: Any) -> StrictArray:
-        placed = self.update(array, index, values)
-        array._data = None
-        return placed
+    def update(self, array: StrictArray, index: Any, values: Any, *, donate: bool = False) -> StrictArray:
+        updated = super().update(array, index, values)
+        if donate:
+            array._data = None
+        return updated
 
 
 def _generator(key: Key) -> np.random.Generator:

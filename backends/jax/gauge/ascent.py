@@ -17,6 +17,7 @@ from spinbench.api import Backend
 from spinbench.backends.jax import JaxBackend
 from spinbench.backends.jax.gauge.lanes import Lanes
 from spinbench.backends.jax.gauge.members import AGAIN, FRESH, TRIAL, Members, Place, Schedule, Structure, members_last
+from spinbench.foundation.trees import map_arrays
 from spinbench.methods.gauge.ascent import newton as rules
 
 FloatArray = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ class Ascent:
 
         self._jax, self._xp = jax, backend.xp
         self._lanes = Lanes(structure, joint, jax)
-        self._host, self._block = backend.host, WIDTHS[backend.device]
+        self._to_host, self._block = backend.to_host, WIDTHS[backend.device]
         self._advance = backend.compile(self._run)
 
     def start(self, z: npt.ArrayLike, members: Members) -> Place:
@@ -72,7 +73,7 @@ class Ascent:
     def advance(self, members: Members, schedule: Schedule, place: Place, passes: int) -> tuple[int, Place]:
         """At most so many passes, fewer where all members are through: their number, and where members stand then."""
         taken, found = self._advance(members_last(members), schedule, place, passes)
-        return int(taken), self._host(found)
+        return int(taken), map_arrays(self._to_host, found)
 
     def _run(self, members: Members, schedule: Schedule, place: Place, passes: Any) -> Any:
         lax, xp, tree = self._jax.lax, self._xp, self._jax.tree_util

@@ -79,7 +79,7 @@ class MyMethod(Method):
                 field = tables.a[i] + tables.W[i] @ m
                 return backend.update(m, i, 0.5 + 0.5 * xp.tanh(0.5 * field))  # σ, without overflow
 
-            m = backend.repeat(tables.a.shape[0], site, state.m)
+            m = backend.fori_loop(0, tables.a.shape[0], site, state.m)
             return State(m, xp.max(xp.abs(m - state.m), axis=0))
 
         def observe(tables: Tables, state: State) -> dict[str, Array]:

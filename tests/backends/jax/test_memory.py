@@ -62,7 +62,7 @@ def test_tables_that_do_not_fit_are_refused(limit):
 def test_a_batch_that_does_not_fit_is_refused_before_it_runs(limit):
     backend = JaxBackend(precision="float32")
     limit(2**20)
-    x = backend.put(np.ones((256, 512)))  # half of what is free
+    x = backend.to_device(np.ones((256, 512)))  # half of what is free
     grow = backend.compile(lambda x: backend.xp.concat([x, x, x], axis=0))
     with pytest.raises(UnsupportedError, match=r"results and temporary arrays need 1.50 MiB on cpu"):
         grow(x)

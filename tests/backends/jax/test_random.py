@@ -25,7 +25,7 @@ def draw(backend):
     def numbers(kind, path, shape, seed=5):
         def run(key):
             for index in path:
-                key = backend.fold(key, index)
+                key = backend.fold_in(key, index)
             return getattr(backend, kind)(key, shape)
 
         return np.asarray(backend.compile(run)(backend.key(seed)))
@@ -43,7 +43,7 @@ def keys(backend):
     """(65536, 2) words of the keys folded with 0, 1, …"""
     import jax
 
-    fold = backend.compile(jax.vmap(lambda key, index: backend.fold(key, index), in_axes=(None, 0)))
+    fold = backend.compile(jax.vmap(lambda key, index: backend.fold_in(key, index), in_axes=(None, 0)))
     return np.asarray(fold(backend.key(1), np.arange(1 << 16, dtype=np.int32)))
 
 
@@ -84,7 +84,7 @@ def test_streams_of_folded_keys_are_not_correlated(draw, backend):
     import jax
 
     streams = backend.compile(
-        jax.vmap(lambda key, index: backend.uniform(backend.fold(key, index), (4096,)), in_axes=(None, 0))
+        jax.vmap(lambda key, index: backend.uniform(backend.fold_in(key, index), (4096,)), in_axes=(None, 0))
     )(backend.key(0), np.arange(256, dtype=np.int32))
     x = (np.asarray(streams, dtype=np.float64) - 0.5) * np.sqrt(12)
     correlations = (x @ x.T / 4096)[np.triu_indices(256, 1)]
@@ -109,7 +109,7 @@ def test_folds_at_two_depths_give_different_keys(backend):
     def path(*indices):
         key = backend.key(2)
         for index in indices:
-            key = backend.fold(key, index)
+            key = backend.fold_in(key, index)
         return tuple(np.asarray(key).tolist())
 
     paths = [path(), path(0), path(1), path(0, 0), path(0, 1), path(1, 0), path(1, 1), path(0, 0, 0), path(2**31 - 1)]

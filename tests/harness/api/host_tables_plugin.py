@@ -45,11 +45,11 @@ class Colours(Method):
 
         def step(key, tables, s):
             def one(k, s):
-                u = backend.uniform(backend.fold(key, k), s.shape)
+                u = backend.uniform(backend.fold_in(key, k), s.shape)
                 on = u < backend.sigmoid(tables.biases[:, None] + tables.weights @ s)
                 return xp.where(tables.colours[k][:, None] > 0, xp.astype(on, backend.real), s)
 
-            return backend.repeat(tables.colours.shape[0], one, s)
+            return backend.fori_loop(0, tables.colours.shape[0], one, s)
 
         return Program(lambda key, tables, start: start, step, lambda tables, s: {"s": s})
 

@@ -48,17 +48,17 @@ class Toy(Method):
 
         def step(key, tables, s):
             if self.fault == "depends on earlier calls":
-                key = backend.fold(key, next(calls))
+                key = backend.fold_in(key, next(calls))
             old = s
 
             def site(i, s):
                 row = tables.weights[i] @ (old if self.fault == "updates in parallel" else s)
                 width = 1 if self.fault == "shares noise" else s.shape[1]
-                u = backend.uniform(backend.fold(key, i), (width,)) + xp.zeros_like(s[0])
+                u = backend.uniform(backend.fold_in(key, i), (width,)) + xp.zeros_like(s[0])
                 on = xp.log(u / (1 - u)) < row + tables.biases[i]
                 return backend.update(s, i, xp.astype(on, backend.real))
 
-            return backend.repeat(tables.biases.shape[0], site, s)
+            return backend.fori_loop(0, tables.biases.shape[0], site, s)
 
         def observe(tables, s):
             return {"s": s * float("nan") if self.fault == "reports NaN" else s}
@@ -235,16 +235,15 @@ class Loopy(NumpyBackend):
 class Mutating(NumpyBackend):
     name = "mutating"
 
-    def update(self, array, index, values):
-        array[index] = values
-        return array
+    def update(self, array, index, values, *, donate=False):
+        return super().update(array, index, values, donate=True)
 
 
 class Folding(NumpyBackend):
     name = "folding"
 
-    def fold(self, key, index):
-        return super().fold(key, index // 2)
+    def fold_in(self, key, index):
+        return super().fold_in(key, index // 2)
 
 
 class Coarse(NumpyBackend):
@@ -280,10 +279,11 @@ class Driverless(NumpyBackend):
 class Sharing(NumpyBackend):
     name = "sharing"
 
-    def place(self, array, index, values):
-        array[index] = values
-        values += 1
-        return array
+    def update(self, array, index, values, *, donate=False):
+        updated = super().update(array, index, values, donate=donate)
+        if donate:
+            values += 1
+        return updated
 
 
 class Rounding(NumpyBackend):

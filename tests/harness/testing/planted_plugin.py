@@ -240,11 +240,11 @@ class Placed(Method):
 
         def step(key, tables, s):
             def site(i, s):
-                u = backend.uniform(backend.fold(key, i), (s.shape[1],))
+                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
                 field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
-                return backend.place(s, i, xp.astype(u < backend.sigmoid(field), backend.real))
+                return backend.update(s, i, xp.astype(u < backend.sigmoid(field), backend.real), donate=True)
 
-            return backend.repeat(tables[0].shape[0], site, s)
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
 
         return Program(init=lambda key, tables, start: start + 0, step=step, observe=lambda tables, state: {"s": state})
 
@@ -271,19 +271,19 @@ class Tempered(Placed):
 
         def sweep(key, tables, s, beta):
             def site(i, s):
-                u = backend.uniform(backend.fold(key, i), (s.shape[1],))
+                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
                 field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
                 return backend.update(s, i, xp.astype(u < backend.sigmoid(beta * field), backend.real))
 
-            return backend.repeat(tables[0].shape[0], site, s)
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
 
         def weight(tables, s):
             return xp.sum(tables[0][:, None] * s, axis=0) + 0.5 * xp.sum(s * (tables[1] @ s), axis=0)
 
         def step(key, tables, state):
-            cold = sweep(backend.fold(key, 0), tables, state[0], 1.0)
-            hot = sweep(backend.fold(key, 1), tables, state[1], 0.2)
-            u = backend.uniform(backend.fold(key, 2), (cold.shape[1],))
+            cold = sweep(backend.fold_in(key, 0), tables, state[0], 1.0)
+            hot = sweep(backend.fold_in(key, 1), tables, state[1], 0.2)
+            u = backend.uniform(backend.fold_in(key, 2), (cold.shape[1],))
             swap = xp.log(u) < 0.8 * (weight(tables, hot) - weight(tables, cold))
             return xp.where(swap, hot, cold), xp.where(swap, cold, hot)
 

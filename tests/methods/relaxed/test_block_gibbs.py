@@ -10,6 +10,7 @@ import spinbench
 from spinbench import reference
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.foundation.trees import map_arrays
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
 from spinbench.models import PairwiseModel
 
@@ -21,11 +22,11 @@ DOMINANT = tuple(1.1 * np.abs(MODEL.dense()).sum(axis=1))
 def transition_counts(method: BlockGibbs, chains: int, steps: int, seed: int) -> np.ndarray:
     """(8, 8) counts of the state after `steps` steps from each of the 8 states."""
     backend = NumpyBackend()
-    tables, program, key = backend.put(method.plan(MODEL)), method.program(backend), backend.key(seed)
+    tables, program, key = map_arrays(backend.to_device, method.plan(MODEL)), method.program(backend), backend.key(seed)
     start = np.repeat(STATES, chains, axis=0).T.astype(float)
-    state = program.init(backend.fold(key, 0), tables, start)
+    state = program.init(backend.fold_in(key, 0), tables, start)
     for t in range(1, steps + 1):
-        state = program.step(backend.fold(key, t), tables, state)
+        state = program.step(backend.fold_in(key, t), tables, state)
     codes = (state.s.T @ [1, 2, 4]).astype(int).reshape(8, chains)
     return np.stack([np.bincount(row, minlength=8) for row in codes])
 

@@ -11,6 +11,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.foundation.trees import map_arrays
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
 from spinbench.inference.engine import ProgramEngine
@@ -93,7 +94,7 @@ def test_energy_is_conserved_to_the_square_of_the_step(form: str) -> None:
     losses = []
     for step in (0.02, 0.01):
         method = DHMC(form=form, diagonal="dd", step_size=step, leapfrog_steps=round(0.3 / step), jitter=0.0)
-        program, tables = method.program(backend), backend.put(method.plan(model))
+        program, tables = method.program(backend), map_arrays(backend.to_device, method.plan(model))
         state = program.init(backend.key(1), tables, np.ones((9, 200)))
         accept = program.observe(tables, program.step(backend.key(2), tables, state))["accept"]
         losses.append(-np.log(accept).sum())
@@ -123,7 +124,7 @@ def test_the_tilt_follows_the_marginals() -> None:
     engine = ProgramEngine(method.program(backend), backend, method.plan(model), method.reductions)
     state = engine.init(0, np.zeros((9, 8), dtype=np.int8))
     np.testing.assert_array_equal(state[2].tilt.m, 0.5)
-    tables = backend.put(method.plan(model))
+    tables = map_arrays(backend.to_device, method.plan(model))
     total = np.zeros((9, 8))
     for _ in range(20):
         state = engine.warm(state, 1)

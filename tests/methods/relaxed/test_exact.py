@@ -14,6 +14,7 @@ from spinbench.api import Backend, Method, Precision
 from spinbench.api.trace import Trace
 from spinbench.backends.jax import JaxBackend
 from spinbench.backends.numpy import NumpyBackend
+from spinbench.foundation.trees import map_arrays
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, drive
 from spinbench.inference.engine import ProgramEngine
@@ -148,17 +149,17 @@ def test_exact_draws_stay_exact(name: str, kind: str) -> None:
     groups = ((0, 2),) if kind == "groups" else ()
     model = random_model(4, [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)], 8, 1.5, groups=groups)
     method, backend, chains = STATIONARY[name], NumpyBackend(), 40_000
-    tables = backend.put(method.plan(model))
+    tables = map_arrays(backend.to_device, method.plan(model))
     program = method.program(backend)
     key = backend.key(9)
     start = reference.sample(model, chains, 10, method="enumeration").T.astype(float)
-    state = program.init(backend.fold(key, 0), tables, start)
+    state = program.init(backend.fold_in(key, 0), tables, start)
     for t in range(1, 4):
-        state = program.step(backend.fold(key, t), tables, state)
+        state = program.step(backend.fold_in(key, t), tables, state)
     if name.startswith("dhmc"):
         assert 0.4 < program.observe(tables, state)["accept"].mean() < 0.97
     p = program.observe(tables, state)["p"]
-    draws = draw_units(backend, backend.fold(key, 99), tables.sites, p)
+    draws = draw_units(backend, backend.fold_in(key, 99), tables.sites, p)
     states = (np.arange(16)[:, None] >> np.arange(4)) & 1
     weights = np.exp(model.log_weight(states) - model.log_weight(states).max())
     counts = np.bincount((draws.T @ [1, 2, 4, 8]).astype(int), minlength=16)

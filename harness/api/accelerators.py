@@ -1,0 +1,49 @@
+"""Members of backends that nobody has to write: each has a default in array operations, and may be overridden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinbench.api.types import Array
+
+
+class Accelerators:
+    """What `Backend` inherits and generic programs call; override what your framework does faster.
+
+    Where an argument is given up, it may be overwritten, and the caller uses it no more.
+    """
+
+    xp: Any
+
+    def block_until_ready(self, array: Array) -> None:
+        """Return when `array` is computed; by default by fetching it."""
+        self.to_host(array)
+
+    def to_host(self, array: Array) -> Any:
+        """As `Backend.to_host`."""
+        raise NotImplementedError
+
+    def window(self, array: Array, start: Any, length: int) -> Array:
+        """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""
+        return self.xp.take(array, start + self.xp.arange(length), axis=0)
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + e^-x), without overflow; `x` stays."""
+        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
+
+    def add(self, total: Array, values: Array) -> Array:
+        """total + values; `total` is given up."""
+        return total + values
+
+    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
+        """total + scale * values; `total` is given up."""
+        return total + scale * values
+
+    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
+        """(total + values, what rounding put into it): `excess` is what `total` has too much; both are given up.
+
+        Kahan, "Further remarks on reducing truncation errors", CACM 1965.
+        """
+        corrected = values - excess
+        grown = total + corrected
+        return grown, (grown - total) - corrected
