@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,3 +87,130 @@ def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:
         trace.add({"x": state}, 1)
         assert (trace.series("x")[step] == step + 1).all()
     assert trace.series("x")[:, 0, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+CORRELATION = 0.9
+
+
+def ar1(rng: np.random.Generator, steps: int, *shape: int) -> np.ndarray:
+    """(steps, …) stationary series of unit variance whose autocorrelation at lag k is `CORRELATION`^k."""
+    x = rng.normal(size=(steps, *shape))
+    for t in range(1, steps):
+        x[t] = CORRELATION * x[t - 1] + np.sqrt(1 - CORRELATION**2) * x[t]
+    return x
+
+
+def variance_of_mean(steps: int) -> float:
+    lags = np.arange(1, steps)
+    return float(steps + 2 * ((steps - lags) * CORRELATION**lags).sum()) / steps**2
+
+
+def of_pairs(runs: int, steps: int, batch: int, seed: int) -> list[Trace]:
+    """Runs of 4 chains each: a and b with means 3 and 2, whose noise has a correlation of 0.6."""
+    noise = ar1(np.random.default_rng(seed), steps, runs, 2, 4)
+    a, b = 3 + noise[:, :, 0], 2 + 0.6 * noise[:, :, 0] + 0.8 * noise[:, :, 1]
+    found = [Trace({"a": "sum", "b": "sum"}) for _ in range(runs)]
+    for run, trace in enumerate(found):
+        for t in range(0, steps, batch):
+            trace.add({"a": a[t : t + batch, run].sum(axis=0), "b": b[t : t + batch, run].sum(axis=0)}, batch)
+    return found
+
+
+def mean(trace: Trace, name: str) -> float:
+    return float(trace.mean(name).mean())
+
+
+@pytest.mark.parametrize(
+    ("function", "gradient"),
+    [
+        (lambda trace: mean(trace, "a") / mean(trace, "b"), (1 / 2, -3 / 4)),
+        (lambda trace: mean(trace, "a") * mean(trace, "b"), (2.0, 3.0)),
+        (lambda trace: np.log(mean(trace, "a")) - np.log(mean(trace, "b")), (1 / 3, -1 / 2)),
+    ],
+    ids=["ratio", "product", "difference of logarithms"],
+)
+def test_jackknife_of_correlated_series(function: Any, gradient: tuple[float, float]) -> None:
+    """The expected square of the error is known: groups lack the covariance between them, (v_g - v) / (G - 1)."""
+    runs, steps = 400, 2000
+    traces = of_pairs(runs, steps, 40, seed=7)
+    x, y = gradient
+    share = (x * x + y * y + 2 * 0.6 * x * y) / 4
+    squares = np.array([trace.se(function) ** 2 for trace in traces])
+    group, whole = variance_of_mean(steps // 10), variance_of_mean(steps)
+    expected = share * (group - whole) / 9
+    ratio, spread = squares.mean() / expected, squares.std(ddof=1) / np.sqrt(runs) / expected
+    assert spread < 0.04
+    assert abs(ratio - 1) < 4 * spread + 0.01  # the second order of the functions is 0.6 % of the first
+    values = np.array([function(trace) for trace in traces])
+    scatter = values.var(ddof=1) / (share * whole)
+    assert abs(scatter - 1) < 4 * np.sqrt(2 / runs) + 0.01
+    assert expected > 0.85 * share * whole
+
+
+def test_jackknife_of_a_mean_is_the_scatter_of_groups_in_any_shape() -> None:
+    rng = np.random.default_rng(3)
+    draws = rng.normal(size=(60, 5, 3, 2))  # steps, variables, states, chains
+    trace = Trace({"p": "sum"})
+    for t in range(60):
+        trace.add({"p": draws[t]}, 1)
+    found = trace.se(lambda trace: trace.mean("p").mean(axis=-1))
+    groups = draws.mean(axis=-1).reshape(10, 6, 5, 3).mean(axis=1)
+    assert found.shape == (5, 3)
+    np.testing.assert_allclose(found, groups.std(axis=0, ddof=1) / np.sqrt(10), rtol=1e-10)
+
+
+def test_jackknife_of_states_that_are_normalised() -> None:
+    """Weights of three states to probabilities: errors of the delta method, which the sum to 1 binds together."""
+    rng = np.random.default_rng(11)
+    draws = rng.gamma(4.0, [[[1.0]], [[2.0]], [[5.0]]], size=(4000, 1, 3, 1, 2))[:, 0, :, 0]
+    trace = Trace({"w": "sum"})
+    for t in range(0, 4000, 50):
+        trace.add({"w": draws[t : t + 50].sum(axis=0)}, 50)
+
+    def normalised(trace: Trace) -> np.ndarray:
+        weights = trace.mean("w").mean(axis=-1)
+        return np.asarray(weights / weights.sum())
+
+    p, variance = np.array([1, 2, 5]) / 8, 4.0 * np.array([1, 4, 25]) / 32**2 / 8000
+    exact = [np.sqrt(sum((float(k == j) - p[k]) ** 2 * variance[j] for j in range(3))) for k in range(3)]
+    found = trace.se(normalised)
+    np.testing.assert_allclose(found / exact, 1, atol=4 / np.sqrt(2 * 9))
+    assert abs(np.sqrt((trace.se(lambda t: normalised(t).sum())) ** 2)) < 1e-12
+
+
+def test_jackknife_of_logarithms_of_weights() -> None:
+    rng = np.random.default_rng(5)
+    found, steps = [], 1000
+    for _ in range(200):
+        logs = 700 + 0.5 * rng.normal(size=(steps, 2))  # beyond what exp can hold
+        trace = Trace({"w": "logsumexp"})
+        for t in range(0, steps, 20):
+            trace.add({"w": np.logaddexp.reduce(logs[t : t + 20])}, 20)
+        found.append(float(trace.se(lambda trace: np.logaddexp.reduce(trace.mean("w")) - np.log(2))) ** 2)
+    exact = np.expm1(0.25) / (2 * steps)
+    assert abs(np.mean(found) / exact - 1) < 4 * np.std(found) / exact / np.sqrt(200)
+
+
+def test_jackknife_of_groups_of_unequal_lengths() -> None:
+    """A run that ends within a batch: groups weigh what their steps do."""
+    rng = np.random.default_rng(9)
+    found, exact = [], 1 / (3 * 263)
+    for _ in range(300):
+        x, trace, t = rng.normal(size=(263, 3)), Trace({"x": "sum"}), 0
+        for count in [20] * 13 + [3]:
+            trace.add({"x": x[t : t + count].sum(axis=0)}, count)
+            t += count
+        found.append(float(trace.se(lambda trace: trace.mean("x").mean())) ** 2)
+    assert abs(np.mean(found) / exact - 1) < 4 * np.std(found) / exact / np.sqrt(300)
+
+
+def test_jackknife_of_too_little() -> None:
+    trace, _, _ = filled([1, 2, 3])
+    assert np.isnan(trace.se(lambda trace: trace.mean("s").mean(axis=-1))).tolist() == [True] * 3
+    with pytest.raises(ValueError, match="groups=3 was given; 4 or more are needed"):
+        trace.se(lambda trace: trace.mean("s"), groups=3)
+    trace, s, _ = filled([2] * 30)
+    before = trace.counts.copy(), trace.samples
+    trace.se(lambda trace: trace.mean("s"))
+    assert (trace.counts, trace.samples) == before
+    np.testing.assert_allclose(trace.mean("s"), s.mean(axis=0))
