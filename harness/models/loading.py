@@ -14,6 +14,7 @@ import numpy as np
 
 from spinbench.errors import ModelError
 from spinbench.models import catalogue, formats
+from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files import bqm, uai
@@ -110,6 +111,8 @@ def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | N
 def _check_beta(path: Path, formats: list[Format], beta: float | None) -> None:
     if beta is not None and not any(each.energies for each in formats):
         raise ModelError(f"{path.name}: beta = {beta} was given, but the file holds no energies to scale")
+    if beta is not None:
+        check_number(path.name, "beta", beta)
 
 
 def _from_sparse(biases: Any, weights: Any, name: str) -> PairwiseModel:

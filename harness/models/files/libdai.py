@@ -14,10 +14,7 @@ from spinbench.models.files.text import Tokens, check_weights
 
 # Entries that a file leaves out are zero, so a short file can stand for a long table: 512 MiB in all.
 MAX_ENTRIES = 2**26
-# the number of factors, an empty line, and a factor's order, variables and numbers of states, a line each
-_BEGIN = re.compile(
-    rb"(?:[ \t]*#[^\n]*\n|\s)*\d+[ \t\r]*\n(?:[ \t]*#[^\n]*\n|[ \t\r]*\n)+(?:0|\d+[ \t\r]*\n[ \t]*\d[\d \t\r]*\n)"
-)
+_COMMENT = re.compile(rb"(?m)^[ \t]*#[^\n]*")
 
 
 class LibDAI(Format):
@@ -27,14 +24,24 @@ class LibDAI(Format):
     summary = "libDAI's factor graphs"
 
     def recognises(self, head: bytes) -> bool:
-        return _BEGIN.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+        """The number of factors, an empty line, and a factor's order, variables and their numbers of states."""
+        text = _COMMENT.sub(b"", head.removeprefix(b"\xef\xbb\xbf")).lstrip()
+        if not text:
+            return False
+        count, *rest = (line.split() for line in text.splitlines()[:99])
+        filled = [line for line in rest if line]
+        if not (len(count) == 1 and rest[:1] == [[]] and len(filled) > 2 and len(filled[0]) == 1):
+            return False
+        order, variables, states = filled[:3]
+        numbers = [*count, *order, *variables, *states]
+        return all(word.isdigit() for word in numbers) and len(variables) == len(states) == int(order[0][:9])
 
     def read(self, file: ModelFile) -> FactorGraph:
         return _read(file)
 
 
 def _read(file: ModelFile) -> FactorGraph:
-    tokens = Tokens(re.sub(rb"(?m)^[ \t]*#[^\n]*", b"", file.text()), file.name)
+    tokens = Tokens(_COMMENT.sub(b"", file.text()), file.name)
     cards: dict[int, int] = {}
     tables: list[tuple[tuple[int, ...], npt.NDArray[np.float64]]] = []
     left = MAX_ENTRIES

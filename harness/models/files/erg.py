@@ -1,0 +1,130 @@
+"""Ergo's format of Bayesian networks (`.erg`), as the UAI evaluations' page describes it.
+
+Number of variables, their numbers of states, each one's number of parents and parents; then, after the comment
+"Probabilities", each one's table, its length first, a row for each state of the parents, the last parent fastest; then
+perhaps sections "Names", "Labels" (of states, which are not kept) and "Centers". Parents are counted from 0 at the
+University of California and from 1 by GeNIe; which of both, the file has to show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from spinbench.errors import ModelError
+from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.files import cpts
+from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.text import Tokens, check_weights
+
+_COMMENT = re.compile(rb"/\*[^*]{0,4096}\*/")
+_PROBABILITIES = re.compile(rb"/\*\s*Probabilities\s*\*/", re.IGNORECASE)
+_SECTION = re.compile(rb"/\*\s*(Names|Labels|Centers)\s*\*/", re.IGNORECASE)
+
+
+class Ergo(Format):
+    """A Bayesian network, each table a factor over the parents and the variable; its numbers are kept as they are."""
+
+    suffixes = (".erg",)
+    summary = "Ergo's Bayesian networks"
+
+    def recognises(self, head: bytes) -> bool:
+        return _PROBABILITIES.search(head) is not None and head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1].isdigit()
+
+    def read(self, file: ModelFile) -> FactorGraph:
+        text = file.text()
+        section = _SECTION.search(text)
+        numbers = text if section is None else text[: section.start()]
+        tokens = Tokens(_COMMENT.sub(_blank, numbers), file.name)
+        n = tokens.count(0, "variables", low=1)
+        if tokens.size < 1 + n:
+            raise tokens.error(tokens.size, f"the numbers of states of {n} variables are needed")
+        cards = tokens.integers(1, 1 + n, "a number of states", 1, 2**31).tolist()
+        written, position = _parents(tokens, 1 + n, n)
+        starts = _tables(tokens, position, [len(parents) for parents in written])
+        parents = _counted(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
+        weights = check_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
+        factors = []
+        for v, (scope, start) in enumerate(zip(parents, starts, strict=True)):
+            shape = (*(cards[p] for p in scope), cards[v])
+            table = weights[start - position :][: math.prod(shape)].reshape(shape)
+            if (row := cpts.wrong_row(table)) is not None:
+                raise tokens.error(
+                    start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"
+                )
+            factors.append(Factor((*scope, v), cpts.logarithms(table)))
+        return FactorGraph(tuple(cards), tuple(factors), name=file.stem, labels=_names(file, text, n))
+
+
+def _blank(comment: re.Match[bytes]) -> bytes:
+    return b"\n" * comment.group().count(b"\n") + b" "
+
+
+def _parents(tokens: Tokens, position: int, n: int) -> tuple[list[list[int]], int]:
+    """The parents of each variable as they are counted in the file, and the index of the token after them."""
+    found = []
+    for v in range(n):
+        order = tokens.count(position, f"parents of variable {v}")
+        if order >= min(n, MAX_ORDER):
+            most = min(n, MAX_ORDER) - 1
+            raise tokens.error(position, f"variable {v} has {order} parents; at most {most} are allowed")
+        parents = tokens.integers(position + 1, position + 1 + order, "a parent", 0, n).tolist()
+        if len(set(parents)) != order:
+            raise tokens.error(position + 1, f"variable {v} has a parent twice")
+        found.append(parents)
+        position += 1 + order
+    return found, position
+
+
+def _tables(tokens: Tokens, position: int, orders: list[int]) -> list[int]:
+    """The index of each table's first entry."""
+    starts = []
+    for v in range(len(orders)):
+        size = tokens.count(position, f"entries of the table of variable {v}", low=1)
+        starts.append(position + 1)
+        position += 1 + size
+    tokens.end(position)
+    return starts
+
+
+def _counted(tokens: Tokens, written: list[list[int]], cards: list[int], sizes: list[int]) -> list[list[int]]:
+    """The parents, counted from 0: from 0 or 1 in the file, whichever makes a network with tables of these sizes."""
+    n = len(cards)
+    fitting, reasons = [], []
+    for first in (0, 1):
+        parents = [[p - first for p in each] for each in written]
+        if any(not 0 <= p < n for each in parents for p in each):
+            reasons.append(f"a parent is outside {first}..{n - 1 + first}")
+        elif loop := cpts.cycle(parents):
+            reasons.append(f"variables {', '.join(str(v + first) for v in loop[:-1])} are in a cycle")
+        elif wrong := [v for v in range(n) if sizes[v] != math.prod([*(cards[p] for p in parents[v]), cards[v]])]:
+            reasons.append(f"the table of variable {wrong[0] + first} does not have an entry for each state")
+        else:
+            fitting.append(parents)
+    if len(fitting) == 2 and any(written):
+        raise ModelError(f"{tokens.source}: no parent is 0 or {n}, so that they may be counted from 0 or from 1")
+    if not fitting:
+        raise ModelError(
+            f"{tokens.source}: this is no network, whether parents are counted from 0 ({reasons[0]}) "
+            f"or from 1 ({reasons[1]})"
+        )
+    return fitting[0]
+
+
+def _names(file: ModelFile, text: bytes, n: int) -> tuple[str, ...]:
+    """What follows "Names": a line or a word for each variable; () where there is no such section."""
+    sections = list(_SECTION.finditer(text))
+    stops = [*(each.start() for each in sections[1:]), len(text)]
+    for each, stop in zip(sections, stops, strict=False):
+        if each.group(1).lower() == b"names":
+            content = text[each.end() : stop].decode()
+            lines = [line.strip() for line in content.splitlines() if line.strip()]
+            names = lines if len(lines) == n else content.split()
+            if len(names) != n:
+                raise ModelError(f"{file.name}: {len(names)} names are given to {n} variables")
+            if len(set(names)) != n:
+                twice = Counter(names).most_common(1)[0][0]
+                raise ModelError(f"{file.name}: two variables have the name {twice!r}")
+            return tuple(names)
+    return ()
