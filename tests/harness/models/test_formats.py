@@ -97,19 +97,20 @@ def test_saved_models_are_packed_where_their_names_say_so(tmp_path: Path, name: 
     assert path.read_bytes() == written
 
 
-@pytest.mark.parametrize(
-    ("packed", "words"),
-    [
-        (gzip.compress(UAI_TEXT.encode())[:-9], "is not a whole gzip archive"),
-        (gzip.compress(UAI_TEXT.encode()) + b"junk", "is not a whole gzip archive"),
-        (b"\x1f\x8b", "is not a whole gzip archive"),
-        (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole gzip archive"),
-        (gzip.compress(b""), "the file is empty"),
-        (gzip.compress(b"\n \n"), "nothing but white space"),
-        (gzip.compress(gzip.compress(UAI_TEXT.encode())), "this is a binary file"),
-    ],
-)
-def test_archives_that_are_not_whole(tmp_path: Path, packed: bytes, words: str) -> None:
+NOT_WHOLE = {
+    "cut": (gzip.compress(UAI_TEXT.encode())[:-9], "is not a whole gzip archive"),
+    "followed": (gzip.compress(UAI_TEXT.encode()) + b"junk", "is not a whole gzip archive"),
+    "two bytes": (b"\x1f\x8b", "is not a whole gzip archive"),
+    "damaged": (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole gzip archive"),
+    "of nothing": (gzip.compress(b""), "the file is empty"),
+    "of blanks": (gzip.compress(b"\n \n"), "nothing but white space"),
+    "packed twice": (gzip.compress(gzip.compress(UAI_TEXT.encode())), "this is a binary file"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_WHOLE)
+def test_archives_that_are_not_whole(tmp_path: Path, what: str) -> None:
+    packed, words = NOT_WHOLE[what]
     path = tmp_path / "m.uai.gz"
     path.write_bytes(packed)
     with pytest.raises(ModelError, match=words):
