@@ -82,7 +82,7 @@ def test_names_and_contents_that_no_format_knows(tmp_path):
     path.write_text("1 2 3")
     message = refuse(path)
     assert "neither name nor content is that of a known format; files that end in" in message
-    assert ".fg, .json, .npz, .uai are read as models, gzipped ones, too" in message
+    assert ".bif, .erg, .fg, .json, .npz, .uai, .wcnf are read as models, gzipped ones, too" in message
 
 
 @pytest.mark.parametrize(
