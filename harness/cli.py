@@ -58,6 +58,8 @@ def _dispatch(words: list[str]) -> int:
             if arguments.compare:
                 return _compare(arguments.compare, arguments.output)
             return _report(arguments.folders, arguments.output)
+        case "init":
+            return _init(arguments.folder, arguments)
         case "show":
             return _show(arguments.record)
         case "rerun":
@@ -115,7 +117,21 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--method", metavar="NAME", help="by default all")
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     check.add_argument("--chains", type=int, metavar="C", help="of most checks, a multiple of 64; by default 2048")
+    init = commands.add_parser("init", help="write the package that a plugin begins with")
+    init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
+    kinds = init.add_mutually_exclusive_group(required=True)
+    for kind in ("backend", "method", "family"):
+        kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps have it")
     return parser
+
+
+def _init(folder: Path, arguments: argparse.Namespace) -> int:
+    from spinbench.scaffold.package import GROUPS, init
+
+    (kind,) = (kind for kind in GROUPS if getattr(arguments, kind) is not None)
+    for line in init(folder, kind, getattr(arguments, kind)):
+        print(line)
+    return 0
 
 
 def _report(folders: Sequence[Path], output: Path | None) -> int:

@@ -1,30 +1,61 @@
-"""The how-tos, followed to the letter: their template, their pyproject.toml, their commands, their test file."""
+"""The how-tos, followed to the letter in a fresh environment: their commands, what these write, and its test file."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import shutil
+import subprocess
 import textwrap
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fresh_environment import build_wheel, fresh_environment
 
 HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
-PAGES = {
-    "add-a-backend": ("backend_template.py", "my_backend"),
-    "add-a-method": ("method_template.py", "my_method"),
-    "add-a-model-family": ("family_template.py", "my_family"),
-}
+PAGES = {"add-a-backend": "my_backend", "add-a-method": "my_method", "add-a-model-family": "my_family"}
+"""The folders that they write."""
 CHOSEN = {"add-a-backend": "namespace or transfer", "add-a-method": "numpy and (plan or accuracy)"}
 """Of the checks in a page's test file, those that are run here."""
+
+BEGUN = 3
+"""Commands until the package is installed."""
 
 
 def blocks(page: str, language: str) -> list[str]:
     found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", (HOW_TO / f"{page}.md").read_text(), re.M | re.S)
     return [textwrap.dedent(text) for _, text in found]
+
+
+def lines(page: str) -> list[str]:
+    """Its commands."""
+    return [line for text in blocks(page, "sh") for line in text.splitlines()]
+
+
+@dataclass(frozen=True)
+class Author:
+    """Someone with spinbench's wheel in a fresh environment, outside of the checkout.
+
+    Attributes:
+        folder: of the package that `spinbench init` has written.
+        variables: for commands.
+    """
+
+    folder: Path
+    variables: dict[str, str]
+
+    def run(self, line: str, folder: Path | None = None) -> str:
+        done = subprocess.run(
+            shlex.split(line),
+            cwd=folder or self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout
 
 
 @pytest.fixture(scope="module", params=list(PAGES))
@@ -33,31 +64,40 @@ def page(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(page: str, pip_install: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Steps 1 to 3."""
-    template, module = PAGES[page]
-    folder = tmp_path_factory.mktemp("author") / module
-    folder.mkdir()
-    assert f"(templates/{template})" in (HOW_TO / f"{page}.md").read_text()
-    shutil.copy(HOW_TO / "templates" / template, folder / f"{module}.py")
-    (folder / "pyproject.toml").write_text(blocks(page, "toml")[0])
-    return pip_install(folder)
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def author(page: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Author:
+    """Steps 1 and 2: the package is written and installed."""
+    base = tmp_path_factory.mktemp("author")
+    variables = {
+        **fresh_environment(base / "environment"),
+        "SPINBENCH_ROOT": str(base),  # writes no history
+        "SPINBENCH_CACHE_DIR": str(base / "cache"),
+        "COLUMNS": "200",
+    }
+    init, enter, install = lines(page)[:BEGUN]
+    found = Author(base / PAGES[page], variables)
+    found.run(f"pip install --quiet --force-reinstall {wheel}", base)
+    where = found.run("python -c 'import spinbench; print(spinbench.__file__)'", base)
+    assert Path(where).is_relative_to(base)
+    found.run(init, base)
+    assert enter == f"cd {PAGES[page]}"
+    assert install == "pip install -e ."
+    found.run(install)
+    return found
 
 
 @pytest.mark.slow
-def test_commands(page: str, installed: Any) -> None:
+def test_commands(page: str, author: Author) -> None:
     """The steps after the installation. For a backend, the suite is run with one method only, to save time."""
-    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
-    assert lines[0] == "pip install -e ."
     said = {}
-    for line in lines[1:]:
+    for line in lines(page)[BEGUN:]:
         program, *words = shlex.split(line)
         assert program == "spinbench"
-        if words == ["check", "--backend", "mine"]:
-            words += ["--method", "gibbs"]
-        done = installed.spinbench(*words)
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        said[words[0]] = done.stdout
+        said[words[0]] = author.run(f"{line} --method gibbs" if words == ["check", "--backend", "mine"] else line)
     assert re.search(r"\bmine\b", said["list"])
     assert "broken" not in said["list"]
     if page in CHOSEN:
@@ -66,14 +106,17 @@ def test_commands(page: str, installed: Any) -> None:
     assert "mine" in said["sweep"]
 
 
-def test_the_test_file(page: str, installed: Any) -> None:
+def test_the_test_file(page: str, author: Author) -> None:
     """The last step; of a suite, a few of the checks."""
     (source,) = blocks(page, "python")
-    (installed.work / f"test_{page.replace('-', '_')}.py").write_text(source)
-    chosen = ["-k", CHOSEN[page]] if page in CHOSEN else []
-    done = installed.python("-m", "pytest", "-q", *chosen, "-p", "no:cacheprovider", str(installed.work))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\b([4-9]|1\d) passed" if chosen else r"\b1 passed", done.stdout)
+    assert (author.folder / f"test_{PAGES[page]}.py").read_text() == source
+    chosen = f"-k '{CHOSEN[page]}'" if page in CHOSEN else ""
+    said = author.run(f"pytest -q {chosen} -p no:cacheprovider")
+    assert re.search(r"\b([4-9]|1\d) passed" if chosen else r"\b1 passed", said)
+
+
+def test_the_entry_point_is_the_one_shown(page: str, author: Author) -> None:
+    assert blocks(page, "toml")[0] in (author.folder / "pyproject.toml").read_text()
 
 
 def test_kernel_example_is_valid(page: str) -> None:

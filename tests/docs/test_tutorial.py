@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
-from markdown_blocks import DOCS, ROOT, Block, blocks, check_printed
+from fresh_environment import fresh_environment
+from markdown_blocks import DOCS, Block, blocks, check_printed
 
 pytest.importorskip("pip")
 TUTORIAL = [one for one in blocks(DOCS / "tutorial.md") if one.language in ("sh", "python")]
@@ -26,27 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(place: Path) -> dict[str, str]:
-    """A virtual environment that sees the packages of this one, so that `pip install` changes nothing here."""
-    folder = place.parent / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
-    Path(paths["purelib"], "outer.pth").write_text(
-        f"import site; site.addsitedir({sysconfig.get_paths()['purelib']!r})\n", encoding="utf-8"
-    )
-    for name, module in {"pip": "pip", "spinbench": "spinbench"}.items():
-        script = folder / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {module} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PIP_NO_INDEX": "1",
-        "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip's word for: no isolation
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "SPINBENCH_ROOT": str(place),  # writes no history
-        "COLUMNS": "150",
-    }
+    made = fresh_environment(place.parent / "environment")
+    return {**made, "SPINBENCH_ROOT": str(place), "COLUMNS": "150"}  # writes no history
 
 
 def shell(block: Block, place: Path, environment: dict[str, str]) -> str:
@@ -76,10 +56,3 @@ def test_every_block_runs(place: Path, environment: dict[str, str]) -> None:
     )
     assert done.returncode == 0, done.stderr
     check_printed(source, done.stdout)
-
-
-def test_the_package_file_is_that_of_the_how_to() -> None:
-    """The tutorial's pyproject.toml and the one of "Add a method" are the same."""
-    (package,) = (one.text for one in TUTORIAL if "pyproject.toml" in one.text and one.language == "sh")
-    (toml, *_) = (one.text for one in blocks(ROOT / "docs/how-to/add-a-method.md") if one.language == "toml")
-    assert toml in package

@@ -69,7 +69,7 @@ def test_the_contracts_load_no_array_library() -> None:
 def sources() -> dict[str, str]:
     """Every plugin that ships with the project or its tests."""
     files = [
-        *(ROOT / "docs" / "how-to" / "templates").glob("*.py"),
+        *(ROOT / "harness" / "scaffold" / "templates").glob("[!_]*.py"),
         *(ROOT / "tests" / "example_plugin").glob("*.py"),
         ROOT / "tests" / "harness" / "testing" / "faulty_plugin.py",
         ROOT / "tests" / "harness" / "api" / "host_tables_plugin.py",

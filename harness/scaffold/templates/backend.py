@@ -1,4 +1,4 @@
-"""A backend to start from: NumPy. Copy this file and replace NumPy by your framework, member by member.
+"""A backend to start from: NumPy. Replace it by your framework, member by member.
 
 `spinbench check --backend mine` says what is still wrong.
 """

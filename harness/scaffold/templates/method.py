@@ -1,4 +1,4 @@
-"""A method to start from: naive mean field. Copy this file and replace the mathematics.
+"""A method to start from: naive mean field. Replace the mathematics.
 
 `spinbench check --method mine` says what is still wrong.
 """

@@ -1,4 +1,4 @@
-"""A family of models to start from: an Ising chain with a defect. Copy this file and replace the mathematics."""
+"""A family of models to start from: an Ising chain with a defect. Replace the mathematics."""
 
 from __future__ import annotations
 

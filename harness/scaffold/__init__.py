@@ -1,0 +1,1 @@
+"""`spinbench init`: the package that a plugin begins with."""

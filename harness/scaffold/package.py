@@ -1,0 +1,152 @@
+"""Writes the package that a backend, a method or a family of models begins with."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.resources
+import importlib.util
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import plugins
+
+TEMPLATES = "spinbench.scaffold.templates"
+GROUPS = {"backend": "backends", "method": "methods", "family": "models"}
+"""Entry points' groups of the kinds of packages."""
+VALUES = ("true", "false", "null", "nan", "inf")
+"""Words that are no names in a sweep's configuration."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that is to be written.
+
+    Attributes:
+        folder: for it; its name is that of the module.
+        kind: "backend", "method" or "family".
+        name: of the entry point.
+
+    Raises:
+        SpinbenchError: the folder holds something, or one of the names is not valid or taken.
+    """
+
+    folder: Path
+    kind: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _is_identifier(self.name) or self.name.lower() in VALUES:
+            raise SpinbenchError(
+                f"--{self.kind} {self.name} was given; a name of letters, digits and underscores is needed that begins "
+                "with a letter"
+            )
+        if found := plugins.entry_points(GROUPS[self.kind]).get(self.name):
+            owner = plugins.origin(found[0])
+            raise SpinbenchError(f"--{self.kind} {self.name} was given; {owner} has one of this name")
+        if self.kind == "family" and self.name in _names_in(self.source):
+            raise SpinbenchError(f"--family {self.name} was given; the template needs this name itself")
+        if not _is_identifier(self.module):
+            raise SpinbenchError(
+                f"{self.folder} was given; a folder is needed that can be a module: letters, digits and underscores"
+            )
+        if _is_importable(self.module):
+            raise SpinbenchError(f"{self.folder} was given; there is a module {self.module} already")
+        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise SpinbenchError(f"{self.folder} exists and is not empty; nothing was written")
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        return self.folder.absolute().name.replace("-", "_")
+
+    @property
+    def source(self) -> str:
+        """The template of the module."""
+        return _template(f"{self.kind}.py")
+
+    @property
+    def object(self) -> str:
+        """What the entry point names in the module: a class, or a family's function."""
+        if self.kind == "family":
+            return self.name
+        kind = self.kind.capitalize()
+        stem = "".join(part.capitalize() for part in self.name.split("_")).removesuffix(kind)
+        return (stem or "My") + kind  # not that of the base class
+
+    def files(self) -> dict[str, str]:
+        """What is to be written, by name."""
+        names = {
+            "distribution": self.module.replace("_", "-"),
+            "group": GROUPS[self.kind],
+            "kind": self.kind,
+            "module": self.module,
+            "name": self.name,
+            "object": self.object,
+        }
+        which = "family" if self.kind == "family" else "suite"
+        source = re.sub(rf"\bMy{self.kind.capitalize()}\b", self.object, self.source)
+        return {
+            f"{self.module}.py": re.sub(r"\bmine\b", self.name, source),
+            "pyproject.toml": Template(_template("pyproject.txt")).substitute(names),
+            f"test_{self.module}.py": Template(_template(f"test_{which}.txt")).substitute(names),
+            "README.md": Template(_template(f"readme_{which}.txt")).substitute(names),
+        }
+
+    def write(self) -> None:
+        """Write all files.
+
+        Raises:
+            SpinbenchError: the folder cannot be written.
+        """
+        files = self.files()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                (self.folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SpinbenchError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+
+
+def init(folder: Path, kind: str, name: str) -> list[str]:
+    """Write a package.
+
+    Args:
+        folder: that does not exist, or is empty; its name becomes that of the module.
+        kind: "backend", "method" or "family".
+        name: of the entry point.
+
+    Returns:
+        What was written, and what to do next: lines.
+
+    Raises:
+        SpinbenchError: as `Package`.
+    """
+    package = Package(folder, kind, name)
+    package.write()
+    suite = f"spinbench sweep -m model={name}" if kind == "family" else f"spinbench check --{kind} {name}"
+    return [f"{folder}: {', '.join(package.files())}", f"next: pip install -e {folder}, then {suite}"]
+
+
+def _template(name: str) -> str:
+    return (importlib.resources.files(TEMPLATES) / name).read_text(encoding="utf-8")
+
+
+def _is_identifier(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and not keyword.iskeyword(name)
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return True
+    return found is not None and found.origin is not None  # an empty folder is no module
+
+
+def _names_in(source: str) -> set[str]:
+    """Words that a function of the template must not be called."""
+    return {*re.findall(r"[A-Za-z_]\w*", source), *dir(builtins)} - {"mine"}

@@ -1,0 +1,120 @@
+"""`spinbench init`: what it writes works under any valid name, and what it refuses is left as it was."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench import cli
+from spinbench.errors import SpinbenchError
+from spinbench.scaffold.package import GROUPS, Package
+
+
+def written(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("name", ["ising_2", "Backend", "method", "State", "x"])
+def test_names_are_filled_in_everywhere(
+    kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "deep" / "my-new_package"
+    assert cli.main(["init", str(folder), f"--{kind}", name]) == 0
+    assert f"pip install -e {folder}" in capsys.readouterr().out
+    files = written(folder)
+    assert set(files) == {"my_new_package.py", "pyproject.toml", "test_my_new_package.py", "README.md"}
+    project = tomllib.loads(files["pyproject.toml"])
+    assert project["project"]["name"] == "my-new-package"
+    (group, points), *rest = project["project"]["entry-points"].items()
+    assert (group, list(points), rest) == (f"spinbench.{GROUPS[kind]}", [name], [])
+    module, _, attribute = points[name].partition(":")
+    assert project["tool"]["setuptools"]["py-modules"] == [module] == ["my_new_package"]
+    source = files["my_new_package.py"]
+    tree = ast.parse(source)
+    defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    assert defined.count(attribute) == 1
+    imported = {alias.asname or alias.name for n in tree.body if isinstance(n, ast.ImportFrom) for alias in n.names}
+    assert attribute not in imported
+    compile(files["test_my_new_package.py"], "test", "exec")
+    for text in files.values():
+        assert "$" not in text
+        assert "mine" not in text
+        assert attribute in ("MyBackend", "MyMethod") or "class My" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("new", "--method", "a.b"), "a name of letters, digits and underscores is needed that begins with a letter"),
+        (("new", "--method", "2nd"), "a name of letters"),
+        (("new", "--method", "class"), "a name of letters"),
+        (("new", "--backend", "Null"), "a name of letters"),
+        (("new", "--backend", "é"), "a name of letters"),
+        (("new", "--backend", ""), "a name of letters"),
+        (("new", "--method", "gibbs"), "has one of this name"),
+        (("new", "--family", "grid"), "has one of this name"),
+        (("new", "--family", "np"), "the template needs this name itself"),
+        (("new", "--family", "range"), "the template needs this name itself"),
+        (("numpy", "--method", "fresh"), "there is a module numpy already"),
+        (("a.b", "--method", "fresh"), "a folder is needed that can be a module"),
+        (("..", "--method", "fresh"), "a folder is needed that can be a module"),
+        (("1st", "--method", "fresh"), "a folder is needed that can be a module"),
+    ],
+)
+def test_wrong_names_are_refused_before_anything_is_written(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "taken"
+    folder.mkdir()
+    (folder / "notes").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for path in (folder, tmp_path / "file"):
+        assert cli.main(["init", str(path), "--method", "fresh"]) == 2
+        assert f"{path} exists and is not empty; nothing was written" in capsys.readouterr().err
+    assert written(folder) == {"notes": "mine"}
+    assert (tmp_path / "file").read_text() == "mine"
+    (folder / "notes").unlink()
+    assert cli.main(["init", str(folder), "--method", "fresh"]) == 0
+
+
+def test_an_empty_folder_is_filled_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as `python -m` has it: an empty folder is no module
+    assert cli.main(["init", ".", "--backend", "fresh"]) == 0
+    assert "here.py" in written(folder)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli.main(["init", str(tmp_path / "file" / "new"), "--method", "fresh"]) == 2
+    assert "cannot be written: Not a directory" in capsys.readouterr().err
+
+
+def test_names_of_others_are_taken(install_plugin: Callable[..., Path], tmp_path: Path) -> None:
+    install_plugin("otherplugin", "", {"methods": {"fresh": "Fresh"}})
+    with pytest.raises(SpinbenchError, match=r"otherplugin 1\.0 has one of this name"):
+        Package(tmp_path / "new", "method", "fresh")
+    Package(tmp_path / "new", "backend", "fresh")
+
+
+@pytest.mark.parametrize("words", [("new",), ("new", "--method", "a", "--backend", "b")])
+def test_one_kind_is_needed(words: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["init", *words])
