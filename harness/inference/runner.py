@@ -19,7 +19,7 @@ from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result, Seconds
-from spinbench.mathematics.precision import widened
+from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 
@@ -87,10 +87,7 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, f"{chosen.name} on {backend}")
-        if said.marginals is not None and said.marginals_se is not None:
-            errors = widened(said.marginals_se, said.marginals, given, precision)
-            said = dataclasses.replace(said, marginals_se=errors)
-        return in_terms_of_origin(given, said, trace.samples * states.shape[1])
+        return in_terms_of_origin(given, _widened(said, given, precision), trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -201,6 +198,21 @@ def _check_numbers(**given: tuple[object, int]) -> None:
     for name, (value, least) in given.items():
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+
+
+def _widened(found: Estimate, model: Model, precision: Precision) -> Estimate:
+    """What is claimed, no finer than the arithmetic it was made with."""
+    errors = found.marginals_se
+    if found.marginals is not None and errors is not None:
+        errors = widened(errors, found.marginals, model, precision)
+    others = {
+        name: (value, widened_log_z(error, value, model, precision))
+        for name, (value, error) in found.log_z_estimates.items()
+    }
+    claim = found.log_z_se
+    if found.log_z is not None and claim is not None:
+        claim = widened_log_z(claim, found.log_z, model, precision)
+    return dataclasses.replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others)
 
 
 def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:

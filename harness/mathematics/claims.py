@@ -22,6 +22,8 @@ from spinbench.models import PairwiseModel
 FEWEST_CHAINS = 8
 """With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
 FEWEST_BATCHES = 4
+FEWEST_SAMPLES = 8
+"""Of each chain; in fewer, chains that all begin on one side of what they remember are too often still there."""
 LARGEST_R_HAT = 1.2
 """Claims grow with R-hat, so that they hold far beyond the usual 1.01; above this they say nothing."""
 LEAST_OVERLAP = 0.05
@@ -122,7 +124,8 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     unseen = _UNSEEN * farthest / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
-    doubt = _doubt(batches, chains, r_hat) or ("too short" if _drifts(series, claimed) else "")
+    short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
+    doubt = _doubt(short, chains, r_hat) or ("too short" if _drifts(series, claimed) else "")
     return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), doubt)
 
 
@@ -160,8 +163,8 @@ def _memory(series: FloatArray, r_hat: FloatArray) -> float:
     return float(remembered(r_hat)[certain].max(initial=0.0))
 
 
-def _doubt(batches: int, chains: int, r_hat: FloatArray) -> str:
-    if batches < FEWEST_BATCHES:
+def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
+    if short:
         return "too short"
     if chains < FEWEST_CHAINS:
         return "too few chains"

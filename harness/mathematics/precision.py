@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from spinbench.models import Model, PairwiseModel
 
+Precision = Literal["float32", "float64"]
 FloatArray = npt.NDArray[np.float64]
 
 
-def widened(errors: Any, marginals: Any, model: Model, precision: Literal["float32", "float64"]) -> Any:
+def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
     """Claims of marginals, no finer than the numbers that chains compute with.
 
     A field a_i + Σ_j w_ij s_j is off by a unit in the last place of its terms, and a probability by p(1 - p) times
@@ -31,6 +32,19 @@ def widened(errors: Any, marginals: Any, model: Model, precision: Literal["float
         return [np.hypot(part, unit) for part in errors] if isinstance(errors, list) else np.hypot(errors, unit)
     p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
     return np.hypot(errors, unit * (1.0 + p * (1.0 - p) * _reach(model)))
+
+
+def widened_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
+    """The claim of an estimate of log Z, no finer than the sums of log weights of which chains make it.
+
+    Args:
+        error: claimed.
+        log_z: the estimate.
+        model: that was sampled.
+        precision: of the chains' states and sums.
+    """
+    sizes = float(_reach(model).sum()) if isinstance(model, PairwiseModel) else 0.0
+    return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + sizes)))
 
 
 def _reach(model: PairwiseModel) -> FloatArray:

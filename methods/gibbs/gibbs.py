@@ -37,7 +37,7 @@ from spinbench.api import Array, Backend, Engine, Estimate, Method, Program, Red
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_BATCHES, conditional_range, marginal_claims
+from spinbench.mathematics.claims import FEWEST_SAMPLES, conditional_range, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -223,7 +223,7 @@ class Gibbs(Method):
         found = marginal_claims(trace.series(name), trace.samples, least[tables.order], most[tables.order])
         reported, estimates, diagnostics = log_z.estimates(self.log_z, model, tables, trace)
         value, claim = estimates.get(reported, (None, None))
-        short = self.sample == "update" and trace.samples < FEWEST_BATCHES * len(units_of(model).sizes)
+        short = self.sample == "update" and trace.samples < FEWEST_SAMPLES * len(units_of(model).sizes)
         doubt = "too short" if short else found.doubt  # of what was not updated, chains know their starts alone
         doubts = [f"marginals {doubt}"] if doubt else []
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):

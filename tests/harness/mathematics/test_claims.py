@@ -67,6 +67,12 @@ def test_too_few_chains_or_batches_are_not_enough(chains: int, batches: int, dou
     assert claims.marginal_claims(series, batches * 10, np.zeros(1), np.ones(1)).doubt == doubt
 
 
+@pytest.mark.parametrize(("samples", "doubt"), [(7, "too short"), (8, "")])
+def test_fewer_than_eight_samples_are_too_short(samples: int, doubt: str) -> None:
+    series = 0.5 + 0.1 * np.random.default_rng(0).normal(size=(samples, 1, 64))
+    assert claims.marginal_claims(series, samples, np.zeros(1), np.ones(1)).doubt == doubt
+
+
 @pytest.mark.parametrize(("pace", "doubt"), [(0.0, ""), (2.0, "too short")])
 def test_chains_that_move_away_from_their_starts_together_are_too_short(pace: float, doubt: str) -> None:
     """Their means, of which R-hat compares those of chains, agree."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics.precision import widened
+from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import FactorGraph, PairwiseModel
 
 
@@ -39,3 +39,21 @@ def test_large_terms_that_cancel_leave_their_rounding() -> None:
 def test_errors_of_other_models_are_no_finer_than_a_unit() -> None:
     graph = FactorGraph.from_tables((3,), [((0,), [1.0, 2.0, 3.0])])
     assert widened([np.zeros(3)], [np.full(3, 1 / 3)], graph, "float32")[0].tolist() == [2**-23] * 3
+
+
+def test_log_z_is_claimed_no_finer_than_sums_of_log_weights() -> None:
+    """Chains of independent variables see one transition probability, whose spread is none."""
+    rng = np.random.default_rng(5)
+    model = PairwiseModel.from_edges(4 * rng.normal(size=500), np.zeros((0, 2), dtype=int), np.zeros(0))
+    exact = spinbench.exact(model).log_z
+    for backend in ("numpy", "numba"):
+        found = spinbench.run(model, "gibbs", backend, 64, log_z="chib", precision="float32", checkpoints=1)
+        for value, error in found.log_z_estimates.values():
+            assert error >= 500 * np.finfo(np.float32).eps
+            assert abs(value - exact) <= 2 * error
+
+
+def test_unresolved_log_z_stays_unresolved_and_large_values_keep_their_last_place() -> None:
+    assert widened_log_z(float("inf"), 1.0, rare(20), "float32") == float("inf")
+    assert widened_log_z(0.0, 2.0**23, rare(20), "float32") >= 1.0
+    assert widened_log_z(0.25, 1.0, rare(20), "float64") == pytest.approx(0.25, abs=1e-12)
