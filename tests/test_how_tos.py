@@ -127,11 +127,3 @@ def test_kernel_example_is_valid(page: str) -> None:
         groups = tomllib.loads(block)["project"]["entry-points"]
         kinds = ("backends", "methods", "kernels", "models", "conf")
         assert set(groups) <= {f"spinbench.{kind}" for kind in kinds}
-
-
-def test_the_promised_functions_are_those_that_the_suite_checks() -> None:
-    from spinbench.testing import NAMESPACE
-
-    text = (HOW_TO.parent / "reference" / "contracts.md").read_text()
-    (names,) = re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
-    assert names.split() == sorted(NAMESPACE)

@@ -111,5 +111,8 @@ class JaxBackend(Backend):
     def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
         return array.at[index].set(values)
 
+    def take(self, array: Array, indices: Any) -> Array:
+        return self.xp.take(array, indices, axis=0) if self.xp.ndim(indices) else array[indices]
+
     def window(self, array: Array, start: Any, length: int) -> Array:
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)

@@ -83,6 +83,9 @@ class NumpyBackend(Backend):
             own[...] = grown
         return total, excess
 
+    def take(self, array: Array, indices: Any) -> Array:
+        return array[indices] if isinstance(indices, int) else array.take(indices, axis=0)
+
     def window(self, array: Array, start: Any, length: int) -> Array:
         return array[start : start + length]
 

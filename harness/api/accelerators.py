@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinbench.api.types import Array
+from spinbench.mathematics.arrays import take
 
 
 class Accelerators:
@@ -22,6 +23,13 @@ class Accelerators:
     def to_host(self, array: Array) -> Any:
         """As `Backend.to_host`."""
         raise NotImplementedError
+
+    def take(self, array: Array, indices: Any) -> Array:
+        """The rows array[indices]: `indices` is an integer, which may be traced, or an array of any shape, all >= 0.
+
+        `xp` has this for vectors of indices alone.
+        """
+        return array[indices, ...] if isinstance(indices, int) else take(self.xp, array, indices)
 
     def window(self, array: Array, start: Any, length: int) -> Array:
         """Rows start … start + length - 1 of `array`, all of which exist (`start` may be traced)."""

@@ -14,8 +14,7 @@ From the command line: `spinbench check --backend mine`.
 from __future__ import annotations
 
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.testing.arrays import NAMESPACE
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.suite import backend_checks, checks, method_checks
 
-__all__ = ["NAMESPACE", "Check", "CheckError", "NumpyBackend", "backend_checks", "checks", "method_checks"]
+__all__ = ["Check", "CheckError", "NumpyBackend", "backend_checks", "checks", "method_checks"]

@@ -11,98 +11,16 @@ from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.testing.check import require
+from spinbench.testing.standard import FORMS, OPERATIONS, SYNTAX, VERSION
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
-
-OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "abs": lambda xp, x, y: xp.abs(x),
-    "all": lambda xp, x, y: xp.all(x < y, axis=0),
-    "any": lambda xp, x, y: xp.any(x < y, axis=0),
-    "arange": lambda xp, x, y: x[xp.arange(2)],
-    "argmax": lambda xp, x, y: xp.argmax(x, axis=0),
-    "asarray": lambda xp, x, y: xp.asarray(x),
-    "astype": lambda xp, x, y: xp.astype(x < y, x.dtype),
-    "broadcast_to": lambda xp, x, y: xp.broadcast_to(x[:1], x.shape),
-    "clip": lambda xp, x, y: xp.clip(x, -0.5, 0.5),
-    "concat": lambda xp, x, y: xp.concat([x, y], axis=0),
-    "cos": lambda xp, x, y: xp.cos(x),
-    "cumulative_sum": lambda xp, x, y: xp.cumulative_sum(x, axis=0),
-    "exp": lambda xp, x, y: xp.exp(x),
-    "expand_dims": lambda xp, x, y: xp.expand_dims(x, axis=1),
-    "expm1": lambda xp, x, y: xp.expm1(x),
-    "flip": lambda xp, x, y: xp.flip(x, axis=0),
-    "floor": lambda xp, x, y: xp.floor(x),
-    "full_like": lambda xp, x, y: xp.full_like(x, 0.25),
-    "isfinite": lambda xp, x, y: xp.isfinite(x),
-    "isnan": lambda xp, x, y: xp.isnan(x),
-    "log": lambda xp, x, y: xp.log(y),
-    "log1p": lambda xp, x, y: xp.log1p(y),
-    "logaddexp": lambda xp, x, y: xp.logaddexp(x, y),
-    "logical_and": lambda xp, x, y: xp.logical_and(x < y, x > 0),
-    "logical_not": lambda xp, x, y: xp.logical_not(x < y),
-    "logical_or": lambda xp, x, y: xp.logical_or(x < y, x > 0),
-    "matmul": lambda xp, x, y: xp.matmul(x.T, y),
-    "max": lambda xp, x, y: xp.max(x, axis=0),
-    "maximum": lambda xp, x, y: xp.maximum(x, 0.0),
-    "mean": lambda xp, x, y: xp.mean(x, axis=1),
-    "min": lambda xp, x, y: xp.min(x, axis=0),
-    "minimum": lambda xp, x, y: xp.minimum(x, y),
-    "ones_like": lambda xp, x, y: xp.ones_like(x),
-    "permute_dims": lambda xp, x, y: xp.permute_dims(x, (1, 0)),
-    "prod": lambda xp, x, y: xp.prod(x, axis=0),
-    "reshape": lambda xp, x, y: xp.reshape(x, (-1,)),
-    "roll": lambda xp, x, y: xp.roll(x, 1, axis=0),
-    "sign": lambda xp, x, y: xp.sign(x),
-    "sin": lambda xp, x, y: xp.sin(x),
-    "sqrt": lambda xp, x, y: xp.sqrt(y),
-    "square": lambda xp, x, y: xp.square(x),
-    "stack": lambda xp, x, y: xp.stack([x, y], axis=0),
-    "sum": lambda xp, x, y: xp.sum(x, axis=-1),
-    "take": lambda xp, x, y: xp.take(x, xp.argmax(y, axis=0), axis=0),
-    "tanh": lambda xp, x, y: xp.tanh(x),
-    "where": lambda xp, x, y: xp.where(x < y, x, -xp.inf),
-    "zeros_like": lambda xp, x, y: xp.zeros_like(x),
-}
-"""What generic programs may use, each with a call for which NumPy is the yardstick; x and y are (3, 4), y > 0.
-All are in the Python array API standard, as is the constant `inf`."""
-NAMESPACE = frozenset(OPERATIONS)
-"""Names of the functions that every backend's `xp` has."""
-
-FORMS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "argmax (of a vector)": lambda xp, x, y: xp.argmax(x[0]),
-    "asarray (with a dtype)": lambda xp, x, y: xp.asarray(x < y, dtype=x.dtype),
-    "max (several axes, kept)": lambda xp, x, y: xp.max(x, axis=(0, 1), keepdims=True),
-    "min (no axis)": lambda xp, x, y: xp.min(x),
-    "sum (several axes, kept)": lambda xp, x, y: xp.sum(x, axis=(0, 1), keepdims=True),
-    "sum (truth values)": lambda xp, x, y: xp.sum(x < y, axis=1),
-    "take (a vector, no axis)": lambda xp, x, y: xp.take(x[0], xp.argmax(y, axis=0)),
-    "take (indices of any shape)": lambda xp, x, y: xp.take(x, xp.reshape(xp.argmax(y, axis=0), (2, 2)), axis=0),
-    "where (two numbers)": lambda xp, x, y: xp.where(x < y, 1, 0),
-}
-"""Other ways to call them that generic programs use. The array API standard leaves open those of `take` with indices of
-more than one axis, of `where` with two numbers and of `sum` with truth values."""
-
-SYNTAX: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "x + y, x - y, x * y, x / y, -x": lambda xp, x, y: -((x + y) * (x - y)) / y,
-    "2.0 * x, x + 1, 1 - x": lambda xp, x, y: 2.0 * x + (x + 1) - (1 - x),
-    "x @ y": lambda xp, x, y: x @ y.T,
-    "x ** 2": lambda xp, x, y: x**2,
-    "integers: n // m, n % m, n * m": lambda xp, x, y: xp.argmax(x, axis=0) * 7 // 2 % 3,
-    "comparisons, ~, & and |": lambda xp, x, y: ((x < y) & ~(x >= 0)) | (x == y) | (x > 2) | (x <= -2) | (x != x),
-    "x[i], x[i, :], x[:, None]": lambda xp, x, y: x[1] + x[2, :] + x[:2, None][0, 0],
-    "x[integers]": lambda xp, x, y: x[xp.argmax(y, axis=0)],
-    "x[integers of any shape]": lambda xp, x, y: x[xp.reshape(xp.argmax(y, axis=0), (2, 2))],
-    "x[..., i], x[..., None]": lambda xp, x, y: x[..., 1] + x[..., None][1, 1],
-    "x[integers, integers]": lambda xp, x, y: x[xp.argmax(y, axis=0), xp.arange(4)],
-    "x.shape, x.ndim, x.dtype, x.T": lambda xp, x, y: xp.astype(x.T / x.shape[0] * x.ndim, y.dtype),
-}
 
 KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
 """Of NumPy's dtypes."""
 
 
 class Pair(NamedTuple):
-    """A tree's inner node, which transfers must keep."""
+    """A tree's inner node, which loops must keep."""
 
     first: Any
     second: Any
@@ -129,7 +47,7 @@ def namespace(name: str, precision: Precision) -> None:
     """Every member and operator against NumPy."""
     backend = make(name, precision)
     missing = [member for member in OPERATIONS if not hasattr(backend.xp, member)]
-    require(not missing, f"xp lacks {', '.join(missing)}")
+    require(not missing, f"xp lacks {', '.join(missing)} of the array API standard {VERSION}")
     rng = np.random.default_rng(1)
     x = rng.normal(size=(3, 4)).astype(precision)
     y = rng.uniform(0.5, 2.0, size=(3, 4)).astype(precision)
@@ -225,7 +143,7 @@ def loops(name: str, precision: Precision) -> None:
             return total * 0.5 + start[0] * i, Pair(pair.first + inner, pair.second)
 
         total, pair = backend.fori_loop(0, count, body, (start[0] * 0, Pair(start[0] * 0, start)))
-        seen = backend.xp.where(start[0] > start[1] * count, 0, 1)  # 1, or 0 if count is 0
+        seen = backend.xp.astype(start[0] <= start[1] * count, backend.xp.int32)  # 1, or 0 if count is 0
         return total, pair, backend.fori_loop(0, seen, lambda i, value: value + 1, start)
 
     compiled = backend.compile(function)
@@ -251,10 +169,10 @@ def updates(name: str, precision: Precision) -> None:
     backend = make(name, precision)
 
     def function(array: Any, rows: Any) -> dict[str, Any]:
-        one = backend.update(array, 1, array[0])
-        several = backend.update(array, rows, array[rows] * 0 + 7)
-        part = backend.update(array, slice(0, 2), array[1:3])
-        last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, carry[i] + i), array)
+        one = backend.update(array, 1, array[0, :])
+        several = backend.update(array, rows, array[:2, :] * 0 + 7)
+        part = backend.update(array, slice(0, 2), array[1:3, :])
+        last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, backend.take(carry, i) + i), array)
         return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array}
 
     array = np.arange(6.0).reshape(3, 2)

@@ -20,12 +20,12 @@ def given_up(name: str, precision: Precision) -> None:
 
     def function(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
         def updated(i: Any, carry: Any) -> Any:
-            return backend.update(carry, i, carry[i] + y[i], donate=True)
+            return backend.update(carry, i, backend.take(carry, i) + backend.take(y, i), donate=True)
 
         return {
-            "update, donated (integer)": backend.update(x + 0, 1, y[0], donate=True),
-            "update, donated (integers)": backend.update(x + 0, rows, y[rows] * 2, donate=True),
-            "update, donated (slice)": backend.update(x + 0, slice(0, 2), y[1:3], donate=True),
+            "update, donated (integer)": backend.update(x + 0, 1, y[0, :], donate=True),
+            "update, donated (integers)": backend.update(x + 0, rows, backend.take(y, rows) * 2, donate=True),
+            "update, donated (slice)": backend.update(x + 0, slice(0, 2), y[1:3, :], donate=True),
             "update, donated, in a loop": backend.fori_loop(0, 3, updated, x + 0),
             "add": backend.add(x + 0, y),
             "add in a loop": backend.fori_loop(0, 3, lambda i, carry: backend.add(carry, y), x + 0),
@@ -79,6 +79,34 @@ def compensated_sums(name: str, precision: Precision) -> None:
             worst <= rounding,
             f"add_compensated, {TERMS} terms into {what}: off by {worst:.2g} of the sum; {rounding:.2g} is rounding",
         )
+
+
+def rows(name: str, precision: Precision) -> None:
+    """take: rows by integers, by one that is known at run time only, and by arrays of indices."""
+    backend = make(name, precision)
+
+    def function(x: Any, one: Any, several: Any, table: Any) -> dict[str, Any]:
+        seen = backend.fori_loop(0, 3, lambda i, total: total + backend.take(x, i), x[0, :] * 0)
+        return {
+            "1": backend.take(x, 1),
+            "an array without axes": backend.take(x, one),
+            "a vector": backend.take(x, several),
+            "a table": backend.take(x, table),
+            "an index in a loop": seen,
+        }
+
+    x, table = np.arange(12.0).reshape(3, 4), np.array([[2, 0, 1], [1, 1, 0]])
+    expected = {
+        "1": x[1],
+        "an array without axes": x[2],
+        "a vector": x[[2, 0]],
+        "a table": x[table],
+        "an index in a loop": x.sum(axis=0),
+    }
+    found = called(backend, function, x, np.array(2), np.array([2, 0]), table)
+    for what, wanted in expected.items():
+        same = np.array_equal(found[what], wanted)
+        require(same, f"take of {what} gives {found[what].tolist()}; {wanted.tolist()} is expected")
 
 
 def window_and_sigmoid(name: str, precision: Precision) -> None:

@@ -31,6 +31,7 @@ OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "updates": arrays.updates,
     "arrays given up": members.given_up,
     "compensated sums": members.compensated_sums,
+    "rows": members.rows,
     "window and sigmoid": members.window_and_sigmoid,
     "keys": randomness.keys,
     "folding in loops": randomness.folding_in_loops,

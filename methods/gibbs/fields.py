@@ -29,30 +29,32 @@ class Fields:
             flat = xp.take(s, xp.reshape(block.neighbours, (-1,)), axis=0)
             x = x + xp.sum(block.weights * xp.reshape(flat, (*block.neighbours.shape, -1)), axis=0)
         elif block.neighbours.shape[0] > 0:
-            x = x + xp.zeros_like(s[:1])
-            for near, weights in zip(block.neighbours, block.weights, strict=True):
-                x = self._backend.add_product(x, xp.take(s, near, axis=0), weights)
+            x = x + xp.zeros_like(s[:1, :])
+            for k in range(block.neighbours.shape[0]):
+                near = xp.take(s, block.neighbours[k, :], axis=0)
+                x = self._backend.add_product(x, near, block.weights[k, ...])
         else:
-            x = x + xp.zeros_like(s[:1])
+            x = x + xp.zeros_like(s[:1, :])
         return x if block.biases.ndim == 1 else xp.reshape(x, (*block.biases.shape, -1))
 
     def _dense_product(self, weights: Array, s: Array, low: int) -> Array:
         """Σ_j W_ij s_j for the rows of a block, among which there are no couplings: at an end, they are left out."""
         high = low + weights.shape[0]
         if low == 0:
-            return self._xp.matmul(weights[:, high:], s[high:])
+            return self._xp.matmul(weights[:, high:], s[high:, :])
         if high == s.shape[0]:
-            return self._xp.matmul(weights[:, :low], s[:low])
+            return self._xp.matmul(weights[:, :low], s[:low, :])
         return self._xp.matmul(weights, s)
 
     def _windowed_product(self, windows: Windows, weights: Array, s: Array, x: Array) -> Array:
         """x + Σ_j W_ij s_j, window by window."""
         xp = self._xp
-        margin = xp.zeros_like(s[:1]) + xp.reshape(windows.margin, (-1, 1))
+        margin = xp.zeros_like(s[:1, :]) + xp.reshape(windows.margin, (-1, 1))
         padded = xp.concat([margin, s, margin], axis=0)
-        x = x + xp.zeros_like(s[:1])
-        for start, column in zip(windows.starts, weights, strict=True):
-            x = self._backend.add_product(x, self._backend.window(padded, start, weights.shape[1]), column)
+        x = x + xp.zeros_like(s[:1, :])
+        for k in range(weights.shape[0]):
+            near = self._backend.window(padded, windows.starts[k], weights.shape[1])
+            x = self._backend.add_product(x, near, weights[k, ...])
         return x
 
     def of_chunk(self, scan: Scan, members: Array, s: Array) -> Array:
@@ -69,8 +71,8 @@ class Fields:
 
     def entries(self, scan: Scan, rows: Array) -> tuple[Array, Array]:
         """Neighbours and couplings of `rows` (…), each (D, …); weights are 0 where there are fewer than D."""
-        xp = self._xp
+        backend, xp = self._backend, self._xp
         window = xp.reshape(scan.window, (-1, *[1] * rows.ndim))
-        entries = xp.take(scan.start, rows) + window
-        weights = xp.where(window < xp.take(scan.degree, rows), xp.take(scan.weights, entries), 0.0)
-        return xp.take(scan.columns, entries), weights
+        entries = backend.take(scan.start, rows) + window
+        weights = xp.where(window < backend.take(scan.degree, rows), backend.take(scan.weights, entries), 0.0)
+        return backend.take(scan.columns, entries), weights

@@ -53,7 +53,7 @@ class HeatBath:
         if not backward:
             return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
         for low, high, block in reversed(spans(sweep)):
-            drawn = self._draws.of_block(block, self._fields.of_block(block, s, low), u[low:high])[1]
+            drawn = self._draws.of_block(block, self._fields.of_block(block, s, low), u[low:high, :])[1]
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
         return s
 
@@ -62,7 +62,7 @@ class HeatBath:
         probabilities = []
         for index, (low, high, block) in enumerate(spans(sweep)):
             x = fields[index] if index < len(fields) else self._fields.of_block(block, s, low)
-            p, drawn = self._draws.of_block(block, x, u[low:high])
+            p, drawn = self._draws.of_block(block, x, u[low:high, :])
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
             probabilities.append(p)
         return s, probabilities
@@ -77,16 +77,16 @@ class HeatBath:
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             b = chunks - 1 - i if backward else i
-            return self.update_chunk(scan, b, *carry, self._xp.take(u, scan.rows[b][:, 0], axis=0))
+            return self.update_chunk(scan, b, *carry, self._xp.take(u, self._backend.take(scan.rows, b)[:, 0], axis=0))
 
         swept: tuple[Array, Array] = self._backend.fori_loop(0, chunks, body, (s, p))
         return swept
 
     def update_chunk(self, scan: Scan, b: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
         """Update the units of chunk b with uniforms u (w, C); p is passed through where it is ()."""
-        members = scan.rows[b]
+        members = self._backend.take(scan.rows, b)
         x = self._fields.of_chunk(scan, members, s)
-        fresh, drawn = self._draws.of_units(*_unit_tables(scan, b), x, u)
+        fresh, drawn = self._draws.of_units(*self._unit_tables(scan, b), x, u)
         rows = self._xp.reshape(members.T, (-1,))
         s = self._backend.update(s, rows, self._xp.reshape(drawn, (-1, s.shape[1])), donate=True)
         if isinstance(p, tuple):
@@ -98,16 +98,16 @@ class HeatBath:
     def update_anywhere(self, scan: Scan, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
         """`where`, u: (C,) uniforms that choose the unit and its state."""
         xp, units = self._xp, scan.rows.shape[0]
-        chosen = xp.minimum(xp.asarray(xp.floor(where * units), dtype=scan.rows.dtype), units - 1)
+        chosen = xp.minimum(xp.astype(xp.floor(where * units), scan.rows.dtype), units - 1)
         members = xp.take(scan.rows, chosen, axis=0)[:, 0, :].T
         chains = xp.arange(s.shape[1])
         flat = xp.reshape(s, (-1,))
         if scan.columns is None:
-            pull = xp.sum(xp.take(scan.weights, members, axis=0) * s.T, axis=-1)
+            pull = xp.sum(self._backend.take(scan.weights, members) * s.T, axis=-1)
         else:
             columns, weights = self._fields.entries(scan, members)
-            pull = xp.sum(weights * xp.take(flat, columns * s.shape[1] + chains), axis=0)
-        x = xp.take(scan.biases, members) + pull
+            pull = xp.sum(weights * self._backend.take(flat, columns * s.shape[1] + chains), axis=0)
+        x = self._backend.take(scan.biases, members) + pull
         absent = None if scan.absent is None else xp.take(scan.absent, chosen, axis=0)[:, 0, :].T
         off = None if scan.off is None else xp.take(scan.off, chosen, axis=0)[:, 0]
         fresh, drawn = self._draws.of_units(absent, off, x, u)
@@ -121,15 +121,14 @@ class HeatBath:
     def conditionals(self, sweep: Sweep | Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         if isinstance(sweep, Sweep):
-            blocks = spans(sweep)
-            return self._xp.concat(
-                [self._draws.of_block(b, self._fields.of_block(b, s, low), s[low:high])[0] for low, high, b in blocks],
-                axis=0,
-            )
+            found = []
+            for low, high, block in spans(sweep):
+                found.append(self._draws.of_block(block, self._fields.of_block(block, s, low), s[low:high, :])[0])
+            return self._xp.concat(found, axis=0)
 
         def body(b: Any, p: Array) -> Array:
-            members = sweep.rows[b]
-            absent, off = _unit_tables(sweep, b)
+            members = self._backend.take(sweep.rows, b)
+            absent, off = self._unit_tables(sweep, b)
             u = self._xp.take(s, members[:, 0], axis=0)
             fresh = self._draws.of_units(absent, off, self._fields.of_chunk(sweep, members, s), u)[0]
             rows = self._xp.reshape(members.T, (-1,))
@@ -147,33 +146,39 @@ class HeatBath:
 
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             mixed, total = carry
-            members = sweep.rows[b]
-            absent, off = _unit_tables(sweep, b)
+            members = self._backend.take(sweep.rows, b)
+            absent, off = self._unit_tables(sweep, b)
             x = self._fields.of_chunk(sweep, members, mixed)
-            target = self._xp.take(t.mode, members)
+            target = self._backend.take(t.mode, members)
             parts = self._draws.log_probability(absent, off, x, target.T[..., None])
             rows = self._xp.reshape(members.T, (-1,))
             forced = self._xp.zeros_like(x) + target.T[..., None]
             mixed = self._backend.update(mixed, rows, self._xp.reshape(forced, (-1, s.shape[1])), donate=True)
-            return mixed, total + self._xp.sum(sweep.valid[b][:, None] * parts, axis=0)
+            return mixed, total + self._xp.sum(self._backend.take(sweep.valid, b)[:, None] * parts, axis=0)
 
-        return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, self._xp.zeros_like(s[0])))[1]
+        return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, self._xp.zeros_like(s[0, :])))[1]
 
     def log_transition_of_blocks(self, t: Tables, sweep: Sweep, s: Array, fields: list[Array]) -> Array:
         """The same for blocks, given the fields of the first; the last do not depend on s."""
-        total = self._xp.zeros_like(s[0]) + t.fixed
+        total = self._xp.zeros_like(s[0, :]) + t.fixed
         for index, (low, high, block) in enumerate(spans(sweep)[: len(sweep.first + sweep.middle)]):
             x = fields[index] if index < len(fields) else self._fields.of_block(block, s, low)
             target = self._xp.reshape(t.mode[low:high], (*block.biases.shape, 1))
             if block.biases.ndim == 1:
-                parts = self._draws.log_probability(None, None, x[None], target[None])
+                parts = self._draws.log_probability(None, None, x[None, ...], target[None, ...])
             else:
                 parts = self._draws.log_probability(self._xp.zeros_like(target), -math.inf, x, target)
             total = total + self._xp.sum(parts, axis=0)
             if sweep.middle:
-                forced = self._xp.zeros_like(s[low:high]) + t.mode[low:high, None]
+                forced = self._xp.zeros_like(s[low:high, :]) + t.mode[low:high, None]
                 s = self._backend.update(s, slice(low, high), forced)
         return total
+
+    def _unit_tables(self, scan: Scan, b: Any) -> tuple[Array, Array]:
+        """(K, w, 1) and (w, 1) `absent` and `off` of chunk b, or None."""
+        if scan.absent is None or scan.off is None:
+            return None, None
+        return self._backend.take(scan.absent, b).T[:, :, None], self._backend.take(scan.off, b)[:, None]
 
 
 def spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
@@ -184,10 +189,3 @@ def spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
         found.append((low, high, block))
         low = high
     return found
-
-
-def _unit_tables(scan: Scan, b: Any) -> tuple[Array, Array]:
-    """(K, w, 1) and (w, 1) `absent` and `off` of chunk b, or None."""
-    if scan.absent is None or scan.off is None:
-        return None, None
-    return scan.absent[b].T[:, :, None], scan.off[b][:, None]

@@ -99,7 +99,7 @@ class GibbsProgram:
         """The chains' states are `start` itself."""
         xp = self._xp
         s = xp.take(start, t.order, axis=0)
-        zeros = xp.zeros_like(s[0])
+        zeros = xp.zeros_like(s[0, :])
         count = xp.zeros_like(t.order[0])
         p: Array = ()
         if self._averaged:
@@ -156,7 +156,7 @@ class GibbsProgram:
                 return state._replace(s=s, p=p, log_t=log_t)
             s, p, log_t = self._sweep_and_log_t(main, t, state, chib=chib)
             return state._replace(s=s, p=p, log_t=log_t)
-        begins = xp.where(state.position == 0, 1, 0)
+        begins = xp.astype(state.position == 0, xp.int32)
         if ladder:
             rest = state.ladder._replace(
                 log_weight=xp.zeros_like(state.ladder.log_weight) - xp.inf,
@@ -171,9 +171,9 @@ class GibbsProgram:
         scan: Any = t.single
         u = backend.uniform(main, (2, state.s.shape[1]))
         if self._random:
-            s, p = self._bath.update_anywhere(scan, state.s, state.p, u[0], u[1])
+            s, p = self._bath.update_anywhere(scan, state.s, state.p, u[0, :], u[1, :])
         else:
-            s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:])
+            s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:, :])
         position = (state.position + 1) % scan.rows.shape[0]
         return state._replace(s=s, p=p, position=position)
 
@@ -186,9 +186,9 @@ class GibbsProgram:
         backend, xp, length = self._backend, self._xp, self._length
         fresh = ladder.done == 0
         drawn = xp.floor(backend.uniform(backend.fold_in(key, 0), (1,))[0] * length)
-        place = xp.where(fresh, xp.asarray(drawn, dtype=ladder.place.dtype), ladder.place)
+        place = xp.where(fresh, xp.astype(drawn, ladder.place.dtype), ladder.place)
         turn = ladder.done == length - place
-        forward = xp.where(fresh, 0, xp.where(ladder.done < length - place, 1, 0))
+        forward = xp.astype(~fresh & (ladder.done < length - place), xp.int32)
         mode = xp.zeros_like(ladder.s) + t.mode[:, None]
         s = xp.where(fresh, mode, xp.where(turn, ladder.middle, ladder.s))
         sweep = backend.fold_in(key, 1)
@@ -221,10 +221,10 @@ class GibbsProgram:
     def _random_updates(self, key: Key, t: Tables, s: Array, p: Array) -> tuple[Array, Array]:
         scan: Any = t.single
         units = scan.rows.shape[0]
-        u = self._backend.uniform(key, (2, units, s.shape[1]))
+        u = self._backend.uniform(key, (2 * units, s.shape[1]))
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            return self._bath.update_anywhere(scan, *carry, u[0, i], u[1, i])
+            return self._bath.update_anywhere(scan, *carry, self._backend.take(u, i), self._backend.take(u, units + i))
 
         updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (s, p))
         return updated

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Array
+from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
 
 
@@ -31,11 +32,11 @@ class MessagePassing:
     def totals(self, graph: Graph, incidence: Incidence, messages: Array) -> Array:
         """(R, C) θ + Σ messages, by rows; messages (M, C), already weighted."""
         xp = self._xp
-        padded = xp.concat([messages, xp.zeros_like(messages[:1]) if messages.shape[0] else messages], axis=0)
-        sums = [xp.sum(xp.take(padded, bucket, axis=0), axis=1) for bucket in incidence.buckets]
+        padded = xp.concat([messages, xp.zeros_like(messages[:1, :]) if messages.shape[0] else messages], axis=0)
+        sums = [xp.sum(take(xp, padded, bucket), axis=1) for bucket in incidence.buckets]
         if not sums:
             return xp.broadcast_to(graph.theta[:, None], (graph.theta.shape[0], messages.shape[1]))
-        rows = xp.concat([*sums, xp.zeros_like(sums[0][:1])], axis=0)
+        rows = xp.concat([*sums, xp.zeros_like(sums[0][:1, :])], axis=0)
         return graph.theta[:, None] + xp.take(rows, incidence.place, axis=0)
 
     def updated(self, graph: Graph, totals: Array, messages: Array) -> Array:
@@ -60,8 +61,8 @@ class MessagePassing:
     def pair_cavities(self, graph: Graph, totals: Array, messages: Array) -> tuple[Array, Array]:
         """(E, C) of the first and of the second ends."""
         edges = graph.pairs.weights.shape[0]
-        first, second = (self._xp.take(totals, graph.pairs.rows[end], axis=0) for end in (0, 1))
-        return first - messages[:edges], second - messages[edges : 2 * edges]
+        first, second = (self._xp.take(totals, graph.pairs.rows[end, :], axis=0) for end in (0, 1))
+        return first - messages[:edges, :], second - messages[edges : 2 * edges, :]
 
     def cavities(self, group: Group, totals: Array, messages: Array, start: int) -> tuple[list[Array], int]:
         """(n, K_s, C) of each slot, 0 at state 0, and where the next group's messages begin; these begin at `start`."""
@@ -70,10 +71,10 @@ class MessagePassing:
         found = []
         for slot, size in enumerate(sizes):
             end = start + count * (size - 1)
-            own = xp.reshape(messages[start:end], (count, size - 1, messages.shape[1]))
-            rows = group.rows[slot][:, None] + xp.arange(size - 1)[None, :]
-            cavity = xp.take(totals, rows, axis=0) - own
-            found.append(xp.concat([xp.zeros_like(cavity[:, :1]), cavity], axis=1))
+            own = xp.reshape(messages[start:end, :], (count, size - 1, messages.shape[1]))
+            rows = group.rows[slot, :][:, None] + xp.arange(size - 1)[None, :]
+            cavity = take(xp, totals, rows) - own
+            found.append(xp.concat([xp.zeros_like(cavity[:, :1, :]), cavity], axis=1))
             start = end
         return found, start
 
@@ -91,9 +92,9 @@ class MessagePassing:
         """(n, K - 1, C) log ratios of states to the first, none of which is left below `floor`, from (n, K, C)."""
         xp = self._xp
         if log.shape[1] == 2:
-            return xp.clip(log[:, 1:] - log[:, :1], floor, -floor)
+            return xp.clip(log[:, 1:, :] - log[:, :1, :], floor, -floor)
         log = xp.maximum(log - xp.max(log, axis=1, keepdims=True), floor)
-        return log[:, 1:] - log[:, :1]
+        return log[:, 1:, :] - log[:, :1, :]
 
     def _summed(self, group: Group, cavities: list[Array], slot: int) -> Array:
         """(n, K_s, C) log Σ over all other slots."""

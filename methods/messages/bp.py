@@ -164,7 +164,7 @@ def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp:
     messages = xp.take(rows, target, axis=0)
     neutral = xp.reshape(graph.pairs.neutral, (-1, 1))
     edges = neutral.shape[0]
-    return xp.concat([messages[:edges] + neutral, messages[edges:]], axis=0)
+    return xp.concat([messages[:edges, :] + neutral, messages[edges:, :]], axis=0)
 
 
 class _FloodingProgram:
@@ -186,7 +186,7 @@ class _FloodingProgram:
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One iteration, unless all chains have converged."""
-        active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
+        active = self._xp.astype(self._xp.min(state.converged) <= 0, self._xp.int32)
         stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._iteration(t, s), state)
         return stepped
 

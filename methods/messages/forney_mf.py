@@ -107,7 +107,7 @@ class ForneyMeanField(Method):
             return State(q, mean_field.value(tables.field, q, xp, backend.precision), blank + 1.0, blank, blank)
 
         def step(key: Key, tables: FieldPlan, state: State) -> State:
-            active = xp.where(xp.min(state.converged) > 0, 0, 1)
+            active = xp.astype(xp.min(state.converged) <= 0, xp.int32)
             stepped: State = backend.fori_loop(0, active, lambda _, s: sweep(tables, s), state)
             return stepped
 
@@ -116,7 +116,7 @@ class ForneyMeanField(Method):
             done = state.converged > 0
             q = xp.where(done, state.q, fresh)
             smallest = ROUNDING * float(np.finfo(backend.precision).eps)
-            none = xp.zeros_like(state.residual)[None]  # q may have no rows
+            none = xp.zeros_like(state.residual)[None, :]  # q may have no rows
             residual = xp.max(xp.concat([xp.abs(fresh - state.q), none], axis=0), axis=0)
             converged = xp.where(residual <= max(self.tolerance, smallest), 1.0, state.converged)
             value = mean_field.value(tables.field, q, xp, backend.precision)
@@ -124,9 +124,9 @@ class ForneyMeanField(Method):
             return State(q, value, residual, xp.astype(converged, backend.real), state.iterations + 1.0)
 
         def observe(tables: FieldPlan, state: State) -> dict[str, Array]:
-            best = xp.argmax(state.value)
-            chosen = {name: part[..., best][..., None] for name, part in state._asdict().items()}
-            return {**chosen, "converged": xp.min(state.converged)[None], "iterations": state.iterations[:1]}
+            best = xp.reshape(xp.argmax(state.value), (1,))
+            chosen = {name: xp.take(part, best, axis=-1) for name, part in state._asdict().items()}
+            return {**chosen, "converged": xp.min(state.converged, keepdims=True), "iterations": state.iterations[:1]}
 
         return Program(init, step, observe)
 

@@ -17,6 +17,7 @@ import numpy as np
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
@@ -165,7 +166,7 @@ def evaluate(graph: Graph, q: FloatArray) -> tuple[FloatArray, FloatArray]:
 def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
     """(n, K, C) q of the first chain uniform, of the others leaning to their starts (N, C); allowed states in turn
     where factors have zeros."""
-    first = xp.ones_like(start[:1])
+    first = xp.ones_like(start[:1, :])
     states = t.ascent.fields.shape[1]
     if t.feasible.shape[1]:
         chosen = xp.take(t.feasible, xp.arange(start.shape[1]) % t.feasible.shape[1], axis=1)
@@ -173,7 +174,7 @@ def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
         return xp.where(at, xp.ones_like(first), xp.zeros_like(first))
     signs = (2.0 * xp.take(start, t.graph.source, axis=0) - 1) * (1 - 2 * t.graph.flipped[:, None])
     signs = xp.where(xp.arange(start.shape[1])[None, :] == 0, xp.zeros_like(signs), START * signs)
-    lean = xp.take(xp.concat([signs, xp.zeros_like(first)], axis=0), t.ascent.rows, axis=0)
+    lean = take(xp, xp.concat([signs, xp.zeros_like(first)], axis=0), t.ascent.rows)
     return _softmax(xp.where(t.ascent.fields[:, :, None] > -xp.inf, lean, -xp.inf), xp)
 
 
@@ -194,12 +195,12 @@ class _AscentProgram:
         return Program(init=self.init, step=self.step, observe=self.observe)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
-        zeros = self._xp.zeros_like(start[0])
+        zeros = self._xp.zeros_like(start[0, :])
         return State(start_probabilities(t, start, self._xp), zeros, zeros, zeros)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One sweep, unless all chains have converged."""
-        active = self._xp.where(self._xp.min(state.converged) > 0, 0, 1)
+        active = self._xp.astype(self._xp.min(state.converged) <= 0, self._xp.int32)
         stepped: State = self._backend.fori_loop(0, active, lambda _, s: self._sweep(t.ascent, s), state)
         return stepped
 
@@ -212,7 +213,7 @@ class _AscentProgram:
         xp = self._xp
 
         def update(b: Any, q: Array) -> Array:
-            variables = t.chunks[b]
+            variables = self._backend.take(t.chunks, b)
             fields, forbidden = self._fields(t, variables, q)
             fresh = _softmax(xp.where(forbidden > 0, -xp.inf, fields), xp)
             return self._backend.update(q, variables, fresh, donate=True)
@@ -235,12 +236,12 @@ class _AscentProgram:
         """(w, K, C) E[log p | x_v] up to a constant, and the expected number of hard zeros."""
         xp = self._xp
         width = t.fields.shape[1]
-        fields = xp.take(t.fields, variables, axis=0)[:, :, None] + xp.zeros_like(q[:1])
+        fields = xp.take(t.fields, variables, axis=0)[:, :, None] + xp.zeros_like(q[:1, ...])
         forbidden = xp.zeros_like(fields)
         if isinstance(t.neighbours, Neighbours):
             near = self._entries(t.neighbours, variables)
-            ones = xp.take(q[:, 1], xp.take(t.neighbours.others, near, axis=0), axis=0)
-            pull = xp.sum(xp.take(t.neighbours.weights, near, axis=0)[..., None] * ones, axis=1)
+            ones = self._backend.take(q[:, 1, :], self._backend.take(t.neighbours.others, near))
+            pull = xp.sum(self._backend.take(t.neighbours.weights, near)[..., None] * ones, axis=1)
             fields = fields + self._padded(xp.stack([xp.zeros_like(pull), pull], axis=1), width)
         for entries in t.entries:
             near = self._entries(entries, variables)
@@ -259,10 +260,10 @@ class _AscentProgram:
     def _expected(self, entries: Entries, table: Array, near: Array, q: Array) -> Array:
         """(w, K, C) Σ over entries of the expectation of a table, given the state on its first axis."""
         xp = self._xp
-        values = xp.take(table, near, axis=0)[..., None]  # (w, D, K, K_1, …, K_d, 1)
+        values = self._backend.take(table, near)[..., None]  # (w, D, K, K_1, …, K_d, 1)
         for axis in range(entries.others.shape[0], 0, -1):
             size = table.shape[axis + 1]
-            weights = xp.take(q, xp.take(entries.others[axis - 1], near, axis=0), axis=0)[:, :, :size]
+            weights = self._backend.take(q, self._backend.take(entries.others[axis - 1, :], near))[:, :, :size, :]
             shape = (*near.shape, *[1] * axis, size, q.shape[-1])
             values = xp.sum(values * xp.reshape(weights, shape), axis=axis + 2)
         return xp.sum(values, axis=1)
@@ -272,4 +273,4 @@ class _AscentProgram:
         missing = width - fields.shape[1]
         if not missing:
             return fields
-        return self._xp.concat([fields, *[self._xp.zeros_like(fields[:, :1])] * missing], axis=1)
+        return self._xp.concat([fields, *[self._xp.zeros_like(fields[:, :1, :])] * missing], axis=1)

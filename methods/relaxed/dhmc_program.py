@@ -57,7 +57,7 @@ class _Chains:
             m = xp.zeros_like(field[:, :1]) + 0.5
             tilt = Tilt(m, self.dynamics.product(tables, m), xp.zeros_like(field))
         point = self.dynamics.evaluate(tables, tilt, field)
-        return DHMCState(point, xp.zeros_like(field[0]), self._restart(tables.first_step), tilt)
+        return DHMCState(point, xp.zeros_like(field[0, :]), self._restart(tables.first_step), tilt)
 
     def sample(self, key: Key, tables: DHMCTables, state: DHMCState) -> DHMCState:
         """One trajectory and its Metropolis test."""

@@ -15,6 +15,7 @@ from spinbench.api import Array, Backend, Estimate, Key, Reduction
 from spinbench.api.trace import MAX_BATCHES, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
+from spinbench.mathematics.arrays import take
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
@@ -66,7 +67,7 @@ def unit_means(xp: Any, sites: Sites | None, u: Array) -> Array:
     if sites is None:
         # tanh neither overflows nor branches
         return 0.5 * xp.tanh(0.5 * u) + 0.5
-    return xp.exp(u - _site_normalisers(xp, sites, u)[sites.site])
+    return xp.exp(u - xp.take(_site_normalisers(xp, sites, u), sites.site, axis=0))
 
 
 def log_normaliser(xp: Any, sites: Sites | None, u: Array) -> Array:
@@ -78,10 +79,10 @@ def log_normaliser(xp: Any, sites: Sites | None, u: Array) -> Array:
 
 def _site_normalisers(xp: Any, sites: Sites, u: Array) -> Array:
     """(M, C): log of the summed weights of each site's choices."""
-    off = xp.zeros_like(u[:1])
-    padded = xp.concat([u, off, off - np.inf], axis=0)[sites.members]
+    off = xp.zeros_like(u[:1, :])
+    padded = take(xp, xp.concat([u, off, off - np.inf], axis=0), sites.members)
     top = xp.max(padded, axis=1)
-    return top + xp.log(xp.sum(xp.exp(padded - top[:, None]), axis=1))
+    return top + xp.log(xp.sum(xp.exp(padded - top[:, None, :]), axis=1))
 
 
 def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Array:
@@ -90,16 +91,17 @@ def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Arr
     if sites is None:
         return xp.astype(backend.uniform(key, p.shape) < p, backend.real)
     v = backend.uniform(key, (sites.members.shape[0], p.shape[1]))
-    none = xp.zeros_like(p[:1])
-    reached = xp.cumulative_sum(xp.concat([p, none, none], axis=0)[sites.members], axis=1)
-    chosen = xp.minimum(xp.sum(v[:, None] >= reached, axis=1), sites.last[:, None])
-    return xp.astype(chosen[sites.site] == sites.slot[:, None], backend.real)
+    none = xp.zeros_like(p[:1, :])
+    reached = xp.cumulative_sum(take(xp, xp.concat([p, none, none], axis=0), sites.members), axis=1)
+    passed = xp.count_nonzero(v[:, None, :] >= reached, axis=1)
+    chosen = xp.minimum(passed, sites.last[:, None])
+    return xp.astype(xp.take(chosen, sites.site, axis=0) == sites.slot[:, None], backend.real)
 
 
 def edge_product(xp: Any, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
     """(N, C): Qv, plus a draw of N(0, Q) where `noise`, (E + N, C) standard normal, is given."""
     first, second = edges.ends[:, 0], edges.ends[:, 1]
-    t = edges.weights[:, None] * (v[first] + edges.signs[:, None] * v[second])
+    t = edges.weights[:, None] * (xp.take(v, first, axis=0) + edges.signs[:, None] * xp.take(v, second, axis=0))
     own = edges.rest[:, None] * v
     if noise is not None:
         on_edges, on_units = _scaled(xp, edges, noise)
@@ -114,13 +116,13 @@ def edge_noise(xp: Any, edges: EdgeFactor, noise: Array) -> Array:
 
 def _scaled(xp: Any, edges: EdgeFactor, noise: Array) -> tuple[Array, Array]:
     count = edges.weights.shape[0]
-    on_edges = xp.sqrt(edges.weights)[:, None] * noise[:count]
-    return on_edges, xp.sqrt(edges.rest)[:, None] * noise[count:]
+    on_edges = xp.sqrt(edges.weights)[:, None] * noise[:count, :]
+    return on_edges, xp.sqrt(edges.rest)[:, None] * noise[count:, :]
 
 
 def _gather(xp: Any, edges: EdgeFactor, t: Array, own: Array) -> Array:
-    padded = xp.concat([t, xp.zeros_like(own[:1])], axis=0)
-    return own + xp.sum(padded[edges.incident] * edges.incident_signs[:, :, None], axis=1)
+    padded = xp.concat([t, xp.zeros_like(own[:1, :])], axis=0)
+    return own + xp.sum(take(xp, padded, edges.incident) * edges.incident_signs[:, :, None], axis=1)
 
 
 def estimate(

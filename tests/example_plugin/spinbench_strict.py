@@ -1,4 +1,4 @@
-"""A spinbench backend whose arrays do what generic programs are promised, and nothing else."""
+"""A spinbench backend whose arrays do what generic programs are promised: array-api-strict, wrapped."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.api import Backend, Key, Precision
+from spinbench.api import Backend, Key, Precision, map_arrays
 from spinbench.errors import UnsupportedError
-from spinbench.testing import NAMESPACE
 
 
 class StrictArray:
-    """A read-only NumPy array behind operators, indexing, `shape`, `ndim`, `dtype` and `T`."""
+    """An array of array-api-strict that cannot be written to, and has no truth value."""
 
     __array_ufunc__ = None  # NumPy's own functions and arrays leave the operation to us
 
     def __init__(self, data: Any) -> None:
-        self._data: Any = np.array(data)
-        self._data.setflags(write=False)
+        self._data: Any = data
 
     @property
     def data(self) -> Any:
-        """The NumPy array."""
+        """The array."""
         if self._data is None:
             raise RuntimeError("this array was donated to Backend.update and may not be used any more")
         return self._data
@@ -36,6 +34,9 @@ class StrictArray:
 
     def __getitem__(self, index: Any) -> StrictArray:
         return StrictArray(self.data[_bare(index)])
+
+    def __iter__(self) -> Any:
+        raise TypeError("the array API standard has no iteration over arrays; use indices")
 
     def __setitem__(self, index: Any, values: Any) -> None:
         raise TypeError("arrays cannot be written to; use Backend.update")
@@ -65,48 +66,43 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 
 class _Namespace:
-    """The promised functions of NumPy, on StrictArrays."""
+    """That of array-api-strict, on StrictArrays."""
 
-    inf = np.inf
+    def __init__(self) -> None:
+        import array_api_strict
 
-    def __getattr__(self, name: str) -> Callable[..., StrictArray]:
-        if name not in NAMESPACE:
-            raise AttributeError(f"xp.{name} is not promised to generic programs; spinbench.testing.NAMESPACE is")
+        array_api_strict.set_array_api_strict_flags(api_version="2024.12")
+        self._strict = array_api_strict
+        self._array = type(array_api_strict.zeros(()))
 
-        def function(*args: Any, **options: Any) -> StrictArray:
-            if beyond := options.keys() - {"axis", "keepdims", "dtype"}:
-                raise TypeError(f"{beyond.pop()}= of xp.{name} is not promised to generic programs")
-            if name == "where" and not isinstance(args[0], StrictArray):
-                raise TypeError("the condition of xp.where must be an array")
-            return StrictArray(getattr(np, name)(*_bare(args), **options))
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._strict, name)
+        if not callable(found):
+            return found
+
+        def function(*args: Any, **options: Any) -> Any:
+            return self._wrapped(found(*_bare(args), **options))
 
         return function
 
+    def _wrapped(self, found: Any) -> Any:
+        return map_arrays(lambda leaf: StrictArray(leaf) if isinstance(leaf, self._array) else leaf, found)
+
 
 class StrictBackend(Backend):
-    """NumPy, strictly."""
+    """NumPy behind the standard, strictly."""
 
     name = "strict"
     provides = frozenset({"arrays", "f32", "f64"})
-    requires = ("numpy",)
+    requires = ("array_api_strict",)
+    install = "pip install array-api-strict"
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         if device != "cpu":
             raise UnsupportedError(f"backend strict runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
         self.xp = _Namespace()
-        self.real = np.dtype(precision)
-
-    def to_device(self, array: Any) -> StrictArray:
-        return StrictArray(array if array.dtype.kind != "f" else array.astype(self.real))
-
-    def to_host(self, array: StrictArray) -> Any:
-        return array.data
-
-    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        for i in range(int(_bare(lower)), int(_bare(upper))):
-            carry = body(i, carry)
-        return carry
+        self.real = getattr(self.xp, precision)
 
     def key(self, seed: int) -> Key:
         return (seed,)
@@ -115,7 +111,14 @@ class StrictBackend(Backend):
         return (*key, int(_bare(index)))
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> StrictArray:
-        return StrictArray(_generator(key).random(shape, dtype=self.real))
+        generator = np.random.default_rng(np.random.SeedSequence(key[0], spawn_key=key[1:]))
+        return self.to_device(generator.random(shape, dtype=np.dtype(self.precision)))
+
+    def to_host(self, array: StrictArray) -> Any:
+        return np.asarray(array.data)
+
+    def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
+        return super().fori_loop(_bare(lower), _bare(upper), body, carry)
 
     def update(self, array: StrictArray, index: Any, values: Any, *, donate: bool = False) -> StrictArray:
         updated = super().update(array, index, values)
@@ -124,19 +127,5 @@ class StrictBackend(Backend):
         return updated
 
 
-def _generator(key: Key) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(key[0], spawn_key=key[1:]))
-
-
 def _bare(value: Any) -> Any:
-    return _map(lambda leaf: leaf.data if isinstance(leaf, StrictArray) else leaf, value)
-
-
-def _map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """`function` of the leaves of nested tuples, lists and dictionaries; None stays."""
-    if isinstance(tree, dict):
-        return {name: _map(function, node) for name, node in tree.items()}
-    if isinstance(tree, tuple | list):
-        nodes = [_map(function, node) for node in tree]
-        return type(tree)(*nodes) if hasattr(tree, "_fields") else type(tree)(nodes)
-    return None if tree is None else function(tree)
+    return map_arrays(lambda leaf: leaf.data if isinstance(leaf, StrictArray) else leaf, value)

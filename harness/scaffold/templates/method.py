@@ -72,11 +72,11 @@ class MyMethod(Method):
         xp = backend.xp
 
         def init(key: Key, tables: Tables, start: Array) -> State:
-            return State(start, xp.ones_like(start[0]))
+            return State(start, xp.ones_like(start[0, :]))
 
         def step(key: Key, tables: Tables, state: State) -> State:
             def site(i: Any, m: Array) -> Array:
-                field = tables.a[i] + tables.W[i] @ m
+                field = backend.take(tables.a, i) + backend.take(tables.W, i) @ m
                 return backend.update(m, i, 0.5 + 0.5 * xp.tanh(0.5 * field))  # σ, without overflow
 
             m = backend.fori_loop(0, tables.a.shape[0], site, state.m)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Precision
+from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gauge.ascent.objectives import product_weights
 from spinbench.models.forney.model import ForneyModel
@@ -121,13 +122,13 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
         for slot in colour.slots:
             expected = slot.gains  # (2**j, m, R), over the first j edges that are left
             for k in range(slot.others.shape[1]):
-                one = q[slot.others[:, k]]
+                one = xp.take(q, slot.others[:, k], axis=0)
                 half = expected.shape[0] // 2
-                expected = (1.0 - one) * expected[:half] + one * expected[half:]
-            pull = expected[0]
+                expected = (1.0 - one) * expected[:half, ...] + one * expected[half:, ...]
+            pull = expected[0, ...]
             pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
-        field = pull[colour.ends[0]] + pull[colour.ends[1]]
+        field = xp.take(pull, colour.ends[0, :], axis=0) + xp.take(pull, colour.ends[1, :], axis=0)
         q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
     return q
 
@@ -139,7 +140,7 @@ def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "flo
     r = xp.clip(1.0 - q, smallest, 1.0)
     total = tables.constant - xp.sum(p * xp.log(p) + r * xp.log(r), axis=0)
     for node in tables.nodes:
-        weights = product_weights(xp.permute_dims(q[node.edges], (0, 2, 1)), xp)
+        weights = product_weights(xp.permute_dims(take(xp, q, node.edges), (0, 2, 1)), xp)
         total = total + xp.sum(weights * node.log_tables, axis=(0, 2))
     return total
 
