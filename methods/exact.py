@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.models import Model
+from spinbench.models import Model, PairwiseModel
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Exact(Method):
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.
         max_gib: memory that it may take, in GiB.
+        pairs: whether to find the joint probabilities of edges or factors, too, by elimination in NumPy.
+        draws: number of independent draws, beside.
     """
 
     name = "exact"
@@ -31,15 +33,21 @@ class Exact(Method):
 
     solver: str = "auto"
     max_gib: float = 1.0
+    pairs: bool = False
+    draws: int = 0
 
     def __post_init__(self) -> None:
         if not self.max_gib > 0:
             raise SpinbenchError(f"method exact: max_gib={self.max_gib} was given; a positive number is needed")
+        if self.draws < 0:
+            raise SpinbenchError(f"method exact: draws={self.draws} was given; a number from 0 on is needed")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """ "marginals": those of all variables, one after another, with a chain axis of one."""
-        return {"log_z": "last", "marginals": "last"}
+        """ "marginals" and "pairs": those of all variables and of all edges or factors, one after another, with a chain
+        axis of one; "states": a chain a draw."""
+        names = ["log_z", "marginals", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
+        return dict.fromkeys(names, "last")
 
     def plan(self, model: Model) -> Tables:
         """Nothing: the solver's own planning is part of what is timed."""
@@ -52,4 +60,14 @@ class Exact(Method):
             marginals=flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1]),
             log_z=float(trace.total("log_z")[0]),
             log_z_kind="exact",
+            pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,
+            draws=(trace.total("states").astype(np.int64), None) if self.draws else None,
         )
+
+
+def _split(model: Model, pairs: np.ndarray) -> Any:
+    """As `Estimate.pairs`, from one after another."""
+    if isinstance(model, PairwiseModel):
+        return pairs
+    sizes = [factor.log_table.size for factor in model.factors]
+    return np.split(pairs, np.cumsum(sizes)[:-1]) if sizes else []

@@ -26,16 +26,18 @@ class ExactKernel(Kernel):
         self._method = method
         self._model = model
 
-    def init(self, seed: int, start: np.ndarray) -> None:
-        return None
+    def init(self, seed: int, start: np.ndarray) -> int:
+        return seed
 
-    def advance(self, state: None, steps: int) -> tuple[None, dict[str, Any]]:
-        answer = reference.solve(
-            self._model,
-            method=self._method.solver,
-            max_bytes=int(self._method.max_gib * 2**30),
-            cache=False,
-            solvers=self.solvers,
-        )
+    def advance(self, state: int, steps: int) -> tuple[int, dict[str, Any]]:
+        method, max_bytes = self._method, int(self._method.max_gib * 2**30)
+        options: dict[str, Any] = {"method": method.solver, "max_bytes": max_bytes, "solvers": self.solvers}
+        answer = reference.solve(self._model, cache=False, **options)
         assert answer.flat is not None
-        return None, {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None]}
+        found = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None]}
+        if method.pairs:
+            tables = reference.pairs(self._model, max_bytes=max_bytes)
+            found["pairs"] = np.concatenate([np.empty(0), *(tables if isinstance(tables, list) else [tables])])[:, None]
+        if method.draws:
+            found["states"] = reference.sample(self._model, method.draws, state, **options).T
+        return state, found

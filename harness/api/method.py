@@ -30,6 +30,11 @@ class Estimate:
         ess: effective sample sizes in the same layout: how many independent exact draws of s_i would have an empirical
             mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
         r_hat: split R-hat in the same layout.
+        pairs: of a `PairwiseModel` (E,) p(s_i = s_j = 1), in the order of its edges; of a `FactorGraph` a list of flat
+            tables, one a factor, laid out as its log table is (C order); or a function without arguments that returns
+            them, which is called once, for a run's last estimate. None where the method gives none.
+        pairs_se: standard errors in the same layout.
+        draws: (N, S) integer states, and their log weights (S,) or None where all weigh the same.
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars of interest (acceptance rate, step size, …).
         converged: False where an iteration ended without reaching its tolerance.
@@ -44,6 +49,9 @@ class Estimate:
     log_z_kind: LogZKind = "estimate"
     ess: Any = None
     r_hat: Any = None
+    pairs: Any = None
+    pairs_se: Any = None
+    draws: tuple[Any, Any] | None = None
     log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True

@@ -49,6 +49,10 @@ class Result:
         ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
             determines, the number of draws.
         r_hat: split R-hat, in the same layout; 1 where evidence determines.
+        pairs: joint probabilities in the model that was run: of a `PairwiseModel` (E,) p(s_i = s_j = 1) of its edges,
+            of a `FactorGraph` a flat table for each factor; None where the method gives none or had it converted.
+        pairs_se: their standard errors, in the same layout.
+        draws: (N, S) integer states of the variables that the user gave, and their log weights (S,) or None.
         seconds: plan, compile, burn-in and run.
         samples: kept samples of each chain.
         trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
@@ -89,6 +93,9 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
+    pairs: Any = None
+    pairs_se: Any = None
+    draws: tuple[Any, Any] | None = None
     kernel: str = ""
     notes: tuple[str, ...] = ()
 

@@ -11,12 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from spinbench import reference
 from spinbench.api import Estimate, Method, Precision
 from spinbench.api.trace import Trace
 from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
 from spinbench.inference import answers, registry, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
+from spinbench.inference.joint_validity import LastPairs
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.precision import widened, widened_log_z
@@ -84,10 +86,13 @@ def run(
     engine, bound = found.engine, time.perf_counter()
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
+    joint = LastPairs()
+
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, f"{chosen.name} on {backend}")
-        return in_terms_of_origin(given, _widened(said, given, precision), trace.samples * states.shape[1])
+        said = _widened(joint.taken(said), given, precision)
+        return in_terms_of_origin(given, said, trace.samples * states.shape[1])
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -105,6 +110,7 @@ def run(
         else:
             outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)
     estimate = outcome.estimate
+    pairs, pairs_se = joint.checked(given, f"{chosen.name} on {backend}") if given is model else (None, None)
     return Result(
         marginals=estimate.marginals,
         marginals_se=estimate.marginals_se,
@@ -113,6 +119,9 @@ def run(
         log_z_kind=estimate.log_z_kind,
         ess=estimate.ess,
         r_hat=estimate.r_hat,
+        pairs=pairs,
+        pairs_se=pairs_se,
+        draws=estimate.draws,
         seconds=Seconds(
             plan=planned - since,
             compile=bound - planned + outcome.compile_seconds,
@@ -141,13 +150,14 @@ def run(
     )
 
 
-def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
+def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool = False) -> Result:
     """Exact log Z and marginals, read from the disk cache where they are known.
 
     Args:
         model: any model.
         max_gib: memory that elimination may take, in GiB.
         cache: whether to use the disk cache (folder SPINBENCH_CACHE_DIR, else the user's cache folder).
+        pairs: whether to find `Result.pairs`, too, by elimination in NumPy; they are not cached.
 
     Raises:
         IntractableError: too wide; the message names the width and the memory it would take.
@@ -165,6 +175,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
             marginals=answer.probabilities if binary else list(answer.marginals),
             log_z=answer.log_z,
             log_z_kind="exact",
+            pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
         ),
         draws=1,
     )
@@ -176,6 +187,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True) -> Result:
         log_z_kind="exact",
         ess=None,
         r_hat=None,
+        pairs=estimate.pairs,
         seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",
@@ -235,7 +247,12 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate
     What evidence or zeros determine is as good as if every draw had been independent.
     """
     origin = model.origin
-    if origin is None or estimate.marginals is None:
+    if origin is None:
+        return estimate
+    if estimate.draws is not None:
+        drawn, log_weights = estimate.draws
+        estimate = dataclasses.replace(estimate, draws=(origin.lift(np.asarray(drawn).T).T, log_weights))
+    if estimate.marginals is None:
         return estimate
 
     def spread(values: Any, fixed: float) -> Any:

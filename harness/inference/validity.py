@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate, LogZKind
 from spinbench.errors import InvalidResultError
+from spinbench.inference.joint_validity import check_joint
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,7 +32,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
-            sample sizes below 0; a log Z that is no number, or whose kind there is not; no Estimate at all.
+            sample sizes below 0; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
+            (`joint_validity`); no Estimate at all.
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
@@ -50,6 +52,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
             flat = _flat(values, sizes, binary, f"{who} gave {what}")
             _refuse(flat < 0, flat, f"{who} gave {what}", "0 or more, or NaN,", sizes)
     _check_log_z(estimate, who)
+    check_joint(estimate, model, who)
 
 
 def _check_log_z(estimate: Estimate, who: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.answering import DEFAULT_MAX_BYTES, forney_log_z, sample, solve
+from spinbench.reference.joint_tables import pairs
 from spinbench.reference.solvers import METHODS, NUMPY_SOLVERS, Solvers
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ExactAnswer",
     "Solvers",
     "forney_log_z",
+    "pairs",
     "sample",
     "solve",
 ]

@@ -154,8 +154,16 @@ class BucketTree(Elimination):
         have = set(scope)
         return table.reshape([self.network.cardinalities[v] if v in have else 1 for v in target])
 
-    def _backward(self, conditionals: list[FloatArray]) -> list[FloatArray]:
-        """p(x_v) of all variables. Eats the conditionals, to hold one big table less at a time."""
+    def joint_tables(self) -> dict[Scope, FloatArray]:
+        """Probabilities over the scope of each of the network's tables."""
+        joint: dict[Scope, FloatArray] = {}
+        self._backward(self._forward(keep=True)[1], joint)
+        return joint
+
+    def _backward(
+        self, conditionals: list[FloatArray], joint: dict[Scope, FloatArray] | None = None
+    ) -> list[FloatArray]:
+        """p(x_v) of all variables. Eats the conditionals, to hold one big table less at a time; fills `joint`."""
         marginals: list[FloatArray] = [np.empty(0)] * len(self.clique)
         priors: dict[int, FloatArray] = {}
         for v in reversed(self.listed):
@@ -165,11 +173,21 @@ class BucketTree(Elimination):
                 belief *= priors.pop(v)
             marginals[v] = belief.reshape(belief.shape[0], -1).sum(axis=1)
             marginals[v] /= marginals[v].sum()
+            if joint is not None:
+                joint |= {scope: self._within(belief, self.clique[v], scope) for scope in self.own[v]}
             for child in self.children[v]:
                 wanted = self.clique[child][1:]
                 drop = tuple(k for k, u in enumerate(self.clique[v]) if u not in wanted)
                 priors[child] = np.asarray(belief.sum(axis=drop))
         return marginals
+
+    @staticmethod
+    def _within(belief: FloatArray, clique: Scope, scope: Scope) -> FloatArray:
+        """What a clique's table says of a part of its variables, axes in the order of `scope`."""
+        kept = [u for u in clique if u in scope]
+        table = belief.sum(axis=tuple(k for k, u in enumerate(clique) if u not in scope))
+        turned = np.asarray(table).transpose([kept.index(u) for u in scope])
+        return np.asarray(turned / turned.sum())
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws each variable given those eliminated after it."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.problem import Problem
 
 
@@ -68,6 +68,10 @@ class Solver(ABC):
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Independent draws, (count, n)."""
         raise NotImplementedError(f"{self.name} gives no samples")
+
+    def joint_tables(self) -> dict[Scope, FloatArray]:
+        """Probabilities over the scope of each of the network's tables; raises as `solve`."""
+        raise NotImplementedError(f"{self.name} gives no joint tables")
 
 
 def binary_marginals(ones: FloatArray) -> FloatArray:

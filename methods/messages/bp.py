@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -18,12 +19,15 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
+from spinbench.methods.messages.pair_beliefs import pair_beliefs
 from spinbench.models import Model
 
 Schedule = Literal["auto", "parallel", "sequential", "residual"]
 
 START = 1.0
 """Size of the messages, as log ratios, from which restarts begin."""
+AGREEING = 1e-4
+"""Change of messages below which beliefs of factors agree with those of variables; above, there are none."""
 ROUNDING = 20
 """Changes of so many units in the last place count as none."""
 
@@ -131,10 +135,12 @@ class BeliefPropagation(Method):
         converged = (trace.total("converged") > 0) & there
         chosen = choose(log_z, residual, converged)
         finite = bool(np.isfinite(beliefs[:, chosen]).all())
+        agree = finite and bool(residual[chosen] <= AGREEING)
         return Estimate(
             marginals=marginals(tables.graph, model, beliefs[:, chosen]) if finite else None,
             log_z=float(log_z[chosen]) if there[chosen] else None,
             log_z_kind="estimate",
+            pairs=partial(_pairs, model, tables, trace.total("messages"), beliefs, chosen) if agree else None,
             diagnostics={
                 "residual": float(residual[chosen]),
                 "iterations": float(trace.total("iterations")[chosen]),
@@ -142,6 +148,10 @@ class BeliefPropagation(Method):
             },
             converged=bool(converged[chosen]),
         )
+
+
+def _pairs(model: Model, tables: Tables, messages: np.ndarray, beliefs: np.ndarray, chosen: int) -> Any:
+    return pair_beliefs(model, tables.graph, tables.incidence, messages[:, [chosen]], beliefs[:, chosen])
 
 
 def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> int:

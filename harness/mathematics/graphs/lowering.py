@@ -79,8 +79,6 @@ def _lower_groups(model: PairwiseModel) -> Graph:
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
     graph = _merged(graph) if merge else graph
-    tables = [factor.log_table for factor in graph.factors]
-    members: list[tuple[int, ...]] = [factor.scope for factor in graph.factors]
     if graph.has_zeros or min(graph.cardinalities) == 1:
         coding, members, tables = _reduced(graph)
     else:
@@ -89,7 +87,15 @@ def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
         size = int(cards.sum())
         readout = np.arange(1, size, 2) if binary else np.arange(size)
         coding = _Coding(cards, readout, *_starts(np.arange(len(cards)), cards))
+        members, tables = pieces(graph)
     return _assemble(coding, _by_shape(members, tables), graph.log_constant)
+
+
+def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]:
+    """What `lower` takes each factor for: the variables that are left of its scope, and a table of their states."""
+    if graph.has_zeros or min(graph.cardinalities) == 1:
+        return _reduced(graph)[1:]
+    return [factor.scope for factor in graph.factors], [factor.log_table for factor in graph.factors]
 
 
 def _starts(variables: IntArray, cards: IntArray) -> tuple[IntArray, FloatArray]:

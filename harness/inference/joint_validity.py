@@ -1,0 +1,139 @@
+"""What joint probabilities and draws must be before they become part of a Result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.errors import InvalidResultError
+from spinbench.models import FactorGraph, Model
+
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-3
+"""That joint probabilities may contradict the marginals, and their sums miss 1."""
+ERRORS = 6.0
+"""Standard errors that they may contradict them by, beside."""
+
+
+class LastPairs:
+    """The joint probabilities of the newest estimate alone: those of earlier ones would take memory for nothing."""
+
+    def __init__(self) -> None:
+        self._last = Estimate()
+
+    def taken(self, estimate: Estimate) -> Estimate:
+        """The estimate without its pairs, which are kept here."""
+        self._last = estimate
+        return replace(estimate, pairs=None, pairs_se=None)
+
+    def checked(self, model: Model, who: str) -> tuple[Any, Any]:
+        """Pairs and their errors; raises InvalidResultError as `check_joint`."""
+        last = self._last
+        if callable(last.pairs):
+            last = replace(last, pairs=last.pairs())
+        check_joint(last, model, who)
+        return last.pairs, last.pairs_se
+
+
+def check_joint(estimate: Estimate, model: Model, who: str) -> None:
+    """Pairs, unless they are yet to be found, their errors, and draws.
+
+    Where the estimate is believed, pairs have to agree with its marginals: within Fréchet's bounds, max(0, p + q - 1)
+    and min(p, q), for edges; in the sums over all variables but one for factors.
+
+    Raises:
+        InvalidResultError: another shape or type, a probability beside [0, 1], sums that are not 1, a contradiction,
+            errors below 0; states that the model does not have, log weights that are NaN or infinite.
+    """
+    sizes = _sizes(model)
+    if estimate.pairs is not None and not callable(estimate.pairs):
+        pairs = _tables(estimate.pairs, sizes, f"{who} gave pairs")
+        errors = [np.zeros(size) for size in sizes]
+        if estimate.pairs_se is not None:
+            errors = _tables(estimate.pairs_se, sizes, f"{who} gave errors of pairs")
+            for table in errors:
+                _refuse(table[table < 0], f"{who} gave errors of pairs", "0 or more, or NaN,")
+        for table in pairs:
+            _refuse(table[~((table >= -ROUNDING) & (table <= 1 + ROUNDING))], f"{who} gave pairs", "0 to 1")
+        if isinstance(model, FactorGraph):
+            sums = np.array([table.sum() for table in pairs])
+            _refuse(sums[abs(sums - 1) > ROUNDING], f"{who} gave pairs whose sums are not 1", "1")
+        if estimate.status == "ok" and estimate.marginals is not None:
+            _check_agreement(estimate, model, pairs, errors, who)
+    if estimate.draws is not None:
+        _check_draws(estimate.draws, model, who)
+
+
+def _sizes(model: Model) -> list[int]:
+    if isinstance(model, FactorGraph):
+        return [factor.log_table.size for factor in model.factors]
+    return [len(model.edges)]
+
+
+def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
+    """A flat table a factor, or one array for all edges."""
+    given = list(values) if isinstance(values, list | tuple) else [values]
+    if len(given) != len(sizes):
+        raise InvalidResultError(f"{who} of {len(given)} factors; the model has {len(sizes)}")
+    found = []
+    for table, size in zip(given, sizes, strict=True):
+        array = np.asarray(table)
+        if array.dtype.kind not in "biuf":
+            raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")
+        if array.shape != (size,):
+            raise InvalidResultError(f"{who} of shape {array.shape}; {(size,)} is needed")
+        found.append(array.astype(np.float64))
+    return found
+
+
+def _check_agreement(
+    estimate: Estimate, model: Model, pairs: list[FloatArray], errors: list[FloatArray], who: str
+) -> None:
+    binary = all(k == 2 for k in model.cardinalities)
+    p = [np.atleast_1d(each) for each in estimate.marginals]
+    se = [np.zeros(1)] * len(p) if estimate.marginals_se is None else list(map(np.atleast_1d, estimate.marginals_se))
+    if not isinstance(model, FactorGraph):
+        ends = np.concatenate(p)[model.edges]
+        spread = ERRORS * (np.concatenate(se)[model.edges] if estimate.marginals_se is not None else np.zeros(1)).sum(
+            -1
+        )
+        slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
+        beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
+        _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
+        return
+    for factor, table, error in zip(model.factors, pairs, errors, strict=True):
+        shaped = table.reshape(factor.log_table.shape)
+        slack = ROUNDING + ERRORS * float(np.nan_to_num(error).sum())
+        for axis, v in enumerate(factor.scope):
+            sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
+            told = sums[1:] if binary else sums
+            off = abs(told - p[v]) > slack + ERRORS * np.nan_to_num(se[v])
+            _refuse(told[off], f"{who} gave pairs whose sums are not its marginals", "their value")
+
+
+def _check_draws(draws: Any, model: Model, who: str) -> None:
+    if not isinstance(draws, tuple) or len(draws) != 2:
+        raise InvalidResultError(f"{who} gave draws of type {type(draws).__name__}; (states, log weights) are needed")
+    states, n = np.asarray(draws[0]), len(model.cardinalities)
+    if states.ndim != 2 or len(states) != n or states.dtype.kind not in "iu":
+        raise InvalidResultError(
+            f"{who} gave draws of shape {states.shape} and type {states.dtype}; ({n}, S) integers are needed"
+        )
+    wrong = (states < 0) | (states >= np.array(model.cardinalities)[:, None])
+    _refuse(states[wrong], f"{who} gave draws", "a state of its variable")
+    if draws[1] is None:
+        return
+    weights = np.asarray(draws[1])
+    if weights.shape != states.shape[1:] or weights.dtype.kind not in "iuf":
+        raise InvalidResultError(f"{who} gave log weights of shape {weights.shape}; {states.shape[1:]} is needed")
+    _refuse(weights[~(weights < np.inf)], f"{who} gave log weights of draws", "a number below infinity")
+
+
+def _refuse(wrong: npt.NDArray[Any], who: str, needed: str) -> None:
+    if wrong.size:
+        raise InvalidResultError(f"{who}: {wrong.flat[0]:g}, where {needed} is allowed")

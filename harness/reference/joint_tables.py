@@ -1,0 +1,133 @@
+"""Joint probabilities over the scopes of a model's factors or edges, exactly, in NumPy.
+
+Beside log Z and marginals these are what a model's parameters are fitted with: the derivatives of log Z with respect to
+its log tables, or couplings.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.choice import first
+from spinbench.reference.coding import Coding
+from spinbench.reference.network import FloatArray, IntArray, Network, Scope
+from spinbench.reference.problem import Problem
+
+Pairs = FloatArray | list[FloatArray]
+"""(E,) p(s_i = s_j = 1) of a pairwise model's edges; of a factor graph one flat table (C order) a factor."""
+
+
+def pairs(model: Model, *, max_bytes: int = 2**30) -> Pairs:
+    """Probabilities of the states of all pairs that are coupled, or of all factors.
+
+    Args:
+        model: any model.
+        max_bytes: memory that elimination may take, the tables of the result apart.
+
+    Returns:
+        of a `PairwiseModel` p(s_i = s_j = 1), (E,), in the order of its edges; of a `FactorGraph` a flat table for each
+        factor, laid out as its log table is.
+
+    Raises:
+        ModelError: Z = 0.
+        IntractableError: too wide for the memory.
+    """
+    problem = _WholeProblem(model)
+    solvers = iter([BucketTree.build(problem)])
+    _, tables = first(problem, solvers, max_bytes, lambda solver: solver.joint_tables(), marginals=True)
+    if isinstance(model, FactorGraph):
+        return [_expanded(factor, problem.coding, tables).ravel() for factor in model.factors]
+    return _of_edges(model, problem.coding, tables)
+
+
+def expanded(factor: Factor, coding: Coding, joint: FloatArray) -> FloatArray:
+    """A table over all states of a factor's scope, zero where a state is not possible.
+
+    Args:
+        factor: of the model.
+        coding: of the model.
+        joint: over the possible states of those variables of the scope that are left, in the scope's order.
+    """
+    if coding.trivial:
+        return joint
+    sources = coding.source[list(factor.scope)]
+    index = [coding.labels[s] if s >= 0 else coding.state[[v]] for s, v in zip(sources, factor.scope, strict=True)]
+    table = np.zeros(factor.log_table.shape)
+    table[np.ix_(*index)] = joint.reshape([len(states) for states in index])
+    return table
+
+
+def both(
+    coding: Coding, ends: tuple[int, int], joint: Mapping[Scope, FloatArray], single: Sequence[FloatArray]
+) -> float:
+    """p(s_i = s_j = 1) of two variables of a pairwise model.
+
+    Args:
+        coding: of the model.
+        ends: i and j.
+        joint: tables over pairs of variables that are left, in ascending order.
+        single: probabilities of each of them alone; two that share no table are taken to be independent.
+    """
+    (a, k), (b, m) = sorted((int(coding.source[v]), _one(coding, v)) for v in ends)
+    if a < 0:
+        return k * (float(m) if b < 0 else float(single[b][m]))
+    if a == b:
+        return 0.0 if k != m else float(single[a][k])
+    return float(joint[a, b][k, m]) if (a, b) in joint else float(single[a][k] * single[b][m])
+
+
+def _one(coding: Coding, v: int) -> int:
+    """The state of its source at which a binary variable is 1; of a determined one its value."""
+    return int(coding.state[v]) if coding.state[v] >= 0 else 1
+
+
+def _expanded(factor: Factor, coding: Coding, tables: Mapping[Scope, FloatArray]) -> FloatArray:
+    scope = [int(coding.source[v]) for v in factor.scope if coding.source[v] >= 0]
+    ascending = tuple(sorted(scope))
+    joint = tables[ascending].transpose([ascending.index(u) for u in scope]) if scope else np.ones(())
+    return expanded(factor, coding, joint)
+
+
+def _of_edges(model: PairwiseModel, coding: Coding, tables: Mapping[Scope, FloatArray]) -> FloatArray:
+    single = [np.empty(0)] * len(coding.cardinalities)
+    for scope, table in tables.items():
+        for axis, v in enumerate(scope):
+            single[v] = table.sum(axis=tuple(k for k in range(len(scope)) if k != axis))
+    return np.array([both(coding, (i, j), tables, single) for i, j in model.edges.tolist()])
+
+
+class _WholeProblem(Problem):
+    """With a table for every edge and factor, also where it says nothing: its variables are to share a clique."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.cardinalities = self.coding.cardinalities
+
+    @cached_property
+    def network(self) -> Network:
+        network = super().network
+        tables = dict(network.tables)
+        for scope in self._asked():
+            tables.setdefault(scope, np.zeros([network.cardinalities[v] for v in scope]))
+        return Network(network.cardinalities, tables, network.constant)
+
+    @property
+    def scopes(self) -> list[Scope]:
+        return list(self.network.tables)
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        found = {pair for scope in self.network.tables for pair in itertools.combinations(scope, 2)}
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
+    def _asked(self) -> set[Scope]:
+        model, source = self.model, self.coding.source
+        asked = [factor.scope for factor in model.factors] if isinstance(model, FactorGraph) else model.edges.tolist()
+        scopes = {tuple(sorted({int(source[v]) for v in scope} - {-1})) for scope in asked}
+        return scopes - {()}

@@ -1,0 +1,105 @@
+"""What belief propagation says of a model's edges or factors: beliefs over their scopes.
+
+b_f(x_f) ∝ f(x_f) exp Σ_{i in f} c_i(x_i), with cavities c as in `spinbench.methods.messages.arrays`; at a fixed point
+their sums over all variables but one are the beliefs of the variables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinbench.mathematics.graphs.lowering import pieces
+from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence
+from spinbench.methods.messages.arrays import MessagePassing
+from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.reference.joint_tables import Pairs, both, expanded
+from spinbench.reference.problem import Problem
+
+Scope = tuple[int, ...]
+
+
+def pair_beliefs(
+    model: Model, graph: Graph, incidence: Incidence, messages: FloatArray, probabilities: FloatArray
+) -> Pairs:
+    """In the layout of `Estimate.pairs`.
+
+    Args:
+        model: any model.
+        graph: what it was lowered to.
+        incidence: of that.
+        messages: (M, 1).
+        probabilities: (S,) of all states of the graph's variables.
+    """
+    passing = MessagePassing(np)
+    totals = passing.totals(graph, incidence, messages)
+    tables = _Beliefs(passing, graph, totals, messages, probabilities)
+    if isinstance(model, FactorGraph):
+        coding = Problem(model).coding
+        joint = tables.of(*pieces(model))
+        return [expanded(f, coding, table).ravel() for f, table in zip(model.factors, joint, strict=True)]
+    if model.groups:
+        problem = Problem(model)
+        scopes = list(problem.network.tables)
+        found = dict(zip(scopes, tables.of(scopes, list(problem.network.tables.values())), strict=True))
+        return np.array([both(problem.coding, (i, j), found, tables.single) for i, j in model.edges.tolist()])
+    return _of_edges(model, tables.pairs, probabilities[1::2])
+
+
+def _of_edges(model: PairwiseModel, pairs: FloatArray, ones: FloatArray) -> FloatArray:
+    """Edges without a coupling are not lowered: their ends know nothing of each other."""
+    found = ones[model.edges[:, 0]] * ones[model.edges[:, 1]]
+    found[model.couplings != 0] = pairs[:, 1, 1]
+    return found
+
+
+class _Beliefs:
+    """Of all factors of a graph.
+
+    Attributes:
+        pairs: (E, 2, 2).
+        groups: by shape, (n, K_1, …, K_d).
+        single: of each variable.
+    """
+
+    def __init__(
+        self, passing: MessagePassing, graph: Graph, totals: FloatArray, messages: FloatArray, probabilities: FloatArray
+    ) -> None:
+        edges = len(graph.pairs.weights)
+        a, b = (cavity[:, 0] for cavity in passing.pair_cavities(graph, totals, messages))
+        log = np.zeros((edges, 2, 2))
+        log[:, 1, 0], log[:, 0, 1], log[:, 1, 1] = a, b, a + b + graph.pairs.weights
+        self.pairs = _normalised(log)
+        self.groups: dict[tuple[int, ...], FloatArray] = {}
+        start = 2 * edges
+        for group in graph.groups:
+            cavities, start = passing.cavities(group, totals, messages, start)
+            self.groups[group.log_tables.shape[1:]] = _normalised(passing.joint(group, cavities)[..., 0])
+        ends = (graph.first + np.arange(len(graph.first)))[1:]
+        self.single = np.split(probabilities, ends)
+
+    def of(self, scopes: Sequence[Scope], tables: Sequence[FloatArray]) -> list[FloatArray]:
+        """Of the pieces that the graph was lowered from, in their order, axes as in their scopes."""
+        taken: Counter[tuple[int, ...]] = Counter()
+        found = []
+        for scope, table in zip(scopes, tables, strict=True):
+            if len(scope) < 2:
+                found.append(self.single[scope[0]] if scope else np.ones(()))
+                continue
+            order = sorted(range(len(scope)), key=table.shape.__getitem__)
+            shape = tuple(table.shape[k] for k in order)
+            finite = shape == (2, 2) and bool(np.isfinite(table).all())
+            key = () if finite else shape
+            belief = (self.pairs if finite else self.groups[shape])[taken[key]]
+            taken[key] += 1
+            found.append(belief.transpose(np.argsort(order)))
+        return found
+
+
+def _normalised(log: FloatArray) -> FloatArray:
+    """Over all axes but the first."""
+    axes = tuple(range(1, log.ndim))
+    weights = np.exp(log - log.max(axis=axes, keepdims=True, initial=-np.inf))
+    return np.asarray(weights / weights.sum(axis=axes, keepdims=True))
