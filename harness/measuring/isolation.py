@@ -25,6 +25,8 @@ from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
 
 IDLE_WORKERS = 4
 """Warm workers kept at most: a JAX process holds about 300 MB."""
+PLACE = ("device", "precision", "tier", "kernel")
+"""Of a backend's configuration, what a worker has compiled for."""
 START_LIMIT = 120.0
 """Seconds that a process may take to start, which do not count for its first cell."""
 LOG_BYTES = 4000
@@ -62,7 +64,7 @@ class Pool:
             own_cache: use a new process that finds nothing compiled, and whose compiled code is thrown away.
         """
         place = cell["backend"]
-        pair = (cell["method"]["name"], place["name"], str(place.get("device")), str(place.get("precision")))
+        pair = (cell["method"]["name"], place["name"], *(str(place.get(name)) for name in PLACE))
         core = self.claim()
         if own_cache:
             with tempfile.TemporaryDirectory(prefix="spinbench-compiled-") as folder:

@@ -11,10 +11,7 @@ from typing import Any
 
 from spinbench.measuring import environment, provenance
 from spinbench.measuring.isolation import Pool
-from spinbench.measuring.records import CELL, SCHEMA, Record, axes, cell_key, protocol
-
-WISHES = ("tier", "kernel")
-"""Of a backend's configuration what is part of a cell only where it is given."""
+from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, protocol
 
 TIME_LIMIT = 300.0
 """Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""

@@ -32,6 +32,9 @@ Record = dict[str, Any]
 CELL = ("model", "method", "backend", "budget", "chains", "seed")
 """The parts of a configuration that say what is measured; the rest says how the sweep is run."""
 
+WISHES = ("tier", "kernel")
+"""What a backend's configuration may ask of kernels (`inference.kernels.Wish`); part of a cell only where given."""
+
 COMMAND_FILE = "sweep.json"
 """In a sweep's folder: the overrides it was started with, for `--resume`, and the report that it ends with."""
 
@@ -137,11 +140,13 @@ def protocol(config: Mapping[str, Any]) -> str:
 
 
 def axes(config: Mapping[str, Any]) -> dict[str, str]:
-    """Labels of the model, the method and the backend."""
+    """Labels of the model, the method and the backend, "jax(tier=generic)" where a tier or kernel is asked for."""
+    backend = config["backend"]
+    wishes = ",".join(f"{name}={backend[name]}" for name in WISHES if backend.get(name) is not None)
     return {
         "model": model_label(config["model"]),
         "method": config["method"]["name"],
-        "backend": config["backend"]["name"],
+        "backend": f"{backend['name']}({wishes})" if wishes else backend["name"],
     }
 
 

@@ -24,8 +24,7 @@ from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, records
-from spinbench.measuring.measure import WISHES
-from spinbench.measuring.records import COMMAND_FILE
+from spinbench.measuring.records import COMMAND_FILE, WISHES
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
 from spinbench.sweeping.arguments import Arguments

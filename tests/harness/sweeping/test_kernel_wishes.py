@@ -13,7 +13,8 @@ from small_sweeps import stored, sweep
 
 from spinbench import cli
 from spinbench.foundation import plugins
-from spinbench.measuring import measure, provenance
+from spinbench.history import axes
+from spinbench.measuring import measure, provenance, records
 from spinbench.measuring.records import CELL as CELL_PARTS
 from spinbench.sweeping import composition
 
@@ -45,6 +46,7 @@ POINTS = {"kernels": {"gibbs.numpy": "Partial"}}
 def folder(install_plugin: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two distributions with a kernel for gibbs on NumPy, for child processes too."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     for name in ("firstplugin", "secondplugin"):
         found = install_plugin(name, SOURCE, POINTS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(found), os.environ.get("PYTHONPATH", "")]))
@@ -75,15 +77,15 @@ def test_who_runs_is_seen_in_records_the_leaderboard_the_report_and_list(capsys:
     assert found["random", "firstplugin"]["result"]["notes"] == [refused]
     assert offered in found["chromatic", None]["result"]["notes"]
     assert "native (firstplugin)" in shown
-    assert "backend.kernel=firstplugin" in " ".join(shown.split())
-    for note in (refused, offered):
-        assert shown.count(f"gibbs on numpy ran generic: {note}") == 1
+    assert "numpy(kernel=firstplugin)" in shown
+    assert shown.count(f"gibbs on numpy(kernel=firstplugin) ran generic: {refused}") == 1
+    assert shown.count(f"gibbs on numpy ran generic: {offered}") == 1
     assert found["chromatic", None]["plugins"] == {}
     assert found["chromatic", "firstplugin"]["plugins"]["kernels"]["distribution"] == "firstplugin"
     assert len({r["protocol"] for r in stored("out")}) == 4
     assert cli.main(["report", "out"]) == 0
     page = Path("out/report/report.html").read_text(encoding="utf-8")
-    assert f"gibbs on numpy ran generic: {refused}" in page
+    assert f"gibbs on numpy(kernel=firstplugin) ran generic: {refused}" in page
     capsys.readouterr()
     assert cli.main(["show", str(next(Path("out/records").iterdir()))]) == 0
     assert "notes" in capsys.readouterr().out
@@ -116,9 +118,19 @@ def test_kernels_that_are_asked_are_part_of_the_cell() -> None:
     assert provenance.foreign(cell_of("backend=numpy", "backend.tier=generic")) == {}
 
 
-def test_what_is_not_asked_for_leaves_the_cell_as_it_was() -> None:
-    assert cell_of("backend=numba")["backend"] == {"name": "numba", "device": "cpu", "precision": "float64"}
-    assert cell_of("backend=numba", "backend.tier=native")["backend"]["tier"] == "native"
+def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> None:
+    plain, generic = cell_of("backend=jax"), cell_of("backend=jax", "backend.tier=generic")
+    assert plain["backend"] == {"name": "jax", "device": "cpu", "precision": "float64"}
+    assert records.axes(plain)["backend"] == "jax"
+    assert records.protocol(plain) != records.protocol(generic)
+    select = {"jax(tier=generic)": ("backend=jax", "backend.tier=generic")}
+    backends = axes.Axis("backend", "backend", ("jax", *select), select)
+    family = axes.Family("f", 1.0, (), (backends,), ())
+    for cell, label in ((plain, "jax"), (generic, "jax(tier=generic)")):
+        found = family.cell({"backend": records.axes(cell)["backend"]})
+        assert found == (label,)
+        canonical = axes.canonical(family, [found])[found]["backend"]
+        assert axes.differences(cell["backend"], canonical) == []
 
 
 def test_a_tier_can_be_swept(
@@ -126,12 +138,11 @@ def test_a_tier_can_be_swept(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert sweep("-m", *CELL, "backend=jax,numba", "backend.tier=generic,native", "sweep_dir=out") == 0
-    found = {(r["axes"]["backend"], r["config"]["backend"]["tier"]): r for r in stored("out")}
-    assert {key: (r["status"], (r["result"] or {}).get("tier")) for key, r in found.items()} == {
-        ("jax", "generic"): ("ok", "generic"),
-        ("jax", "native"): ("skipped", None),
-        ("numba", "generic"): ("skipped", None),
-        ("numba", "native"): ("ok", "native"),
+    assert {r["axes"]["backend"]: (r["status"], (r["result"] or {}).get("tier")) for r in stored("out")} == {
+        "jax(tier=generic)": ("ok", "generic"),
+        "jax(tier=native)": ("skipped", None),
+        "numba(tier=generic)": ("skipped", None),
+        "numba(tier=native)": ("ok", "native"),
     }
     shown = capsys.readouterr().out
     assert "gibbs has no kernel for jax" in shown
