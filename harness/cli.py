@@ -75,7 +75,8 @@ def _dispatch(words: list[str]) -> int:
         case _:
             from spinbench.testing.command import main as check
 
-            return check(arguments.backend, arguments.method, chains=arguments.chains, given=arguments.set)
+            wish = {"tier": arguments.tier, "kernel": arguments.kernel}
+            return check(arguments.backend, arguments.method, chains=arguments.chains, given=arguments.set, **wish)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
+    check.add_argument("--tier", choices=["native", "generic"], help="kernels alone, or programs alone")
+    check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
     check.add_argument("--chains", type=int, metavar="C", help="of most checks, a multiple of 64; by default 2048")
     init = commands.add_parser("init", help="write the package that a plugin begins with")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")

@@ -140,6 +140,7 @@ def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
     """`spinbench.run`, from start to end, on a model that is not binary and pairwise: right, or refused."""
     model = build()
     options: dict[str, Any] = {"budget": 128, "chains": 256, "seed": SEED, "precision": pair.precision}
+    options |= {"tier": pair.wish.tier, "kernel": pair.wish.kernel}
     try:
         result = run(model, pair.method, pair.backend, **options)
     except REFUSALS:

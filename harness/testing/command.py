@@ -61,7 +61,13 @@ def _place(error: Exception) -> str:
 
 
 def main(
-    backend: str | None = None, method: str | None = None, *, chains: int | None = None, given: Sequence[str] = ()
+    backend: str | None = None,
+    method: str | None = None,
+    *,
+    chains: int | None = None,
+    given: Sequence[str] = (),
+    tier: Any = None,
+    kernel: str | None = None,
 ) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
 
@@ -69,6 +75,7 @@ def main(
         backend, method: names; by default all.
         chains: that most checks run.
         given: the method's settings, "NAME=VALUE" each.
+        tier, kernel: as of `checks`.
 
     Returns:
         The exit status: 0, 1 if a check failed, 2 for a name that does not exist.
@@ -78,7 +85,8 @@ def main(
     from rich.text import Text
 
     try:
-        selected = checks(backend, method, chains=chains or CHAINS, **_settings(given))
+        settings = _settings(given)
+        selected = checks(backend, method, chains=chains or CHAINS, tier=tier, kernel=kernel, **settings)
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2

@@ -10,13 +10,20 @@ import numpy.typing as npt
 
 from spinbench.api import LogZKind, Precision
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, law
-from spinbench.testing.check import refuses, require
+from spinbench.testing.check import refuses, require, skip
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
 
 MOST_STEPS = 2000
+
+
+def kernel(pair: Pair) -> None:
+    """The kernel can be asked; where it refuses the settings, this says so: what is checked is the program."""
+    model = law(next(iter(pair.accepted()), "dense")).model
+    found = pair.bind(model, pair.method.plan(model), pair.precision)
+    if found.tier != "native":
+        skip(f"the program is checked: {'; '.join(found.notes)}")
 
 
 def plan(pair: Pair) -> None:
@@ -185,9 +192,7 @@ def refused_precision(pair: Pair, precision: Precision) -> None:
     """A precision that the backend does not offer is refused."""
     model = law(pair.accepted()[0]).model
     tables = pair.method.plan(model)
-    refuses(
-        lambda: registry.bind(pair.method, pair.backend, model, tables, precision=precision), f"precision={precision}"
-    )
+    refuses(lambda: pair.bind(model, tables, precision), f"precision={precision}")
 
 
 def _short(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.NDArray[Any]]:

@@ -14,6 +14,8 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.drive import WINDOWS
+from spinbench.inference.kernels import ANY, Wish
+from spinbench.models import Model
 from spinbench.testing.cases import CASES, Law, law
 from spinbench.testing.check import require
 
@@ -56,13 +58,14 @@ class Sample:
 
 @dataclass(eq=False)
 class Pair:
-    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another, and
-    `chains` how many most of them run."""
+    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another,
+    `chains` how many most of them run, and `wish` whether its kernel or its program, and whose kernel."""
 
     method: Method
     backend: str
     precision: Precision
     chains: int = CHAINS
+    wish: Wish = ANY
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
     _samples: dict[tuple[str, Precision], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
@@ -93,9 +96,12 @@ class Pair:
                 tables = self.method.plan(known.model)
             except UnsupportedError as refusal:
                 raise SkipTest(f"refused: {refusal}") from refusal
-            engine = registry.bind(self.method, self.backend, known.model, tables, precision=key[1])
-            self._bound[key] = Bound(known, tables, engine)
+            self._bound[key] = Bound(known, tables, self.bind(known.model, tables, key[1]).engine)
         return self._bound[key]
+
+    def bind(self, model: Model, tables: Tables, precision: Precision) -> registry.Bound:
+        """As `registry.bound`."""
+        return registry.bound(self.method, self.backend, model, tables, precision=precision, wish=self.wish)
 
     def sample(self, case: str, precision: Precision | None = None) -> Sample:
         """`BATCHES` batches of the pair's chains, started as the case says."""

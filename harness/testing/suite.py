@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from spinbench.api import Method, Precision
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
+from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
 from spinbench.testing import answers, arrays, conduct, declared, digits, hidden, members, randomness, shapes, variants
@@ -43,7 +44,13 @@ OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
 
 
 def checks(
-    backend: str | None = None, method: str | None = None, *, chains: int = CHAINS, **settings: Any
+    backend: str | None = None,
+    method: str | None = None,
+    *,
+    chains: int = CHAINS,
+    tier: Literal["native", "generic"] | None = None,
+    kernel: str | None = None,
+    **settings: Any,
 ) -> list[Check]:
     """All checks of a backend, of a method, of both as a pair, or of everything.
 
@@ -52,6 +59,7 @@ def checks(
     Args:
         backend, method: names; by default all.
         chains: that most checks run; fewer are quicker, and find less.
+        tier, kernel: as of `spinbench.run`: the program beside a kernel, or another distribution's kernel.
         settings: of the method.
 
     Raises:
@@ -67,7 +75,9 @@ def checks(
     methods = registry.names("methods") if method is None else [method]
     found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]
     pairs = [(m, b) for m in methods for b in backends]
-    return found + [check for m, b in pairs for check in method_checks(m, b, chains=chains, **settings)]
+    return found + [
+        check for m, b in pairs for check in method_checks(m, b, chains=chains, tier=tier, kernel=kernel, **settings)
+    ]
 
 
 def backend_checks(backend: str) -> list[Check]:
@@ -89,7 +99,15 @@ def backend_checks(backend: str) -> list[Check]:
     return [Check(backend, name, body) for name, body in found]
 
 
-def method_checks(method: str, backend: str, *, chains: int = CHAINS, **settings: Any) -> list[Check]:
+def method_checks(
+    method: str,
+    backend: str,
+    *,
+    chains: int = CHAINS,
+    tier: Literal["native", "generic"] | None = None,
+    kernel: str | None = None,
+    **settings: Any,
+) -> list[Check]:
     """Checks of a method, with these settings, on a backend; some of them with each value that the types of its
     settings name. A pair that does not run here gives one check: that the refusal has a reason.
 
@@ -99,20 +117,23 @@ def method_checks(method: str, backend: str, *, chains: int = CHAINS, **settings
     if chains < GROUPS or chains % GROUPS:
         raise SpinbenchError(f"chains={chains} was given; a multiple of {GROUPS} is needed")
     subject = f"{method}.{backend}"
-    how = registry.support(method, backend)
+    wish = Wish(tier, kernel)
+    how = registry.support(method, backend, wish)
     if how.tier == "broken":
         return [Check(subject, "import", partial(_fail, BrokenPluginError(how.reason)))]
     chosen = registry.make_method(method, settings)
     if how.tier == "unavailable":
         return [Check(subject, "accuracy", partial(skip, how.reason))]
     if how.tier == "unsupported":
-        return [Check(subject, "refusal", partial(_refusal, chosen, backend))]
-    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains)
+        return [Check(subject, "refusal", partial(_refusal, chosen, backend, wish))]
+    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish)
     found = (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair), *_of_settings(pair))
     return [Check(subject, name, body) for name, body in found]
 
 
 def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+        yield "kernel", partial(conduct.kernel, pair)
     yield "plan", partial(conduct.plan, pair)
     for case in CASES:
         yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
@@ -176,9 +197,10 @@ def _fail(error: Exception) -> None:
     raise error
 
 
-def _refusal(method: Method, backend: str) -> None:
+def _refusal(method: Method, backend: str, wish: Wish) -> None:
     """An unsupported pair is refused with the reason that `registry.support` gives, before any work."""
-    reason = registry.support(method.name, backend).reason
+    reason = registry.support(method.name, backend, wish).reason
     require(reason.strip() and "\n" not in reason, f"the reason is {reason!r}; one sentence is needed")
-    said = refuses(lambda: run(potts(), method, backend, budget=1), f"method={method.name}, backend={backend}")
+    asked: dict[str, Any] = {"budget": 1, "tier": wish.tier, "kernel": wish.kernel}
+    said = refuses(lambda: run(potts(), method, backend, **asked), f"method={method.name}, backend={backend}")
     require(said == reason, f"run says {said!r}, support says {reason!r}")

@@ -12,7 +12,7 @@ import numpy as np
 from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
-from spinbench.inference import registry, validity
+from spinbench.inference import validity
 from spinbench.inference.runner import as_pairs, in_terms_of_origin, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import FloatArray, law
@@ -81,7 +81,7 @@ def trial(pair: Pair, model: Model, precision: Precision | None = None) -> Trial
         try:
             given = as_pairs(model, pair.method) if pair.method.takes == "pairwise" else model
             tables = pair.method.plan(given)
-            engine = registry.bind(pair.method, pair.backend, given, tables, precision=key[1])
+            engine = pair.bind(given, tables, key[1]).engine
         except (UnsupportedError, ModelError, IntractableError) as refusal:
             raise SkipTest(f"refused: {refusal}") from refusal
         pair.trials[key] = Trial(pair.method, given, tables, engine)

@@ -32,7 +32,7 @@ def setting(pair: Pair, name: str, value: Any) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
     try:
         method = replace(pair.method, **{name: value})  # type: ignore[type-var]
-        other = Pair(method, pair.backend, pair.precision, min(pair.chains, CHAINS))
+        other = Pair(method, pair.backend, pair.precision, min(pair.chains, CHAINS), pair.wish)
         other.bound("dense")
     except SpinbenchError as refusal:
         skip(f"refused: {refusal}")

@@ -1,0 +1,92 @@
+"""The suite on kernels that refuse, and on those of another distribution, which are asked where they are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+
+from spinbench import cli
+from spinbench.testing import checks
+from spinbench.testing.check import Check, CheckError
+from spinbench.testing.suite import method_checks
+
+SOURCE = """
+from spinbench.api import Kernel
+from spinbench.inference.engine import ProgramEngine
+
+class Right(ProgramEngine, Kernel):
+    refused = "chromatic"
+
+    @classmethod
+    def refuses(cls, method, backend, model):
+        return f"scan={method.scan} is not written" if method.scan == cls.refused else ""
+
+    def __init__(self, method, backend, model, tables):
+        super().__init__(method.program(backend), backend, tables, method.reductions)
+
+class Wrong(Right):
+    refused = "random"
+
+    def advance(self, state, steps):
+        state, seen = super().advance(state, steps)
+        return state, {name: array * 0.9 for name, array in seen.items()}
+"""
+
+
+@pytest.fixture
+def others(install_plugin: Callable[..., Path]) -> None:
+    install_plugin("refusing", SOURCE, {"kernels": {"gibbs.numpy": "Right"}})
+    install_plugin("wrong", SOURCE, {"kernels": {"gibbs.numpy": "Wrong"}})
+
+
+def named(found: list[Check], name: str) -> Check:
+    return next(check for check in found if check.name == name)
+
+
+def gibbs(**wish: Any) -> list[Check]:
+    return method_checks("gibbs", "numpy", chains=256, **wish)
+
+
+@pytest.mark.usefixtures("others")
+def test_the_kernel_that_is_chosen_is_checked() -> None:
+    assert "kernel" not in {check.name for check in gibbs()}
+    named(gibbs(), "accuracy, dense")()
+    chosen = gibbs(kernel="wrong")
+    named(chosen, "kernel")()
+    for name in ("accuracy, dense", "accuracy, three states"):
+        with pytest.raises(CheckError, match="are off by"):
+            named(chosen, name)()
+    named(chosen, "scan=random")()  # refused: the program
+
+
+@pytest.mark.usefixtures("others")
+def test_where_it_refuses_it_is_said_that_the_program_is_checked() -> None:
+    chosen = gibbs(kernel="refusing")
+    message = r"the program is checked: kernel gibbs\.numpy of refusing 1\.0 refused: scan=chromatic is not written"
+    with pytest.raises(SkipTest, match=message):
+        named(chosen, "kernel")()
+    named(chosen, "accuracy, dense")()
+    named(gibbs(kernel="refusing", scan="random"), "kernel")()
+
+
+@pytest.mark.usefixtures("others")
+def test_programs_and_kernels_alone() -> None:
+    generic = checks("numba", "gibbs", tier="generic")
+    assert [check.name for check in generic if check.subject == "gibbs.numba"] == ["refusal"]
+    named(generic, "refusal")()
+    assert [check.name for check in gibbs(tier="native")] == ["refusal"]
+    named(gibbs(tier="native"), "refusal")()
+    named(method_checks("gibbs", "numba", kernel="wrong"), "refusal")()
+
+
+@pytest.mark.usefixtures("others")
+def test_the_command_line_chooses_too(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "--method", "exact", "--backend", "numba", "--chains", "64"]
+    assert cli.main([*words, "--kernel", "nobody"]) == 2
+    assert "no distribution with kernels is named 'nobody'" in capsys.readouterr().err
+    assert cli.main([*words, "--tier", "generic"]) == 0
+    assert "refusal" in capsys.readouterr().out
