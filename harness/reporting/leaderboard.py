@@ -31,7 +31,8 @@ class Row:
         rmse_margin: half-width of its 95 % interval; 0 where nothing is drawn at random.
         log_z_error, ess_per_second, run_seconds: medians over replicates.
         compile_seconds: the same, of those replicates that compiled something, if any did.
-        tier: "native" or "generic", and whose kernel ran, unless it is spinbench's; empty where nothing ran.
+        tier: "native" or "generic", and whose kernel ran, unless that is spinbench's or in the backend's label; empty
+            where nothing ran.
         status: the verdict, "ok" or what speaks against the numbers, and remarks; or "failed".
         doubted: whether a replicate's verdict is another than ok.
         rank: by the RMSE among the model's rows, whose verdict is ok; None for others.
@@ -176,7 +177,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         ess_per_second=1 / per_sample if per_sample else None,
         compile_seconds=median(_compiling if any(map(_compiling, good)) else _binding),
         run_seconds=median(lambda record: record["result"]["seconds"]["run"]),
-        tier=_tier(good[0]["result"]) if good else "",
+        tier=_tier(good[0]) if good else "",
         status=_status(group, good, known),
         time_to_error=_reached(good),
         members=tuple(group),
@@ -185,9 +186,10 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
     )
 
 
-def _tier(result: Mapping[str, Any]) -> str:
-    owner = str(result.get("kernel") or "").partition(" ")[0]
-    return f"{result['tier']} ({owner})" if owner not in ("", "spinbench") else str(result["tier"])
+def _tier(record: Record) -> str:
+    tier, owner = str(record["result"]["tier"]), str(record["result"].get("kernel") or "").partition(" ")[0]
+    known = owner in ("", "spinbench") or "kernel=" in record["axes"]["backend"]
+    return tier if known else f"{tier} ({owner})"
 
 
 def _reached(good: Sequence[Record]) -> float | None:

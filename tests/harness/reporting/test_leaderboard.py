@@ -69,6 +69,29 @@ def test_rows_go_from_accurate_to_failed() -> None:
     assert board[2].rmse is None
 
 
+def test_whose_kernel_ran_and_why_others_did_not() -> None:
+    records = [
+        record("gibbs", tier="native", kernel="spinbench 0.1.0"),
+        record("mine", tier="native", kernel="mine-fast 2.0", notes=[]),
+        record("gibbs", "numpy(kernel=fast)", tier="native", kernel="fast 1.0"),
+        record("dhmc", "jax", notes=["kernel dhmc.jax of fast 1.0 refused: no", "b"]),
+        record("dhmc", "jax", seed=1, notes=["b"]),
+        record("bp", "jax", status="failed"),
+    ]
+    board = {(row.method, row.backend): row.tier for row in leaderboard.rows(records)}
+    assert board == {
+        ("gibbs", "numpy"): "native",
+        ("mine", "numpy"): "native (mine-fast)",
+        ("gibbs", "numpy(kernel=fast)"): "native",
+        ("dhmc", "jax"): "generic",
+        ("bp", "jax"): "",
+    }
+    assert leaderboard.notes(records) == [
+        "dhmc on jax ran generic: b",
+        "dhmc on jax ran generic: kernel dhmc.jax of fast 1.0 refused: no",
+    ]
+
+
 def test_seeds_are_pooled_by_the_mean_square() -> None:
     (row,) = leaderboard.rows([record(rmse=0.3, error=0.01), record(rmse=0.4, error=0.02, seed=1)])
     pooled = math.sqrt((0.09 + 0.16) / 2)
