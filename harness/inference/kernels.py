@@ -81,11 +81,12 @@ def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     """A sentence for each kernel of another distribution, which is asked only where it is chosen."""
     if wish.tier == "generic" or wish.kernel is not None:
         return ()
-    others = [point for point in _of_pair(method, backend) if point not in asked(method, backend, wish)]
-    return tuple(
-        f"{plugins.origin(point)} has a kernel {point.name}, too; it is asked with kernel={plugins.distribution(point)}"
-        for point in others
-    )
+    own, found = asked(method, backend, wish), []
+    for point in _of_pair(method, backend):
+        if point not in own:
+            name = plugins.distribution(point)
+            found.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with kernel={name}")
+    return tuple(found)
 
 
 def load(point: EntryPoint) -> Any:

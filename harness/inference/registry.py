@@ -188,8 +188,11 @@ def bound(
         return Bound(found.engine, "native", found.owner, notes)
     if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
         raise UnsupportedError("; ".join(found.refusals))
-    engine = ProgramEngine(method.program(instance), instance, tables, method.reductions)
-    return Bound(engine, "generic", "", notes)
+    try:
+        program = method.program(instance)
+    except UnsupportedError as why:
+        raise UnsupportedError("; ".join([*found.refusals, str(why)])) from why
+    return Bound(ProgramEngine(program, instance, tables, method.reductions), "generic", "", notes)
 
 
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:

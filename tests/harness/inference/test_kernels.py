@@ -96,6 +96,15 @@ def test_a_kernel_that_refuses_a_setting_leaves_the_program_in_place() -> None:
 
 
 @pytest.mark.usefixtures("partial")
+def test_where_the_program_refuses_too_both_reasons_are_given() -> None:
+    message = r"^kernel gibbs\.own .* refused: scan=random is not written; gibbs: threads=2 needs backend=numba"
+    with pytest.raises(UnsupportedError, match=message):
+        run(scan="random", threads=2, log_z="none")
+    with pytest.raises(UnsupportedError, match=r"^gibbs: threads=2 needs backend=numba"):
+        run(tier="generic", threads=2, log_z="none")
+
+
+@pytest.mark.usefixtures("partial")
 def test_a_tier_can_be_asked_for() -> None:
     generic = run(tier="generic")
     assert (generic.tier, generic.kernel, generic.notes) == ("generic", "", ())
@@ -189,12 +198,12 @@ def test_nobody_takes_over_a_pair_of_others() -> None:
     own = run("numpy")
     assert (own.tier, own.kernel) == ("generic", "")
     assert sorted(own.notes) == [
-        "Second_Plugin 1.0 has a kernel gibbs.numpy, too; it is asked with kernel=second-plugin",
-        "firstplugin 1.0 has a kernel gibbs.numpy, too; it is asked with kernel=firstplugin",
+        "Second_Plugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=second-plugin",
+        "firstplugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=firstplugin",
     ]
     replaced = run("numba")
     assert (replaced.tier, replaced.kernel.partition(" ")[0]) == ("native", "spinbench")
-    assert replaced.notes == ("firstplugin 1.0 has a kernel gibbs.numba, too; it is asked with kernel=firstplugin",)
+    assert replaced.notes == ("firstplugin 1.0 has a kernel gibbs.numba, which is asked only with kernel=firstplugin",)
     assert run("numba", kernel="spinbench").notes == ()
     assert registry.support("gibbs", "numpy").tier == "generic"
     assert set(registry.support("gibbs", "numpy").notes) == set(own.notes)
@@ -239,5 +248,5 @@ def test_kernels_alone_do_not_make_a_pair_run(install_plugin: Any) -> None:
     install_plugin("thirdplugin", PLUGIN, {"kernels": {"exact.jax": "Only"}})
     how = registry.support("exact", "jax")
     assert how.tier == "unsupported"
-    assert how.reason.endswith("thirdplugin 1.0 has a kernel exact.jax, too; it is asked with kernel=thirdplugin")
+    assert how.reason.endswith("thirdplugin 1.0 has a kernel exact.jax, which is asked only with kernel=thirdplugin")
     assert registry.support("exact", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")

@@ -72,7 +72,7 @@ def test_who_runs_is_seen_in_records_the_leaderboard_the_report_and_list(capsys:
         ("random", "firstplugin"): ("generic", ""),
     }
     refused = "kernel gibbs.numpy of firstplugin 1.0 refused: scan=random is not written"
-    offered = "secondplugin 1.0 has a kernel gibbs.numpy, too; it is asked with kernel=secondplugin"
+    offered = "secondplugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=secondplugin"
     assert found["random", "firstplugin"]["result"]["notes"] == [refused]
     assert offered in found["chromatic", None]["result"]["notes"]
     assert "numpy(kernel=firstplugin)" in shown
