@@ -27,7 +27,6 @@ class Exact(Method):
 
     name = "exact"
     summary = "exact log Z and marginals by elimination or a closed form"
-    needs: ClassVar[frozenset[str]] = frozenset()
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     anytime: ClassVar[bool] = False
 

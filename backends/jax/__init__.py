@@ -92,6 +92,10 @@ class JaxBackend(Backend):
 
         return call
 
+    def grad(self, function: Callable[..., Array]) -> Callable[..., Any]:
+        gradient: Callable[..., Any] = self._jax.grad(function)
+        return gradient
+
     def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         return self._jax.lax.fori_loop(lower, upper, body, carry)
 

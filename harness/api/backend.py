@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from spinbench.api.accelerators import Accelerators
 from spinbench.api.types import Array, Key, Precision
+from spinbench.errors import UnsupportedError
 
 
 class Backend(Accelerators):
@@ -18,9 +19,9 @@ class Backend(Accelerators):
 
     Class attributes:
         provides: capabilities out of {"arrays", "loop", "grad", "f32", "f64", "gpu"}. "arrays": the members below
-            exist, so generic programs run; "loop": `fori_loop` runs in compiled code; "grad": the framework can
-            differentiate a program (for methods whose `needs` ask for it; none that is built in does); "f32", "f64":
-            the precisions offered; "gpu": device="gpu" is understood, and refused where there is none.
+            exist, so generic programs run; "loop": `fori_loop` runs in compiled code; "grad": `grad` is there, for
+            methods whose `needs` ask for it (none that is built in does); "f32", "f64": the precisions offered; "gpu":
+            device="gpu" is understood, and refused where there is none.
         requires: names of importable modules that must exist.
         install: the command that installs them.
     """
@@ -71,6 +72,17 @@ class Backend(Accelerators):
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A compiled version of a pure function of arrays in nested tuples; by default the function itself."""
         return function
+
+    def grad(self, function: Callable[..., Array]) -> Callable[..., Any]:
+        """The gradient of a function of arrays whose value is a number, with respect to the first of them.
+
+        The first argument may be arrays in nested tuples, as which the gradient comes back. Limits of loops within the
+        function are Python integers.
+
+        Raises:
+            UnsupportedError: `provides` has no "grad".
+        """
+        raise UnsupportedError(f"backend {self.name} has no gradients")
 
     def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python."""

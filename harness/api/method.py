@@ -83,10 +83,13 @@ def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
 class Program:
     """Pure functions over a backend's arrays. All chains advance together; the chain axis is last.
 
+    A `step` or `warm` with a parameter named `index` also gets the step's number, 1, 2, … from the start of
+    burn-in, as a keyword: `step(key, tables, state, index=index)`.
+
     Attributes:
-        init: (key, tables, start) -> state; `start` is an (N, C) array of 0 and 1 in the backend's real type.
-            If `start` holds exact draws of p(s), the state must be an exact draw of the chain's target, unless
-            `Method.burnt_in`.
+        init: (key, tables, start) -> state; `start` is an (N, C) array in the backend's real type: of 0 and 1 or, where
+            `Method.takes` is "any", of each variable's states 0 … K - 1. If `start` holds exact draws of p(s), the
+            state must be an exact draw of the chain's target, unless `Method.burnt_in`.
         step: (key, tables, state) -> state, one sample.
         observe: (tables, state) -> {name: array}; one entry for each of the method's `reductions`.
         warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
@@ -97,16 +100,21 @@ class Program:
         temper: (key, tables, state, beta) -> state, one sweep that leaves p*^β as it is; at beta = 0 it makes
             independent draws. None: the program knows no temperatures.
         slope: (tables, state) -> {"slope": (C,) array}, d log p*^β / dβ at the states; {} without `temper`.
+        compiled: False: the functions run on the host, on every backend. They get NumPy arrays, in the precision asked
+            for, and give NumPy arrays; a key is a `numpy.random.SeedSequence`, for `numpy.random.default_rng(key)`.
+            This is the place for what no array program does: searches, solvers, exact draws of a tree. The method's
+            `needs` are empty then. A function may still call what it has had compiled by the backend.
     """
 
     init: Callable[[Key, Tables, Array], State]
-    step: Callable[[Key, Tables, State], State]
+    step: Callable[..., State]
     observe: Callable[[Tables, State], Mapping[str, Array]]
-    warm: Callable[[Key, Tables, State], State] = _keep
+    warm: Callable[..., State] = _keep
     adapt: Callable[[Tables, State, bool], State] = _no_adaptation
     look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
     temper: Callable[[Key, Tables, State, Array], State] | None = None
     slope: Callable[[Tables, State], Mapping[str, Array]] = _no_slope
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         if self.warm is _keep:
@@ -124,7 +132,7 @@ class Method(ABC):
     summary: ClassVar[str]
     """One line for `spinbench list`."""
     needs: ClassVar[frozenset[str]] = frozenset({"arrays"})
-    """What the generic program asks of `Backend.provides`. Empty: there is no generic program."""
+    """What the generic program, where there is one, asks of `Backend.provides`; nothing, if it runs on the host."""
     takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
     variables, and turns the marginals of units back); any: the model as it is."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from spinbench.api import Backend, Program, Reduction, State, Tables
 from spinbench.foundation.trees import map_arrays
+from spinbench.inference.host import Host
 
 LOOK = 2**31 - 1
 """Folded into a step's key for the numbers of a look at it; programs fold small numbers into theirs."""
@@ -22,11 +24,15 @@ STRETCH = 32
 
 
 class ProgramEngine:
-    """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state)."""
+    """The `Engine` of a generic program. Its state is (key, index of the next step, the program's state).
+
+    What a program does on the host runs on `Host`, whatever the backend.
+    """
 
     def __init__(self, program: Program, backend: Backend, tables: Tables, reductions: Mapping[str, Reduction]) -> None:
         self._program = program
-        self._backend = backend
+        self._backend = backend = backend if program.compiled else Host(precision=backend.precision)
+        self._step, self._warm_step = _indexed(program.step), _indexed(program.warm)
         self._reductions = dict(reductions)
         self.transfer_seconds = 0.0
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
@@ -106,7 +112,7 @@ class ProgramEngine:
 
     def _run_warm(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> State:
         def body(i: Any, carry: State) -> State:
-            return self._program.warm(self._backend.fold_in(key, index + i), tables, carry)
+            return self._warm_step(self._backend.fold_in(key, index + i), tables, carry, index + i)
 
         return self._backend.fori_loop(0, steps, body, inner)
 
@@ -128,7 +134,7 @@ class ProgramEngine:
 
     def _run_batch(self, key: Any, index: Any, steps: Any, tables: Tables, inner: State) -> Any:
         def body(i: Any, carry: tuple[State, dict[str, Any]]) -> tuple[State, dict[str, Any]]:
-            inner = self._program.step(self._backend.fold_in(key, index + i), tables, carry[0])
+            inner = self._step(self._backend.fold_in(key, index + i), tables, carry[0], index + i)
             seen = self._program.observe(tables, inner)
             return inner, {name: self._combine(name, total, seen[name]) for name, total in carry[1].items()}
 
@@ -157,3 +163,10 @@ class ProgramEngine:
                 return self._backend.xp.logaddexp(total, value)
             case _:
                 return value
+
+
+def _indexed(step: Callable[..., State]) -> Callable[[Any, Tables, State, Any], State]:
+    """`step` as a function of the step's index, too, whether it takes one or not."""
+    if "index" in signature(step).parameters:
+        return lambda key, tables, state, index: step(key, tables, state, index=index)
+    return lambda key, tables, state, index: step(key, tables, state)

@@ -198,15 +198,19 @@ def bound(
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     """Why a pair without a kernel to ask does not run; empty if the program does."""
     owner = "" if wish.kernel is None else f" from {wish.kernel}"
-    if owner or wish.tier == "native" or (wish == ANY and not method.needs):
+    if owner or wish.tier == "native" or (wish == ANY and not _has_program(method)):
         return f"{method.name} has no kernel for {backend.name}{owner}"
     why = _no_program(method, backend)
     return f"{why} and there is no kernel {method.name}.{backend.name}" if why and wish == ANY else why
 
 
+def _has_program(method: type[Method]) -> bool:
+    return method.program is not Method.program
+
+
 def _no_program(method: type[Method], backend: type[Backend]) -> str:
     """Why the method's program does not run on the backend; empty if it does."""
-    if not method.needs:
+    if not _has_program(method):
         return f"{method.name} has no generic program"
     lacking = method.needs - backend.provides
     return f"{backend.name} does not provide {', '.join(sorted(lacking))}" if lacking else ""

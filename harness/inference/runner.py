@@ -55,7 +55,8 @@ def run(
         burn_in: samples to drop; by default a fifth of the samples or a tenth of the seconds.
         precision: "float64" or "float32", of the chains' arithmetic.
         device: "cpu" or "gpu".
-        start: (N, C) states in {0, 1} of the model's units to start from; by default uniform random bits.
+        start: (N, C) states to start from, 0 and 1 of binary units, 0 … K - 1 where the method takes a variable of K
+            states as it is; by default uniform random states.
         checkpoints: at most so many entries of `Result.trajectory`.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
@@ -268,8 +269,11 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate
 
 
 def random_start(model: Model, chains: int, seed: int) -> np.ndarray:
-    """Uniform random bits; one random member of each 1-of-K group."""
+    """Uniform random states (N, C), int8 or, where that is too short, int32; one random member of each 1-of-K group."""
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
+    if (most := max(model.cardinalities, default=2)) > 2:
+        ends = np.array(model.cardinalities)[:, None]
+        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
     for group in getattr(model, "groups", ()):
         start[list(group)] = 0
@@ -279,8 +283,11 @@ def random_start(model: Model, chains: int, seed: int) -> np.ndarray:
 
 def _checked_start(start: np.ndarray, model: Model) -> np.ndarray:
     states = np.asarray(start)
-    if states.ndim != 2 or len(states) != model.num_variables or not np.isin(states, (0, 1)).all():
+    most = max(model.cardinalities, default=2)
+    fits = states.ndim == 2 and len(states) == model.num_variables
+    if not fits or not (np.isin(states, np.arange(most)) & (states < np.array(model.cardinalities)[:, None])).all():
+        what = "0 and 1" if most == 2 else "the variables' states"
         raise SpinbenchError(
-            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of 0 and 1 is needed"
+            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {what} is needed"
         )
-    return states.astype(np.int8)
+    return states.astype(np.int8 if most < 128 else np.int32)

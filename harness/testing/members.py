@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Precision
-from spinbench.testing.arrays import called, make
-from spinbench.testing.check import require
+from spinbench.testing.arrays import Pair, called, make
+from spinbench.testing.check import require, skip
 
 TERMS = 4000
 """Of a sum; the rounding of a plain one shows."""
@@ -107,6 +107,63 @@ def rows(name: str, precision: Precision) -> None:
     for what, wanted in expected.items():
         same = np.array_equal(found[what], wanted)
         require(same, f"take of {what} gives {found[what].tolist()}; {wanted.tolist()} is expected")
+
+
+def constructors(name: str, precision: Precision) -> None:
+    """New arrays of the type `real`, and of integers, in compiled code."""
+    backend = make(name, precision)
+    xp = backend.xp
+
+    def function(x: Any) -> dict[str, Any]:
+        made = {
+            "zeros": xp.zeros((2, 3), dtype=backend.real),
+            "ones": xp.ones((3,), dtype=backend.real),
+            "full": xp.full((2,), 0.25, dtype=backend.real),
+            "eye": xp.eye(2, dtype=backend.real),
+            "arange": xp.arange(4, dtype=xp.int32),
+        }
+        return {what: array + xp.astype(x, array.dtype) for what, array in made.items()}
+
+    found = called(backend, function, np.array(2.0))
+    for what, wanted in {
+        "zeros": np.full((2, 3), 2.0, dtype=precision),
+        "ones": np.full(3, 3.0, dtype=precision),
+        "full": np.full(2, 2.25, dtype=precision),
+        "eye": np.eye(2, dtype=precision) + np.array(2, dtype=precision),
+        "arange": np.arange(2, 6, dtype=np.int32),
+    }.items():
+        require(found[what].dtype == wanted.dtype, f"{what} gives {found[what].dtype}; {wanted.dtype} was asked for")
+        require(np.array_equal(found[what], wanted), f"{what} + 2 gives {found[what].tolist()}")
+
+
+def gradients(name: str, precision: Precision) -> None:
+    """grad against central differences, of a function with products, choices and sums, in two arguments of three."""
+    backend = make(name, precision)
+    if "grad" not in backend.provides:
+        skip("provides has no grad")
+    xp = backend.xp
+
+    def value(pair: Pair, weights: Any) -> Any:
+        field = xp.matmul(weights, pair.first) + pair.second
+        bent = xp.where(field > 0, xp.log1p(xp.exp(field)), xp.tanh(field))
+        return xp.sum(bent) + xp.sum(xp.exp(-pair.first) * xp.cumulative_sum(pair.first, axis=0))
+
+    rng = np.random.default_rng(2)
+    x, y, weights = rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), rng.normal(size=(4, 3))
+    found = called(backend, lambda x, y, w: backend.grad(value)(Pair(x, y), w), x, y, weights)
+    require(isinstance(found, Pair), f"grad gives {type(found).__name__}; the tree of the first argument is needed")
+    step = float(np.finfo(precision).eps) ** (1 / 3)
+    for given, gradient in ((x, found.first), (y, found.second)):
+        require(gradient.dtype == precision, f"grad turns {precision} into {gradient.dtype}")
+        for at in np.ndindex(given.shape):
+            ends = []
+            for side in (step, -step):
+                moved = [array.copy() for array in (x, y)]
+                moved[0 if given is x else 1][at] += side
+                ends.append(float(called(backend, lambda x, y, w: value(Pair(x, y), w), *moved, weights)))
+            wanted = (ends[0] - ends[1]) / (2 * step)
+            close = abs(gradient[at] - wanted) <= 50 * step**2 * (1 + abs(wanted))
+            require(close, f"grad gives {gradient[at]:.6g} where differences give {wanted:.6g}")
 
 
 def window_and_sigmoid(name: str, precision: Precision) -> None:

@@ -32,6 +32,8 @@ OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "updates": arrays.updates,
     "arrays given up": members.given_up,
     "compensated sums": members.compensated_sums,
+    "constructors": members.constructors,
+    "gradients": members.gradients,
     "rows": members.rows,
     "window and sigmoid": members.window_and_sigmoid,
     "keys": randomness.keys,

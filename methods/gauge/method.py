@@ -43,7 +43,6 @@ class Gauged(Method):
     deltas: Sequence[float] = DELTAS
     seed: int = 0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
     counted_by: ClassVar[str | None] = "iterations"

@@ -166,9 +166,9 @@ def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> in
 
 def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp: Any) -> Array:
     """(M, r) neutral messages in the first chain, in the others ones that point to their starts (N, C)."""
-    bits = xp.take(start[:, :restarts], graph.source, axis=0)
-    flipped = graph.flipped[:, None]
-    signs = (2.0 * bits - 1) * (1 - 2 * flipped)
+    states = xp.take(start[:, :restarts], graph.source, axis=0)
+    high = xp.ones_like(states)
+    signs = xp.where(states == graph.aim[:, None], high, -high)
     index = xp.arange(signs.shape[1])[None, :]
     rows = xp.where(index == 0, xp.zeros_like(signs), START * signs)
     messages = xp.take(rows, target, axis=0)

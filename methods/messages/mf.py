@@ -172,7 +172,8 @@ def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
         chosen = xp.take(t.feasible, xp.arange(start.shape[1]) % t.feasible.shape[1], axis=1)
         at = chosen[:, None, :] == xp.arange(states)[None, :, None]
         return xp.where(at, xp.ones_like(first), xp.zeros_like(first))
-    signs = (2.0 * xp.take(start, t.graph.source, axis=0) - 1) * (1 - 2 * t.graph.flipped[:, None])
+    leans = xp.take(start, t.graph.source, axis=0) == t.graph.aim[:, None]
+    signs = xp.where(leans, first, -first)
     signs = xp.where(xp.arange(start.shape[1])[None, :] == 0, xp.zeros_like(signs), START * signs)
     lean = take(xp, xp.concat([signs, xp.zeros_like(first)], axis=0), t.ascent.rows)
     return _softmax(xp.where(t.ascent.fields[:, :, None] > -xp.inf, lean, -xp.inf), xp)

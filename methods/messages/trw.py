@@ -72,7 +72,6 @@ class TreeReweighted(Method):
 
     name: ClassVar[str] = "trw"
     summary: ClassVar[str] = "tree-reweighted sum-product, an upper bound on log Z"
-    needs: ClassVar[frozenset[str]] = frozenset()  # the search for spanning trees runs on the host
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
     counted_by: ClassVar[str | None] = "iterations"

@@ -24,7 +24,7 @@ class _Coding:
     cardinalities: IntArray
     readout: IntArray
     source: IntArray
-    flipped: FloatArray
+    aim: IntArray
 
 
 def lower(model: Model, *, merge: bool = False) -> Graph:
@@ -55,7 +55,7 @@ def _lower_pairwise(model: PairwiseModel) -> Graph:
         first=every,
         readout=2 * every + 1,
         source=every,
-        flipped=np.zeros(n),
+        aim=np.ones(n, dtype=np.int64),
         floor=_floor(model.biases, weights, ()),
     )
 
@@ -74,7 +74,7 @@ def _lower_groups(model: PairwiseModel) -> Graph:
     source[readout[free]] = free
     rows = np.delete(source, states)
     pieces = _by_shape(list(network.tables), list(network.tables.values()))
-    return _assemble(_Coding(cards, readout, rows, np.zeros(len(rows))), pieces, network.constant)
+    return _assemble(_Coding(cards, readout, rows, np.ones_like(rows)), pieces, network.constant)
 
 
 def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
@@ -86,7 +86,7 @@ def _lower_graph(graph: FactorGraph, merge: bool) -> Graph:
         binary = bool((cards == 2).all())
         size = int(cards.sum())
         readout = np.arange(1, size, 2) if binary else np.arange(size)
-        coding = _Coding(cards, readout, *_starts(np.arange(len(cards)), cards))
+        coding = _Coding(cards, readout, *_starts(np.arange(len(cards)), [np.arange(k) for k in cards]))
         members, tables = pieces(graph)
     return _assemble(coding, _by_shape(members, tables), graph.log_constant)
 
@@ -98,10 +98,10 @@ def pieces(graph: FactorGraph) -> tuple[list[tuple[int, ...]], list[FloatArray]]
     return [factor.scope for factor in graph.factors], [factor.log_table for factor in graph.factors]
 
 
-def _starts(variables: IntArray, cards: IntArray) -> tuple[IntArray, FloatArray]:
-    """`Graph.source` and `Graph.flipped`: neighbouring states of a variable start opposite."""
-    within = np.concatenate([np.arange(k - 1) for k in cards.tolist()]) if len(cards) else np.zeros(0, dtype=np.int64)
-    return np.repeat(variables, cards - 1), (within % 2).astype(np.float64)
+def _starts(variables: IntArray, labels: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """`Graph.source` and `Graph.aim` of variables with these states: rows lean to the start's state."""
+    aims = [np.zeros(0, dtype=np.int64), *(states[1:] for states in labels)]
+    return np.repeat(variables, [len(states) - 1 for states in labels]), np.concatenate(aims)
 
 
 def _reduced(graph: FactorGraph) -> tuple[_Coding, list[tuple[int, ...]], list[FloatArray]]:
@@ -131,7 +131,7 @@ def _reduced(graph: FactorGraph) -> tuple[_Coding, list[tuple[int, ...]], list[F
         tables.append(table.reshape([len(coding.labels[s]) for s in kept]))
         members.append(kept)
     free = np.flatnonzero(coding.source >= 0)
-    return _Coding(cards, readout, *_starts(free, cards)), members, tables
+    return _Coding(cards, readout, *_starts(free, coding.labels)), members, tables
 
 
 def _merged(graph: FactorGraph) -> FactorGraph:
@@ -208,9 +208,9 @@ def _assemble(coding: _Coding, pieces: Scopes, constant: float) -> Graph:
                 peak = tables.max(axis=axes, keepdims=True)
                 constant += float(peak.sum())
                 groups.append(Group(tables - peak, np.ascontiguousarray(rows.T)))
-    readout, source, flipped = coding.readout, coding.source, coding.flipped
+    readout, source, aim = coding.readout, coding.source, coding.aim
     floor = _floor(theta, pairs.weights, groups)
-    return Graph(theta, pairs, tuple(groups), np.array(constant), first, readout, source, flipped, floor)
+    return Graph(theta, pairs, tuple(groups), np.array(constant), first, readout, source, aim, floor)
 
 
 def _floor(theta: FloatArray, weights: FloatArray, groups: Sequence[Group]) -> FloatArray:

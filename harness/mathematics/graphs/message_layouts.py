@@ -64,7 +64,7 @@ class Graph(NamedTuple):
         readout: int64, indices into (probabilities of all states of all variables, 0, 1): p(s = 1) of each
             variable of the model where all are binary, else p of each state of each variable.
         source: (R,) int64, the variable of the model whose start decides the start of a row.
-        flipped: (R,) 1 where the row starts high with a start of 0, not of 1.
+        aim: (R,) int64, the state of that variable with which the row starts high.
         floor: () float64, what a message says of a state at least, relative to its likeliest: it stands for log 0, far
             below what finite weights can say. On loops, what zeros exclude would otherwise grow without end.
     """
@@ -76,7 +76,7 @@ class Graph(NamedTuple):
     first: IntArray
     readout: IntArray
     source: IntArray
-    flipped: FloatArray
+    aim: IntArray
     floor: FloatArray
 
     @property

@@ -71,6 +71,7 @@ def sources() -> dict[str, str]:
     files = [
         *(ROOT / "harness" / "scaffold" / "templates").glob("[!_]*.py"),
         *(ROOT / "tests" / "example_plugin").glob("*.py"),
+        *(ROOT / "tests" / "example_methods").glob("*.py"),
         ROOT / "tests" / "harness" / "testing" / "faulty_plugin.py",
         ROOT / "tests" / "harness" / "api" / "host_tables_plugin.py",
     ]

@@ -117,3 +117,42 @@ def test_a_look_leaves_the_chains_as_they_are(name: str) -> None:
     numbers = np.array([look["number"] for look in seen])
     assert len(np.unique(numbers)) == numbers.size  # each step has its own
     assert all(np.diff([look["first"][0] for look in seen]) > 0)
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_step_that_asks_for_its_index_gets_it(name: str, compiled: bool) -> None:
+    """1, 2, … from the start of burn-in, however a run is cut."""
+    backend = registry.backend_class(name)()
+
+    def step(key: Any, tables: Any, state: Any, *, index: Any) -> Any:
+        return 0 * state + index
+
+    program = Program(lambda key, tables, start: start, step, lambda tables, s: {"total": s}, compiled=compiled)
+    bound = ProgramEngine(program, backend, (np.zeros(1),), {"total": "sum"})  # type: ignore[arg-type]
+    state = bound.warm(bound.init(0, np.zeros((1, 2), dtype=np.int8)), 3)
+    state, first = bound.advance(state, 2)
+    _, second = bound.advance(state, 3)
+    np.testing.assert_array_equal(first["total"], np.full((1, 2), 4 + 5))
+    np.testing.assert_array_equal(second["total"], np.full((1, 2), 6 + 7 + 8))
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba", "jax"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_steps_on_the_host_get_numpy_arrays_on_every_backend(name: str, precision: Any) -> None:
+    seen = []
+
+    def step(key: Any, tables: Any, state: Any) -> Any:
+        seen.append((type(tables[0]), tables[0].dtype, type(state)))
+        return state + np.random.default_rng(key).random(state.shape, dtype=state.dtype)
+
+    program = Program(lambda key, tables, start: start + 0, step, lambda tables, s: {"total": s}, compiled=False)
+    backend = registry.backend_class(name)(precision=precision)
+    start, runs = np.zeros((2, 3), dtype=np.int8), []
+    for seed in (4, 4, 5):
+        bound = ProgramEngine(program, backend, (np.zeros(1),), {"total": "sum"})  # type: ignore[arg-type]
+        runs.append(bound.advance(bound.init(seed, start), 4)[1]["total"])
+    assert set(seen) == {(np.ndarray, np.dtype(precision), np.ndarray)}
+    assert runs[0].dtype == precision
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).all()

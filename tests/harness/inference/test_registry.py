@@ -24,12 +24,13 @@ class Toy(Method):
     needs = frozenset({"arrays", "f64"})
     reductions = {}
     def plan(self, model): return ()
+    def program(self, backend): raise AssertionError
     def estimate(self, model, tables, trace): raise AssertionError
 
 @dataclass(frozen=True)
 class Bare(Toy):
     name = "bare"
-    needs = frozenset()
+    program = Method.program
 
 class Slow(Backend):
     name = "slow"
