@@ -25,6 +25,7 @@ from spinbench.api.accelerators import Accelerators
 from spinbench.api.backend import Backend
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Estimate, Method, Program
+from spinbench.api.metric import Measured, Metric
 from spinbench.api.types import Array, Key, LogZKind, Precision, Reduction, State, Tables, Tier
 from spinbench.foundation.trees import map_arrays
 
@@ -62,7 +63,9 @@ __all__ = [
     "Key",
     "LogZKind",
     "MarginalClaims",
+    "Measured",
     "Method",
+    "Metric",
     "Model",
     "ModelFile",
     "Origin",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.resources
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 
 from spinbench.errors import HistoryError, UnknownNameError
 from spinbench.foundation.names import unknown_name
+from spinbench.metrics import registry
 
 CONF = "spinbench.conf"
 
@@ -51,7 +52,8 @@ Judged = Literal["cost", "accuracy", "no"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A tracked number; lower is better. The attributes are explained in conf/axes/inference.yaml."""
+    """A tracked number; lower is better. The attributes are explained in conf/axes/inference.yaml, and for those of
+    `spinbench.metrics` in `spinbench.api.Metric`."""
 
     name: str
     title: str
@@ -227,5 +229,25 @@ def _family(config: Any) -> Family:
                 falls=float(metric.get("falls", 0.0)),
             )
             for name, metric in raw["metrics"].items()
-        ),
+        )
+        + _registered(raw["family"], raw["metrics"]),
+    )
+
+
+def _registered(family: str, known: Container[str]) -> tuple[Metric, ...]:
+    """The metrics of `spinbench.metrics` that a family tracks; one that is better where it is higher by its inverse."""
+    return tuple(
+        Metric(
+            name=name,
+            title=metric.title if metric.better == "lower" else f"1 / {metric.title}",
+            unit=metric.unit if metric.better == "lower" else f"1 / {metric.unit or 'unit'}",
+            version=metric.version,
+            floor=metric.floor,
+            judged=metric.judged,
+            margin=metric.margin,
+            alpha=metric.alpha,
+            falls=metric.falls,
+        )
+        for name, metric in registry.working().items()
+        if family in metric.families and name not in known
     )

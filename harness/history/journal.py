@@ -207,7 +207,10 @@ def rounded(value: float) -> float:
 
 
 def numbers(metric: Mapping[str, Any]) -> tuple[float, ...]:
-    """The finite values of a metric in a record; empty where it failed or holds anything else."""
+    """The finite values of a metric in a record, of which lower ones are better: of one that is better where it is
+    higher the reciprocals. Empty where it failed or holds anything else."""
     raw = metric.get("samples", [metric["value"]] if "value" in metric else [])
     values = [float(value) for value in raw if isinstance(value, int | float) and not isinstance(value, bool)]
+    if metric.get("better") == "higher":
+        values = [1 / value if value else math.inf for value in values]
     return tuple(values) if len(values) == len(raw) and all(map(math.isfinite, values)) else ()

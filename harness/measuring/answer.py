@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinbench.measuring.records import METRICS
+from spinbench.metrics import registry
 
 Answer = dict[str, Any]
 """The part of a record that the measuring process gives: status, error, traceback, metrics, result, reference,
@@ -17,7 +18,7 @@ def failure(sentence: str, details: str | None = None) -> Answer:
         "status": "failed",
         "error": sentence,
         "traceback": details,
-        "metrics": {name: {"failed": sentence} for name in METRICS},
+        "metrics": {name: {"failed": sentence} for name in (*METRICS, *registry.names())},
         "result": None,
         "reference": None,
         "environment": {},

@@ -20,8 +20,12 @@ from spinbench.measuring.answer import Answer, failure
 from spinbench.measuring.load import Load
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Stages
+from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
+from spinbench.reference import pairs as joint_tables
 
+PAIRS_BYTES = 2**28
+"""Memory for exact pairs, which are not kept: more would take seconds in each cell."""
 WAITING_SHARE = 0.05
 """Of the seconds of a run: a process that waits longer than that for its core does not have it to itself."""
 
@@ -62,9 +66,10 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with compilation.watched(cell["backend"]["name"], warm=warm) as compiled:
         result, load = _run(model, cell, stages)
     with stages("reference"):
-        reference, described = _reference(model)
+        reference, described = _reference(model, pairs=result.pairs is not None)
     with stages("metrics"):
         found, spread = tracked.numbers(result, reference, described)
+        found |= metrics.measured(model, result, reference)
         summary = tracked.summary(result, reference)
     if compiled["kind"] != "none" and not (compiled["kind"] == "fresh" and compilation.own_cache()):
         del found["compile_seconds"]  # compiled earlier, or perhaps by another process
@@ -129,7 +134,7 @@ def _oversubscribed(load: Load) -> str | None:
     return f"its process waited for its core in {share:.0%} of the time, because other threads used it"
 
 
-def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
+def _reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, Any]]:
     """The exact answer, or None with the reason; neither may cost the measurement."""
     try:
         found = exact(model)
@@ -138,4 +143,7 @@ def _reference(model: Model) -> tuple[Result | None, dict[str, Any]]:
     except Exception as error:
         text = " ".join(str(error).split())
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
+    if pairs:
+        with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
+            found = dataclasses.replace(found, pairs=joint_tables(model, max_bytes=PAIRS_BYTES))
     return found, {"log_z": found.log_z, "method": found.settings.get("solver")}

@@ -24,7 +24,8 @@ KERNELS = ("kernels", "kernels_next")
 
 
 def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of the plugins that a cell runs those of other distributions, by kind; of kernels those that it asks.
+    """Of the plugins that a cell runs those of other distributions, by kind; of kernels those that it asks; of
+    metrics all, by "metrics.NAME".
 
     Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version",
     "source" (a hash of the files of its package or module), and, where these are tracked by git, "commit" and "dirty".
@@ -38,6 +39,7 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         for kind, point in zip(KERNELS, kernels.asked(method, backend, wish), strict=False):
             points[kind] = (point,)
+    points |= {f"metrics.{name}": found[:1] for name, found in plugins.entry_points("metrics").items()}
     others = {kind: point for kind, found in points.items() for point in found if plugins.distribution(point) != OWN}
     return {kind: _described(point) for kind, point in others.items()}
 

@@ -13,20 +13,10 @@ from typing import Any
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
+from spinbench.metrics import METRICS as METRICS
 
 SCHEMA = 1
-METRICS = (
-    "marginal_rmse",
-    "log_z_error",
-    "run_seconds",
-    "step_seconds",
-    "step_cpu_seconds",
-    "compile_seconds",
-    "seconds_per_ess",
-    "samples_per_ess",
-    "time_to_error",
-)
-"""Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""
+
 
 Record = dict[str, Any]
 CELL = ("model", "method", "backend", "budget", "chains", "seed")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD
@@ -13,7 +15,7 @@ from rich.text import Text
 
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.reporting import brackets
-from spinbench.reporting.leaderboard import Row, is_wrong, place, short, with_error
+from spinbench.reporting.leaderboard import Row, is_wrong, more_titles, place, short, with_error
 
 LEFT_OUT = ("tier", "compile\nseconds", "ESS/s", "seeds", "run\nseconds")
 """Columns that a narrow terminal goes without, in this order."""
@@ -44,7 +46,7 @@ def _fitting(model: str, board: Sequence[Row], width: int | None) -> Table:
     columns = _columns(board, bounded=sentence is not None)
     dropped: list[str] = []
     table = _table(model, board, columns, [sentence, shared])
-    for name in LEFT_OUT:
+    for name in (*map(heading, more_titles(board)), *LEFT_OUT):
         if width is None or Console(width=10_000).measure(table).minimum <= width:
             break
         if columns.pop(name, None) is not None:
@@ -69,6 +71,8 @@ def _columns(board: Sequence[Row], *, bounded: bool) -> dict[str, Cell]:
         columns["|log Z\nerror|"] = lambda row: short(row.log_z_error)
     if any(row.time_to_error is not None for row in board):
         columns[f"seconds to\n{100 * TARGET_RMSE:g} % RMSE"] = lambda row: short(row.time_to_error)
+    for title in more_titles(board):
+        columns[heading(title)] = partial(_more, title)
     columns["ESS/s"] = lambda row: short(row.ess_per_second)
     columns["compile\nseconds"] = lambda row: short(row.compile_seconds)
     columns["run\nseconds"] = lambda row: short(row.run_seconds)
@@ -97,6 +101,16 @@ def _table(model: str, board: Sequence[Row], columns: Mapping[str, Cell], notes:
     for row in board:
         table.add_row(*(cell(row) for cell in columns.values()))
     return table
+
+
+def heading(title: str) -> str:
+    """Of a metric's column, in lines."""
+    return textwrap.fill(title, 10)
+
+
+def _more(title: str, row: Row) -> str:
+    found = row.more.get(title)
+    return short(None) if found is None else with_error(found.value, found.standard_error)
 
 
 def _status(row: Row) -> Text:

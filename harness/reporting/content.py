@@ -29,13 +29,17 @@ class Bounds:
     flagged: tuple[str, ...]
 
 
-def line(number: int, row: Row) -> dict[str, Any]:
-    """A row for the template: texts to show and numbers to sort by."""
+def line(number: int, row: Row, titles: Sequence[str] = ()) -> dict[str, Any]:
+    """A row for the template: texts to show and numbers to sort by; `titles` are those of `Row.more`."""
     return {
         "number": number,
         "row": row,
         "place": leaderboard.place(row),
         "rmse": leaderboard.with_error(row.rmse, row.rmse_se),
+        "more": [
+            {"value": one and one.value, "text": leaderboard.with_error(one and one.value, one and one.standard_error)}
+            for one in map(row.more.get, titles)
+        ],
         "wrong": leaderboard.is_wrong(row),
     }
 

@@ -20,8 +20,12 @@ NO_PARQUET = "no Parquet files: pyarrow is not installed; pip install 'spinbench
 
 def leaderboard(board: Sequence[Row]) -> Table:
     """A line a row of the leaderboard."""
-    names = [field.name for field in fields(Row) if field.name != "members"]
-    return [{name: getattr(row, name) for name in names} for row in board]
+    names = [field.name for field in fields(Row) if field.name not in ("members", "more")]
+    lines: Table = [{name: getattr(row, name) for name in names} for row in board]
+    for line, row in zip(lines, board, strict=True):
+        for title, found in row.more.items():
+            line |= {title: found.value, f"{title}, standard error": found.standard_error}
+    return lines
 
 
 def cells(records: Sequence[Record]) -> Table:

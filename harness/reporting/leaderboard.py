@@ -14,6 +14,7 @@ from spinbench.mathematics.statistics import time_to_error
 from spinbench.measuring.records import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import Bracket
+from spinbench.reporting.ranks import Pooled
 
 R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
@@ -40,6 +41,7 @@ class Row:
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         members: the records.
         log_z: in nats, the median over replicates; None where no record has one.
+        more: the numbers of `spinbench.metrics` by their titles, means over replicates.
     """
 
     model: str
@@ -62,6 +64,7 @@ class Row:
     rmse_margin: float = 0.0
     rank: int | None = None
     shared: bool = False
+    more: Mapping[str, Pooled] = field(default_factory=dict, compare=False)
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
@@ -183,7 +186,23 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
         doubted=any(record["result"]["status"] != "ok" for record in good),
+        more=_more(good),
     )
+
+
+def more_titles(board: Iterable[Row]) -> list[str]:
+    """Of all numbers that are `more`, in order."""
+    return sorted({title for row in board for title in row.more})
+
+
+def _more(good: Sequence[Record]) -> dict[str, Pooled]:
+    """By title, with an arrow where higher is better."""
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in good:
+        for metric in record["metrics"].values():
+            if "title" in metric:
+                found[metric["title"] + " ↑" * (metric.get("better") == "higher")].append(metric)
+    return {title: ranks.averaged(metrics) for title, metrics in found.items()}
 
 
 def _tier(record: Record) -> str:

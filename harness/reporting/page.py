@@ -136,7 +136,7 @@ def _render(
     site: str | None,
 ) -> str:
     started = [record["started_at"] for record in records]
-    looks = figures.Looks.of(board)
+    looks, more = figures.Looks.of(board), leaderboard.more_titles(board)
     return (
         environment()
         .get_template("report.html")
@@ -144,7 +144,8 @@ def _render(
             title=", ".join(dict.fromkeys(path.resolve().name for path in sources)) or "records",
             period=" to ".join(dict.fromkeys(map(_date, (min(started), max(started))))),
             counts=Counter(record["status"] for record in records),
-            rows=[content.line(i, row) for i, row in enumerate(board)],
+            rows=[content.line(i, row, more) for i, row in enumerate(board)],
+            more=more,
             limit=_ROWS,
             on_front=content.on_front(board),
             bounds=content.bounds(board),

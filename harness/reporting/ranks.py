@@ -53,6 +53,15 @@ def pooled(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
     return Pooled(value, max(own, spread) or None, max(NORMAL * own, quantile * spread))
 
 
+def averaged(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
+    """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
+    values = [float(metric["value"]) for metric in metrics]
+    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
+    own = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
+    spread = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return Pooled(statistics.fmean(values), max(own, spread) or None, NORMAL * max(own, spread))
+
+
 def ranks(values: Sequence[tuple[float, float]]) -> list[int]:
     """Of (value, half-width) in ascending order: one more than the number of those before it, less beyond noise.
 

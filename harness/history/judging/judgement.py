@@ -49,9 +49,11 @@ class Judgement:
 
 
 def judge(sides: Sides) -> Judgement:
-    """Test every metric of the cells that both sides have."""
+    """Test every metric that any of the runs has, in the cells that both sides have."""
     tests = {"cost": cost.judged, "accuracy": accuracy.judged, "no": _shown}
-    found = [tests[metric.judged](metric, sides) for metric in axes.metrics()]
+    seeds = [runs for side in (sides.base, sides.head) for runs in side.values()]
+    measured = {name for runs in seeds for one in runs.values() for name in one.values}
+    found = [tests[metric.judged](metric, sides) for metric in axes.metrics() if metric.name in measured]
     pairs = [
         (base[seed], head[seed])
         for base, head in ((sides.base[place], sides.head[place]) for place in sides.common)

@@ -12,16 +12,17 @@ from spinbench.errors import HistoryError, UnknownNameError
 from spinbench.history import axes
 from spinbench.history.axes import Axis, Family
 from spinbench.measuring import records
+from spinbench.metrics import registry
 
 FAMILY = axes.family("inference")
 
 
 def test_the_family_is_what_records_hold() -> None:
     assert [axis.name for axis in FAMILY.axes] == ["model", "method", "backend"]
-    assert tuple(metric.name for metric in FAMILY.metrics) == records.METRICS
+    assert tuple(metric.name for metric in FAMILY.metrics) == (*records.METRICS, *registry.names())
     assert all(metric.floor > 0 for metric in FAMILY.metrics)
     judged = {metric.name: metric for metric in FAMILY.metrics if metric.judged != "no"}
-    assert set(judged) == {"marginal_rmse", "step_seconds", "step_cpu_seconds", "samples_per_ess"}
+    assert set(judged) == {"marginal_rmse", "step_seconds", "step_cpu_seconds", "samples_per_ess", "pair_rmse"}
     assert all(0 < metric.margin < 0.2 and 0 < metric.alpha <= 0.01 for metric in judged.values())
     assert sum(metric.alpha for metric in judged.values()) < 0.03
     assert FAMILY.benchmark("run_seconds") == "inference.track_run_seconds"

@@ -44,8 +44,9 @@ def test_the_planted_difference_of_two_commits_is_found_and_nothing_else(
     enter(project, rng, "second", worse=2.0)
     assert cli.main(["report", "--compare", before[:10], "HEAD", "--output", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "B against A: 6 tests: 2 worse" in text  # of errors and of samples per ESS: two cells and their group
-    assert (tmp_path / comparison.PAGE).read_text().count("<tr data-number") == 2 * len(FAMILY.metrics) + 2
+    # of errors of marginals and of pairs, and of samples per ESS: two cells and their group
+    assert "B against A: 9 tests: 2 worse" in text
+    assert (tmp_path / comparison.PAGE).read_text().count("<tr data-number") == 2 * len(FAMILY.metrics) + 3
     found = comparison.compare(before, "main")
     assert {(one.metric.name, one.place.model, one.verdict) for one in found.beyond_noise()} == {
         ("marginal_rmse", "grid", "worse"),

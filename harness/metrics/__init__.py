@@ -1,0 +1,16 @@
+"""What a result is worth: the numbers that every record has, and those of `spinbench.metrics`."""
+
+from __future__ import annotations
+
+METRICS = (
+    "marginal_rmse",
+    "log_z_error",
+    "run_seconds",
+    "step_seconds",
+    "step_cpu_seconds",
+    "compile_seconds",
+    "seconds_per_ess",
+    "samples_per_ess",
+    "time_to_error",
+)
+"""Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""

@@ -1,0 +1,220 @@
+"""Registered metrics: what they say of a result, in records, reports, the history and its gate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import spinbench
+from spinbench.errors import BrokenPluginError
+from spinbench.history import axes
+from spinbench.history.asv_benchmarks import value_for_asv
+from spinbench.history.judging import accuracy, evidence
+from spinbench.history.judging.evidence import Place, Sides
+from spinbench.measuring import measure, records
+from spinbench.measuring.in_process import measure_here
+from spinbench.metrics import registry
+from spinbench.metrics.joint import PairRMSE
+from spinbench.models import FactorGraph, generators
+from spinbench.reporting import board_tables, export, leaderboard, page
+
+PLUGIN = '''
+from spinbench.api import Measured, Metric
+
+
+class Share(Metric):
+    """Of the marginals those within 0.01 of the exact ones."""
+
+    title = "share right"
+    unit = "share"
+    better = "higher"
+    families = ("gate",)
+    judged = "accuracy"
+
+    def measure(self, model, result, reference):
+        if reference is None:
+            return "there is no exact answer"
+        right = abs(result.marginals - reference.marginals) < 0.01
+        return Measured(right.mean(), 0.125)
+
+
+class Raises(Share):
+    def measure(self, model, result, reference):
+        raise ZeroDivisionError("by\\nnought")
+
+
+class Odd(Share):
+    def measure(self, model, result, reference):
+        return 0.5
+
+
+class Infinite(Share):
+    def measure(self, model, result, reference):
+        return Measured(float("inf"))
+
+
+class Sideways(Share):
+    better = "sideways"
+
+
+class Untitled(Metric):
+    def measure(self, model, result, reference):
+        return Measured(1.0)
+
+
+def function(model, result, reference):
+    return 1.0
+'''
+
+Install = Callable[[dict[str, str]], None]
+CELL: dict[str, Any] = {
+    "model": {"name": "grid", "rows": 3, "cols": 3},
+    "method": {"name": "bp"},
+    "backend": {"name": "numpy"},
+    "budget": {"samples": 200},
+    "chains": 2,
+    "seed": 0,
+}
+
+
+@pytest.fixture
+def plugin(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    def install(names: dict[str, str]) -> None:
+        folder = install_plugin("spinbench_share", PLUGIN, {"metrics": names})
+        monkeypatch.setenv("PYTHONPATH", str(folder))  # for the processes that measure
+        axes.families.cache_clear()
+
+    yield install
+    axes.families.cache_clear()
+
+
+def test_the_error_of_pairs_of_edges() -> None:
+    model = generators.grid(3, 3, seed=1)
+    result, exact = spinbench.run(model, "bp", "numpy", 500), spinbench.exact(model, pairs=True)
+    difference = result.pairs - exact.pairs
+    found = PairRMSE().measure(model, result, exact)
+    assert found == (pytest.approx(np.sqrt(np.mean(difference**2))), None)
+    spread = np.full(12, 1e-5)
+    noisy = dataclasses.replace(result, pairs_se=spread)
+    draws = result.pairs + spread * np.random.default_rng(1).standard_normal((20_000, 12))
+    spreads = np.sqrt(np.mean((draws - exact.pairs) ** 2, axis=1)).std()
+    assert PairRMSE().measure(model, noisy, exact)[1] == pytest.approx(spreads, rel=0.03)
+    assert PairRMSE().measure(model, exact, exact) == (0.0, None)
+
+
+def test_the_error_of_factors_leaves_out_those_of_one_variable() -> None:
+    model = FactorGraph.from_tables([2, 3], [((0,), [1, 2]), ((1, 0), np.ones((3, 2))), ((), 2.0)])
+    exact = spinbench.exact(model, pairs=True, cache=False)
+    wrong = [table.copy() for table in exact.pairs]
+    wrong[0] += 0.5
+    wrong[1] += 0.25
+    found = PairRMSE().measure(model, dataclasses.replace(exact, pairs=wrong), exact)
+    assert found == (pytest.approx(0.25), None)
+
+
+def test_why_there_is_no_error_of_pairs() -> None:
+    model = generators.grid(2, 2, seed=1)
+    exact = spinbench.exact(model, pairs=True)
+    without = dataclasses.replace(exact, pairs=None)
+    assert PairRMSE().measure(model, without, exact) == "exact gives no pairs"
+    assert PairRMSE().measure(model, exact, None) == "the exact pairs are out of reach"
+    assert PairRMSE().measure(model, exact, without) == "the exact pairs are out of reach"
+    lone = generators.grid(1, 1)
+    assert PairRMSE().measure(lone, *[spinbench.exact(lone, pairs=True)] * 2) == "the model has no pairs"
+
+
+def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
+    plugin({"share": "Share", "raises": "Raises", "odd": "Odd", "infinite": "Infinite", "function": "function"})
+    assert {"pair_rmse", "share", "raises"} <= set(registry.names())
+    found = measure_here(CELL)["metrics"]
+    assert set(records.METRICS) - {"compile_seconds"} <= set(found)
+    assert found["pair_rmse"]["value"] > 0
+    assert (found["pair_rmse"]["title"], found["pair_rmse"]["better"]) == ("RMSE of pairs", "lower")
+    assert 0 <= found["share"]["value"] <= 1
+    assert found["share"]["standard_error"] == 0.125
+    assert found["raises"]["failed"].startswith("metric 'raises' (spinbench_share:Raises, from spinbench_share 1.0)")
+    assert found["raises"]["failed"].endswith("failed: ZeroDivisionError: by nought")
+    assert found["odd"]["failed"].endswith("returned a float; Measured or a sentence is needed")
+    assert found["infinite"] == {"failed": "it came out as inf"}
+    assert found["function"]["failed"].endswith("a subclass of spinbench.api.Metric is needed")
+    gibbs = measure_here({**CELL, "method": {"name": "gibbs"}})["metrics"]
+    assert gibbs["pair_rmse"] == {"failed": "gibbs gives no pairs"}
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "words"),
+    [
+        ("marginal_rmse", "Share", "has the name of a number that every record has"),
+        ("my-share", "Share", "has a name that is none in Python, which asv asks for"),
+        ("mine", "Sideways", "has better = 'sideways'; 'lower' or 'higher' is needed"),
+        ("mine", "Untitled", "has no title"),
+        ("mine", "Missing", "failed on import"),
+    ],
+)
+def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> None:
+    plugin({name: what})
+    with pytest.raises(BrokenPluginError, match=words):
+        registry.load(name)
+    assert list(registry.working()) == ["pair_rmse"]
+
+
+def record(value: float, seed: int, answer: str) -> dict[str, Any]:
+    """Of an accuracy `value` of which higher is better."""
+    entry = {"value": value, "title": "share right", "better": "higher"}
+    result = {"answer": answer, "samples": 100, "status": "ok"}
+    return {"status": "ok", "error": None, "metrics": {"share": entry}, "result": result, "config": {"seed": seed}}
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(0.5, "worse"), (2.0, "better")])
+def test_the_gate_knows_which_direction_is_better(plugin: Install, factor: float, verdict: str) -> None:
+    plugin({"share": "Share"})
+    (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
+    assert (metric.title, metric.unit, metric.judged) == ("1 / share right", "1 / share", "accuracy")
+    assert "share" not in {each.name for each in axes.family("inference").metrics}
+    rng = np.random.default_rng(1)
+    place = Place("m", "bp", "numpy")
+    base, head = (
+        evidence.runs([(place, record(scale * rng.uniform(0.3, 0.31), seed, name)) for seed in range(8)], [metric])
+        for scale, name in ((1.0, "a"), (factor, "b"))
+    )
+    findings = accuracy.judged(metric, Sides(base, head)).findings
+    assert {finding.verdict for finding in findings} == {verdict}
+    assert findings[0].ratio == pytest.approx(1 / factor, rel=0.05)
+    assert value_for_asv(record(0.25, 1, "a"), "share") == 4.0
+
+
+def test_pairs_are_tracked_and_judged_like_marginals() -> None:
+    for name in ("inference", "gate"):
+        (metric,) = [each for each in axes.family(name).metrics if each.name == "pair_rmse"]
+        assert (metric.judged, metric.margin, metric.falls) == ("accuracy", 0.1, 0.5)
+
+
+def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
+    plugin({"share": "Share"})
+    found = [measure.measure_cell({**CELL, "seed": seed}) for seed in (0, 1)]
+    found.append(measure.measure_cell({**CELL, "method": {"name": "gibbs"}}))
+    board = leaderboard.rows(found)
+    assert leaderboard.more_titles(board) == ["RMSE of pairs", "share right ↑"]
+    bp = next(row for row in board if row.method == "bp")
+    assert bp.more["RMSE of pairs"].value == pytest.approx(found[0]["metrics"]["pair_rmse"]["value"])
+    assert bp.more["share right ↑"].standard_error == pytest.approx(0.125 / np.sqrt(2))
+    console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
+    for table in board_tables.tables(board, 200):
+        console.print(table)
+    text = console.export_text()
+    assert "RMSE of" in text
+    assert "right ↑" in text
+    for narrow in board_tables.tables(board, 80):
+        assert "no room for RMSE of pairs" in str(narrow.caption)
+    line = export.leaderboard(board)[board.index(bp)]
+    assert line["RMSE of pairs"] == bp.more["RMSE of pairs"].value
+    html = page.write(found, tmp_path / "page", sources=[tmp_path]).page.read_text()
+    assert html.count('<button type="button">RMSE of pairs</button>') == 1
+    assert f'data-value="{bp.more["RMSE of pairs"].value}"' in html
+    assert found[0]["plugins"]["metrics.share"]["distribution"] == "spinbench_share"
