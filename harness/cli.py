@@ -123,8 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     init = commands.add_parser("init", help="write the package that a plugin begins with")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
     kinds = init.add_mutually_exclusive_group(required=True)
-    for kind in ("backend", "method", "family"):
-        kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps have it")
+    for kind in ("backend", "method", "family", "format", "metric"):
+        kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps and records have it")
     return parser
 
 

@@ -32,15 +32,21 @@ def load(name: str) -> Metric:
     return found
 
 
-def working() -> dict[str, Metric]:
-    """Those that can be used, by name."""
+def broken() -> dict[str, str]:
+    """Those that cannot be used, each with the reason."""
     found = {}
     for name in names():
         try:
-            found[name] = load(name)
-        except BrokenPluginError:
-            continue  # its entry in each record says so
+            load(name)
+        except BrokenPluginError as error:
+            found[name] = str(error)
     return found
+
+
+def working() -> dict[str, Metric]:
+    """Those that can be used, by name."""
+    failed = broken()
+    return {name: load(name) for name in names() if name not in failed}
 
 
 def measured(model: Model, result: Result, reference: Result | None) -> dict[str, Entry]:

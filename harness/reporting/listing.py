@@ -10,6 +10,7 @@ from rich.text import Text
 
 from spinbench.errors import BrokenPluginError
 from spinbench.inference import registry
+from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
 from spinbench.reporting.display import console
 
@@ -52,7 +53,8 @@ def _show_pairs(output: Console) -> None:
 
 def _show_models(output: Console) -> None:
     output.print("models (model=NAME; conf/model has their parameters)", style="bold")
-    broken = families.broken() | {f".{name}": why for name, why in formats.broken().items()}
+    wrong = metrics.broken()
+    broken = families.broken() | {f".{name}": why for name, why in formats.broken().items()} | wrong
     working = [name for name in families.names() if name not in broken]
     kinds = {
         "families": working,
@@ -60,6 +62,7 @@ def _show_models(output: Console) -> None:
         "shipped": catalogue.names(),
         "yours": [families.FILE],
         "read": formats.suffixes(),
+        "metrics": [name for name in metrics.names() if name not in wrong],
     }
     for title, names in kinds.items():
         if names:

@@ -1,4 +1,4 @@
-"""Writes the package that a backend, a method or a family of models begins with."""
+"""Writes the package that a plugin begins with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 
 TEMPLATES = "spinbench.scaffold.templates"
-GROUPS = {"backend": "backends", "method": "methods", "family": "models"}
+GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
 """Entry points' groups of the kinds of packages."""
 VALUES = ("true", "false", "null", "nan", "inf")
 """Words that are no names in a sweep's configuration."""
@@ -27,7 +27,7 @@ class Package:
 
     Attributes:
         folder: for it; its name is that of the module.
-        kind: "backend", "method" or "family".
+        kind: of `GROUPS`.
         name: of the entry point.
 
     Raises:
@@ -87,7 +87,7 @@ class Package:
             "name": self.name,
             "object": self.object,
         }
-        which = "family" if self.kind == "family" else "suite"
+        which = "suite" if self.kind in ("backend", "method") else self.kind
         source = re.sub(rf"\bMy{self.kind.capitalize()}\b", self.object, self.source)
         return {
             f"{self.module}.py": re.sub(r"\bmine\b", self.name, source),
@@ -116,7 +116,7 @@ def init(folder: Path, kind: str, name: str) -> list[str]:
 
     Args:
         folder: that does not exist, or is empty; its name becomes that of the module.
-        kind: "backend", "method" or "family".
+        kind: of `GROUPS`.
         name: of the entry point.
 
     Returns:
@@ -127,7 +127,8 @@ def init(folder: Path, kind: str, name: str) -> list[str]:
     """
     package = Package(folder, kind, name)
     package.write()
-    suite = f"spinbench sweep -m model={name}" if kind == "family" else f"spinbench check --{kind} {name}"
+    trial = {"family": f"spinbench sweep -m model={name}", "format": "pytest", "metric": "pytest"}
+    suite = trial.get(kind, f"spinbench check --{kind} {name}")
     return [f"{folder}: {', '.join(package.files())}", f"next: pip install -e {folder}, then {suite}"]
 
 
