@@ -63,6 +63,8 @@ def of_file(path: Path) -> Format:
         ModelError: the file cannot be read; no format takes it, or several do, or another than its name says.
     """
     head, named = read_head(path), of_name(path.name)
+    if not head:
+        raise ModelError(f"{path}: the file is empty")
     if fitting := [each for each in named if each.recognises(head)]:
         return _only(path, fitting)
     others = [each for each in working().values() if each not in named and each.recognises(head)]

@@ -97,6 +97,7 @@ def _read_path(source: str | os.PathLike[str], name: str | None, beta: float | N
     named = formats.of_name(path.name)
     if not named and isinstance(source, str) and not path.exists():
         model = catalogue.load(source)
+        _check_beta(path, [], beta)
         return model if name is None else replace(model, name=name)
     if named:
         _check_beta(path, named, beta)

@@ -87,13 +87,13 @@ def check_text(data: bytes, source: str) -> bytes:
 def _read(path: Path, most: int) -> bytes:
     """At least `most` bytes, or all that there are."""
     try:
-        if path.is_dir():
-            raise ModelError(f"{path}: this is a folder; a model file is needed")
         with path.open("rb") as file:
             if file.peek(2)[:2] == _GZIP:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     return _chunks(unpacked, most)
             return _chunks(file, most)
+    except IsADirectoryError:
+        raise ModelError(f"{path}: this is a folder; a model file is needed") from None
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):

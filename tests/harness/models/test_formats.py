@@ -117,6 +117,24 @@ def test_archives_that_are_not_whole(tmp_path: Path, what: str) -> None:
         load(path)
 
 
+def test_files_without_content(tmp_path: Path) -> None:
+    (tmp_path / "m").touch()
+    with pytest.raises(ModelError, match="m: the file is empty"):
+        load(tmp_path / "m")
+    (tmp_path / "m.uai").mkdir()
+    with pytest.raises(ModelError, match=r"m\.uai: this is a folder; a model file is needed$"):
+        load(tmp_path / "m.uai")
+
+
+def test_only_energies_have_a_temperature(tmp_path: Path) -> None:
+    (tmp_path / "m.uai").write_text(UAI_TEXT)
+    for source in (tmp_path / "m.uai", "libdai/testfast"):
+        with pytest.raises(ModelError, match=r"beta = 2\.0 was given, but"):
+            load(source, beta=2.0)
+    (tmp_path / "m").write_text(BQM_TEXT)
+    assert load(tmp_path / "m", beta=2.0).log_constant == 2 * load(tmp_path / "m").log_constant
+
+
 def test_a_bomb_takes_no_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UAI, "limit", 4 * 2**20)
     path = tmp_path / "m.uai.gz"
