@@ -32,7 +32,7 @@ class Estimate:
         r_hat: split R-hat in the same layout.
         pairs: of a `PairwiseModel` (E,) p(s_i = s_j = 1), in the order of its edges; of a `FactorGraph` a list of flat
             tables, one a factor, laid out as its log table is (C order); or a function without arguments that returns
-            them, which is called once, for a run's last estimate. None where the method gives none.
+            them, of a run's last estimate, when somebody asks. None where the method gives none.
         pairs_se: standard errors in the same layout.
         draws: (N, S) integer states, and their log weights (S,) or None where all weigh the same.
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).

@@ -1,4 +1,4 @@
-"""What joint probabilities and draws must be before they become part of a Result."""
+"""Joint probabilities and draws: what they must be, and how a Result holds them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,34 @@ ERRORS = 6.0
 """Standard errors that they may contradict them by, beside."""
 
 
-class LastPairs:
-    """The joint probabilities of the newest estimate alone: those of earlier ones would take memory for nothing."""
+class Joint:
+    """The joint probabilities of a run's newest estimate; those of earlier ones would take memory for nothing.
 
-    def __init__(self) -> None:
-        self._last = Estimate()
+    Where a method gives a function, they are found, and checked, when they are first asked for.
+    """
+
+    def __init__(self, pairs: Any = None, errors: Any = None, *, model: Model | None = None, who: str = "") -> None:
+        """Of pairs and errors that are known, or of a run on a model by a method and a backend."""
+        self._estimate = Estimate(pairs=pairs, pairs_se=errors)
+        self._model = model
+        self._who = who
 
     def taken(self, estimate: Estimate) -> Estimate:
         """The estimate without its pairs, which are kept here."""
-        self._last = estimate
+        self._estimate = estimate
         return replace(estimate, pairs=None, pairs_se=None)
 
-    def checked(self, model: Model, who: str) -> tuple[Any, Any]:
-        """Pairs and their errors; raises InvalidResultError as `check_joint`."""
-        last = self._last
-        if callable(last.pairs):
-            last = replace(last, pairs=last.pairs())
-        check_joint(last, model, who)
-        return last.pairs, last.pairs_se
+    def found(self) -> tuple[Any, Any]:
+        """Pairs and their errors.
+
+        Raises:
+            InvalidResultError: as `check_joint`.
+        """
+        if callable(self._estimate.pairs) and self._model is not None:
+            whole = replace(self._estimate, pairs=self._estimate.pairs())
+            check_joint(whole, self._model, self._who)
+            self._estimate = Estimate(pairs=whole.pairs, pairs_se=whole.pairs_se)
+        return self._estimate.pairs, self._estimate.pairs_se
 
 
 def check_joint(estimate: Estimate, model: Model, who: str) -> None:

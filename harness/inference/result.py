@@ -8,6 +8,7 @@ from typing import Any
 
 from spinbench.api import LogZKind, Precision, Tier
 from spinbench.inference.drive import Checkpoint
+from spinbench.inference.joint_validity import Joint
 from spinbench.inference.laps import Laps
 
 
@@ -93,11 +94,20 @@ class Result:
     device: str = "cpu"
     burn_in: int = 0
     laps: Laps | None = None
-    pairs: Any = None
-    pairs_se: Any = None
+    joint: Joint = field(default_factory=Joint, repr=False, compare=False)
     draws: tuple[Any, Any] | None = None
     kernel: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> Any:
+        """Found when they are first asked for; InvalidResultError where they cannot be."""
+        return self.joint.found()[0]
+
+    @property
+    def pairs_se(self) -> Any:
+        """As `pairs`."""
+        return self.joint.found()[1]
 
     def __repr__(self) -> str:
         log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"

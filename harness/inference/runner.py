@@ -18,7 +18,7 @@ from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
 from spinbench.inference import answers, registry, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
-from spinbench.inference.joint_validity import LastPairs
+from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.precision import widened, widened_log_z
@@ -87,7 +87,7 @@ def run(
     engine, bound = found.engine, time.perf_counter()
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
-    joint = LastPairs()
+    joint = Joint(model=given, who=f"{chosen.name} on {backend}")
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
@@ -111,7 +111,6 @@ def run(
         else:
             outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)
     estimate = outcome.estimate
-    pairs, pairs_se = joint.checked(given, f"{chosen.name} on {backend}") if given is model else (None, None)
     return Result(
         marginals=estimate.marginals,
         marginals_se=estimate.marginals_se,
@@ -120,8 +119,7 @@ def run(
         log_z_kind=estimate.log_z_kind,
         ess=estimate.ess,
         r_hat=estimate.r_hat,
-        pairs=pairs,
-        pairs_se=pairs_se,
+        joint=joint if given is model else Joint(),  # of a conversion the edges are others
         draws=estimate.draws,
         seconds=Seconds(
             plan=planned - since,
@@ -188,7 +186,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         log_z_kind="exact",
         ess=None,
         r_hat=None,
-        pairs=estimate.pairs,
+        joint=Joint(estimate.pairs),
         seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",

@@ -13,6 +13,7 @@ from typing import Any
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
+from spinbench.inference.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked
@@ -145,5 +146,5 @@ def _reference(model: Model, *, pairs: bool) -> tuple[Result | None, dict[str, A
         return None, {"reason": f"the exact solver failed: {type(error).__name__}: {text}"}
     if pairs:
         with contextlib.suppress(SpinbenchError):  # what takes them for out of reach says so
-            found = dataclasses.replace(found, pairs=joint_tables(model, max_bytes=PAIRS_BYTES))
+            found = dataclasses.replace(found, joint=Joint(joint_tables(model, max_bytes=PAIRS_BYTES)))
     return found, {"log_z": found.log_z, "method": found.settings.get("solver")}

@@ -10,6 +10,7 @@ import pytest
 from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError
 from spinbench.inference import validity
+from spinbench.inference.joint_validity import Joint
 from spinbench.models import FactorGraph, PairwiseModel
 
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])
@@ -67,3 +68,25 @@ def test_what_is_valid() -> None:
         validity.check(Estimate(marginals=np.array([0.3, 0.8, 0.6]), **fields), EDGES, "mine")
     validity.check(Estimate(marginals=P, pairs=TABLES), GRAPH, "mine")
     validity.check(Estimate(pairs=np.array([0.35, 0.25])), EDGES, "mine")
+
+
+def test_pairs_are_found_once_and_checked_when_they_are_asked_for() -> None:
+    calls = []
+
+    def found(value: float) -> np.ndarray:
+        calls.append(value)
+        return np.array([value, 0.5])
+
+    joint = Joint(model=EDGES, who="mine on numpy")
+    marginals = np.array([0.3, 0.8, 0.6])
+    for value in (0.1, 0.25):
+        estimate = Estimate(marginals=marginals, pairs=lambda value=value: found(value))
+        validity.check(estimate, EDGES, "mine on numpy")
+        assert joint.taken(estimate).pairs is None
+    assert calls == []
+    assert joint.found()[0].tolist() == joint.found()[0].tolist() == [0.25, 0.5]
+    assert calls == [0.25]
+    joint.taken(Estimate(marginals=marginals, pairs=lambda: found(0.9)))
+    with pytest.raises(InvalidResultError, match=r"^mine on numpy gave pairs: 0\.9, where what its marginals"):
+        joint.found()
+    assert Joint().found() == (None, None)

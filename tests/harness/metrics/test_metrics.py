@@ -17,6 +17,7 @@ from spinbench.history import axes
 from spinbench.history.asv_benchmarks import value_for_asv
 from spinbench.history.judging import accuracy, evidence
 from spinbench.history.judging.evidence import Place, Sides
+from spinbench.inference.joint_validity import Joint
 from spinbench.measuring import measure, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.metrics import registry
@@ -101,7 +102,7 @@ def test_the_error_of_pairs_of_edges() -> None:
     found = PairRMSE().measure(model, result, exact)
     assert found == (pytest.approx(np.sqrt(np.mean(difference**2))), None)
     spread = np.full(12, 1e-5)
-    noisy = dataclasses.replace(result, pairs_se=spread)
+    noisy = dataclasses.replace(result, joint=Joint(result.pairs, spread))
     draws = result.pairs + spread * np.random.default_rng(1).standard_normal((20_000, 12))
     spreads = np.sqrt(np.mean((draws - exact.pairs) ** 2, axis=1)).std()
     assert PairRMSE().measure(model, noisy, exact)[1] == pytest.approx(spreads, rel=0.03)
@@ -114,14 +115,14 @@ def test_the_error_of_factors_leaves_out_those_of_one_variable() -> None:
     wrong = [table.copy() for table in exact.pairs]
     wrong[0] += 0.5
     wrong[1] += 0.25
-    found = PairRMSE().measure(model, dataclasses.replace(exact, pairs=wrong), exact)
+    found = PairRMSE().measure(model, dataclasses.replace(exact, joint=Joint(wrong)), exact)
     assert found == (pytest.approx(0.25), None)
 
 
 def test_why_there_is_no_error_of_pairs() -> None:
     model = generators.grid(2, 2, seed=1)
     exact = spinbench.exact(model, pairs=True)
-    without = dataclasses.replace(exact, pairs=None)
+    without = dataclasses.replace(exact, joint=Joint())
     assert PairRMSE().measure(model, without, exact) == "exact gives no pairs"
     assert PairRMSE().measure(model, exact, None) == "the exact pairs are out of reach"
     assert PairRMSE().measure(model, exact, without) == "the exact pairs are out of reach"
