@@ -1,8 +1,10 @@
-"""Host tables for programs that update one variable, or one group, at a time.
+"""Sweeps: host tables for programs that update one variable, or one group, at a time, and these updates.
 
 `units_of(model)` says what one draw updates, `layout` which units are updated together and in which order,
 `compressed_rows` who is next to whom in that order; of these `sweep_tables` makes a `Sweep` (few blocks, each a table
-of its own), or `scan_tables` a `Scan` (many blocks, as chunks of one size).
+of its own), or `scan_tables` a `Scan` (many blocks, as chunks of one size). In a generic program,
+`HeatBath(backend).sweep(key, tables, s)` draws each unit given the rest, by sparse couplings where they are few: these
+are the sweeps of `gibbs`, at its speed.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     units_of,
 )
 from spinbench.mathematics.graphs.windows import Windows
+from spinbench.mathematics.heat_bath.updates import HeatBath
 
 __all__ = [
     "Block",
+    "HeatBath",
     "Layout",
     "Rows",
     "Scan",

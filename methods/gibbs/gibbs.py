@@ -50,8 +50,8 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     units_of,
 )
 from spinbench.methods.gibbs import log_z, stones
-from spinbench.methods.gibbs.heat_bath import Tables
 from spinbench.methods.gibbs.program import GibbsProgram
+from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import Model, PairwiseModel
 
 Scanning = Literal["chromatic", "raster", "random"]

@@ -10,7 +10,7 @@ from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.graphs.rows import Rows
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.mathematics.stepping_stones import stepping_stones
-from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]

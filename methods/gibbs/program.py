@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.mathematics.graphs.sweep_layouts import Scan
-from spinbench.methods.gibbs.heat_bath import HeatBath, Tables
 from spinbench.methods.gibbs.tempering import Slopes, tempered
+from spinbench.methods.gibbs.transition import Tables, Transition
 
 
 class Ladder(NamedTuple):
@@ -82,7 +82,7 @@ class GibbsProgram:
         ladder: int,
     ) -> None:
         self._backend = backend
-        self._bath = HeatBath(backend)
+        self._bath = Transition(backend)
         self._xp = backend.xp
         self._random, self._single, self._averaged = random, single, averaged
         self._looks, self._climbs, self._chib, self._length = looks, climbs, chib, ladder

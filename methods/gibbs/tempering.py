@@ -1,14 +1,14 @@
 """Sweeps at inverse temperatures β over a backend's arrays: tables times β, and d log p*^β / dβ = log p*.
 
-Symbols as in `heat_bath`. Tables are arguments of what is compiled, so that another β compiles nothing.
+Symbols as in `gibbs`. Tables are arguments of what is compiled, so that another β compiles nothing.
 """
 
 from __future__ import annotations
 
 from spinbench.api import Array, Backend
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
-from spinbench.methods.gibbs.fields import Fields
-from spinbench.methods.gibbs.heat_bath import spans
+from spinbench.mathematics.heat_bath.fields import Fields
+from spinbench.mathematics.heat_bath.updates import spans
 
 
 def tempered(sweep: Sweep | Scan, beta: Array) -> Sweep | Scan:

@@ -28,7 +28,7 @@ from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.gibbs.units import Units
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.gibbs.heat_bath.Tables`."""
+"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.gibbs.transition.Tables`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.mathematics.graphs.rows import Rows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.heat_bath import Tables
+from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]

@@ -74,6 +74,7 @@ def sources() -> dict[str, str]:
         *(ROOT / "tests" / "example_methods").glob("*.py"),
         ROOT / "tests" / "harness" / "testing" / "faulty_plugin.py",
         ROOT / "tests" / "harness" / "api" / "host_tables_plugin.py",
+        ROOT / "tests" / "harness" / "api" / "heat_bath_plugin.py",
     ]
     found = {path.name: path.read_text(encoding="utf-8") for path in files}
     found["surroundings.FAULTY"] = importlib.import_module("surroundings").FAULTY

@@ -10,9 +10,11 @@ import pytest
 
 import spinbench
 from spinbench.api import messages, relaxation
-from spinbench.models import build
+from spinbench.models import FactorGraph, PairwiseModel, build, generators
+from spinbench.testing.cases import potts
 
 SOURCE = Path(__file__).with_name("host_tables_plugin.py").read_text(encoding="utf-8")
+SWEEPS = Path(__file__).with_name("heat_bath_plugin.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -41,3 +43,17 @@ def test_tables_lead_to_a_model_and_back() -> None:
     relaxed = relaxation.relax(model, "dd")
     x = np.random.default_rng(0).standard_normal((model.num_variables, 5))
     assert relaxed.log_density(x).shape == (5,)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("model", [generators.grid(4, 4, c2=0.6), potts()], ids=["binary", "groups"])
+def test_sweeps_are_a_building_block(
+    install_plugin: Callable[..., Path], backend: str, blocks: bool, model: PairwiseModel | FactorGraph
+) -> None:
+    install_plugin("spinbench_turns", SWEEPS, {"methods": {"turns": "Turns"}})
+    found = spinbench.run(model, "turns", backend, 600, chains=32, seed=2, blocks=blocks)
+    marginals, errors = np.hstack(found.marginals), np.hstack(found.marginals_se)
+    exact = np.hstack(spinbench.exact(model, cache=False).marginals)
+    assert (np.abs(marginals - exact) <= 4.5 * errors).all()
+    assert errors.max() < 0.02

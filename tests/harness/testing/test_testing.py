@@ -33,6 +33,9 @@ BACKENDS = {
         "Sharing",
         "Rounding",
         "Hasty",
+        "Steep",
+        "Wide",
+        "Shuffled",
     )
 }
 POINTS = {
@@ -142,6 +145,10 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("driverless", "construction", "device=gpu, which is in provides, raises RuntimeError: no driver"),
         ("sharing", "arrays given up (float64)", "what stays gives"),
         ("rounding", "compensated sums (float32)", "4000 terms into an array: off by"),
+        ("steep", "gradients (float64)", "grad gives .* where differences give"),
+        ("wide", "namespace (float32)", "full of float32 gives float64"),
+        ("wide", "constructors (float32)", "full gives float64; float32 was asked for"),
+        ("shuffled", "rows (float64)", "take of a table gives"),
         ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )

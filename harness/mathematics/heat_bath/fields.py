@@ -1,10 +1,14 @@
-"""Fields a_i + Σ_j W_ij s_j of blocks and of chunks of units over a backend's arrays; symbols as in `heat_bath`."""
+"""Fields a_i + Σ_j W_ij s_j of blocks and of chunks of units over a backend's arrays; s (N, C) as in `updates`."""
 
 from __future__ import annotations
 
-from spinbench.api import Array, Backend
+from typing import TYPE_CHECKING
+
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan
 from spinbench.mathematics.graphs.windows import Windows
+
+if TYPE_CHECKING:
+    from spinbench.api import Array, Backend
 
 GATHER_AT_ONCE = 8
 """Up to so many neighbours are added one by one, without a temporary array of all of them."""

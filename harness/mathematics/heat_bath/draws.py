@@ -1,11 +1,14 @@
-"""Draws of units given their fields, and the probabilities of draws, over a backend's arrays; see `heat_bath`."""
+"""Draws of units given their fields, and the probabilities of draws, over a backend's arrays; see `updates`."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from spinbench.api import Array, Backend
 from spinbench.mathematics.graphs.sweep_layouts import Block
+
+if TYPE_CHECKING:
+    from spinbench.api import Array, Backend
 
 
 class Draws:

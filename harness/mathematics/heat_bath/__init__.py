@@ -1,0 +1,1 @@
+"""Draws of variables given the rest, as array programs on any backend."""
