@@ -16,14 +16,6 @@ class Accelerators:
 
     xp: Any
 
-    def block_until_ready(self, array: Array) -> None:
-        """Return when `array` is computed; by default by fetching it."""
-        self.to_host(array)
-
-    def to_host(self, array: Array) -> Any:
-        """As `Backend.to_host`."""
-        raise NotImplementedError
-
     def take(self, array: Array, indices: Any) -> Array:
         """The rows array[indices]: `indices` is an integer, which may be traced, or an array of any shape, all >= 0.
 

@@ -69,6 +69,10 @@ class Backend(Accelerators):
 
         return np.asarray(array)
 
+    def block_until_ready(self, array: Array) -> None:
+        """Return when `array` is computed; by default by fetching it."""
+        self.to_host(array)
+
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A compiled version of a pure function of arrays in nested tuples; by default the function itself."""
         return function

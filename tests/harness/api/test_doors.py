@@ -41,6 +41,26 @@ def test_the_page_of_contracts_lists_what_the_conformance_suite_promises() -> No
     assert documented("spinbench.testing") == set(spinbench.testing.__all__)
 
 
+def members(cls: type) -> set[str]:
+    """Public names of a class and of those of spinbench that it inherits from."""
+    homes = [home for home in cls.__mro__ if home.__module__.startswith("spinbench")]
+    found = {name for home in homes for name in {*vars(home), *getattr(home, "__annotations__", {})}}
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_the_page_of_contracts_lists_the_members_of_each_class_and_counts_them() -> None:
+    (table,) = re.findall(r"^\| members \|.*\n\|---\|---\|---\|\n((?:\|.*\n)+)", CONTRACTS, re.M)
+    rows = {}
+    for row in table.splitlines():
+        name, *cells = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|"))
+        rows[name[0]] = cells
+    for name, (written, rest) in rows.items():
+        own = members(getattr(api, name)) - (members(api.Accelerators) if name == "Backend" else {"xp"})
+        assert sorted([*written, *rest]) == sorted(own | set(written)), name
+    to_write, rest = (sum(len(cells) for cells in column) for column in zip(*rows.values(), strict=True))
+    assert f"These are {to_write + rest} names, of which {to_write} are to be written" in CONTRACTS
+
+
 @pytest.mark.parametrize("door", [api, spinbench.testing, *(getattr(api, name) for name in TABLES)])
 def test_everything_promised_is_there(door: object) -> None:
     promised = door.__all__  # type: ignore[attr-defined]
