@@ -168,7 +168,7 @@ def start_messages(graph: Graph, target: Array, start: Array, restarts: int, xp:
     """(M, r) neutral messages in the first chain, in the others ones that point to their starts (N, C)."""
     states = xp.take(start[:, :restarts], graph.source, axis=0)
     high = xp.ones_like(states)
-    signs = xp.where(states == graph.aim[:, None], high, -high)
+    signs = xp.where(states == xp.astype(graph.aim, states.dtype)[:, None], high, -high)
     index = xp.arange(signs.shape[1])[None, :]
     rows = xp.where(index == 0, xp.zeros_like(signs), START * signs)
     messages = xp.take(rows, target, axis=0)

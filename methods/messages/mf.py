@@ -172,7 +172,7 @@ def start_probabilities(t: Tables, start: Array, xp: Any) -> Array:
         chosen = xp.take(t.feasible, xp.arange(start.shape[1]) % t.feasible.shape[1], axis=1)
         at = chosen[:, None, :] == xp.arange(states)[None, :, None]
         return xp.where(at, xp.ones_like(first), xp.zeros_like(first))
-    leans = xp.take(start, t.graph.source, axis=0) == t.graph.aim[:, None]
+    leans = xp.take(start, t.graph.source, axis=0) == xp.astype(t.graph.aim, start.dtype)[:, None]
     signs = xp.where(leans, first, -first)
     signs = xp.where(xp.arange(start.shape[1])[None, :] == 0, xp.zeros_like(signs), START * signs)
     lean = take(xp, xp.concat([signs, xp.zeros_like(first)], axis=0), t.ascent.rows)
