@@ -221,7 +221,7 @@ class PlantedKernel(Kernel):
 
 @dataclass(frozen=True)
 class Placed(Method):
-    """Gibbs sampling that gives its state up to `place`, and reports it as it is."""
+    """Gibbs sampling that donates its state to `update`, and reports it as it is."""
 
     name = "placed"
     summary = "Gibbs in raster order, states in place"
