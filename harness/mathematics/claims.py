@@ -206,16 +206,23 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
     return Ratio(value, float(claimed), float(overlap), weight, supported)
 
 
-def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
+def beside(value: float, error: float, reference: Ratio, farthest: float = _CONTRADICTED) -> tuple[float, float]:
     """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
 
+    Args:
+        value, error: of the estimate.
+        reference: of the same number.
+        farthest: joint claims that both may be apart.
+
     Returns:
-        (value, error): infinite where the reference supports nothing or contradicts it, else widened by the distance.
+        (value, error): infinite where the reference supports nothing or contradicts it, else the larger claim of both,
+            widened by as much of their distance as these do not explain.
     """
-    distance = abs(value - reference.value)
-    if not reference.supported or not distance <= _CONTRADICTED * np.hypot(error, reference.error):
+    distance, joint = abs(value - reference.value), float(np.hypot(error, reference.error))
+    if not reference.supported or not distance <= farthest * joint:
         return value, np.inf
-    return value, float(np.hypot(error, distance))
+    bias = np.sqrt(max(distance**2 - joint**2, 0.0))
+    return value, float(np.hypot(max(error, reference.error), bias))
 
 
 def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, float]:

@@ -81,8 +81,8 @@ CASES: list[tuple[str, dict[str, Any], int]] = [
     ("numba", {"log_z": "auto", "scan": "raster", "precision": "float32"}, 6),
     ("numba", {"log_z": "stones", "scan": "random"}, 6),
     ("numba", {"log_z": "chib_ms", "ladder": 10}, 6),
-    ("jax", {"log_z": "auto"}, 2),
-    ("numpy", {"log_z": "auto"}, 3),
+    ("jax", {"log_z": "auto"}, 5),
+    ("numpy", {"log_z": "auto"}, 5),
 ]
 
 
@@ -100,8 +100,7 @@ def test_what_is_vouched_for_is_right(backend: str, options: dict[str, Any], see
         assert -low - noise <= z.mean() <= 0.3 + noise
         assert z.std() <= 1.3 + noise
         assert abs(z).max() <= 6
-        if estimator in ("chib_bar", "stones"):  # the others are widened by their distance from these
-            assert z.std() >= 0.75 - noise
+        assert z.std() >= 0.75 - noise
 
 
 STUCK: dict[str, Model] = {

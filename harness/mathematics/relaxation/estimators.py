@@ -47,6 +47,8 @@ MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
 MAX_WORK = 2e8
 """Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch."""
+BIASED = 1.0
+"""Joint claims that the estimate in sample may be from the bridge: farther away, it is its bias that is seen."""
 FROM_ZERO = 4096
 """Most draws of p(x|s = 0)."""
 
@@ -140,7 +142,8 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     estimates = {"bridge": _plus(constant, bridge.claim)}
     for name, parts in weights.items():
         level, error = _pooled_log_mean(parts)
-        estimates[name] = _plus(constant, beside(-level, error, bridge))
+        claim = beside(-level, error, bridge) if name == "mirrored" else beside(-level, error, bridge, BIASED)
+        estimates[name] = _plus(constant, claim)
     notes = {
         "log_z_draws": float(alpha.shape[0] * chains),
         "log_z_overlap": bridge.overlap,

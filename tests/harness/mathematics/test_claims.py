@@ -140,10 +140,11 @@ def test_what_chains_remember(r_hat: float, share: float) -> None:
 
 def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
     sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
-    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(np.hypot(0.02, 0.1)))
-    assert claims.beside(5.01, 0.3, sure) == (5.01, pytest.approx(np.hypot(0.01, 0.3)))
-    assert claims.beside(6.0, 0.1, sure)[1] == np.inf
-    assert claims.beside(5.4, 0.1, sure) == (5.4, pytest.approx(np.hypot(0.1, 0.4)))
+    assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(0.1))
+    assert claims.beside(5.01, 0.3, sure) == (5.01, pytest.approx(0.3))
+    assert claims.beside(5.2, 0.1, sure) == (5.2, pytest.approx(np.sqrt(0.03)))
+    assert claims.beside(5.2, 0.1, sure, 1.0)[1] == np.inf
+    assert claims.beside(5.5, 0.1, sure)[1] == np.inf
     assert claims.beside(5.0, 0.1, sure._replace(supported=False))[1] == np.inf
     assert claims.beside(5.0, np.nan, sure)[1] == np.inf
 
