@@ -31,6 +31,7 @@ MAX_BYTES = 2 * 2**30
 Arrays = dict[str, npt.NDArray[Any]]
 
 _PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels")
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels")
 
 
@@ -140,7 +141,7 @@ def _read_arrays(file: ModelFile) -> Arrays:
     except ModelError:
         raise
     # ValueError: zipfile seeks to an offset that a damaged directory has made negative
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (*_DAMAGED, ValueError) as error:
         why = textwrap.shorten(str(error), 120)
         raise ModelError(f"{file.name}: the file is not a whole .npz archive ({why})") from None
     return arrays
@@ -154,7 +155,9 @@ def _read_array(file: ModelFile, key: str, content: Any, length: int) -> npt.NDA
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, fortran, dtype = read_header(content)
-    except (ValueError, KeyError):
+    except _DAMAGED:
+        raise
+    except Exception:  # NumPy reads headers as Python, whose tokenizer, parser and types have errors of their own
         raise ModelError(f"{file.name}: array {key!r} has no valid header") from None
     if dtype.hasobject:
         raise ModelError(f"{file.name}: array {key!r} holds pickled objects, which are never read")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import gzip
 import re
+import stat
 import warnings
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -86,6 +88,8 @@ def check_text(data: bytes, source: str) -> bytes:
 
 def _read(path: Path, most: int) -> bytes:
     """At least `most` bytes, or all that there are."""
+    if _is_stream(path):
+        raise ModelError(f"{path}: this is a pipe or a device; a file is needed, which can be read twice")
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] == _GZIP:
@@ -101,6 +105,15 @@ def _read(path: Path, most: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ModelError(f"{path}: the file cannot be read ({reason})") from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether what is there is neither a file nor a folder: to open a pipe would wait until somebody writes."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # `open` says why
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _chunks(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
@@ -120,12 +133,18 @@ class Tokens:
         source: the file's name, for messages.
     """
 
-    def __init__(self, data: bytes, source: str) -> None:
+    def __init__(self, data: bytes, source: str, spelt: Mapping[bytes, bytes] | None = None) -> None:
         """
+        Args:
+            data: the text.
+            source: the file's name.
+            spelt: tokens that stand in place of others, with what the file has, for messages.
+
         Raises:
             ModelError: a token is not a number.
         """
         self._data = data
+        self._spelt = spelt or {}
         self.source = source
         blank = np.frombuffer(data, dtype=np.uint8) <= 32
         count = int(np.count_nonzero(blank[:-1] & ~blank[1:]) + (not blank[0])) if blank.size else 0
@@ -155,7 +174,7 @@ class Tokens:
         for k, token in enumerate(re.finditer(rb"\S+", self._data)):
             if k == index:
                 line = self._data.count(b"\n", 0, token.start()) + 1
-                text = token.group()[:24].decode(errors="replace")
+                text = self._spelt.get(token.group(), token.group())[:24].decode(errors="replace")
                 return ModelError(f"{self.source}, line {line}, token {text!r}: {message}")
         line = self._data.rstrip().count(b"\n") + 1
         return ModelError(f"{self.source}: the file ends after line {line}, where {message}")

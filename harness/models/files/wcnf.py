@@ -53,7 +53,7 @@ class WCNF(Format):
         if problem is None:
             text, hard = _HARD.subn(_INFINITE, text)
             top, variables, count = np.inf, None, None
-            clauses = _Clauses(Tokens(text, file.name), file.beta)
+            clauses = _Clauses(Tokens(text, file.name, {_INFINITE: b"h"}), file.beta)
         else:
             blank = b"\n" * problem.group().count(b"\n")
             hard, text = 0, blank + text[problem.end() :]

@@ -269,7 +269,11 @@ def npz_bytes(**arrays):
 
 
 def npy_claiming(shape, descr="<f8"):
-    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    return npy_header(f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}")
+
+
+def npy_header(text):
+    header = text.encode()
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
 
@@ -301,6 +305,8 @@ SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tab
             "array 'biases' claims 8000000000000 bytes, but the archive holds 0",
         ),
         (zip_bytes(biases=b"junk"), "array 'biases' has no valid header"),
+        (zip_bytes(biases=npy_header("(" * 99)), "array 'biases' has no valid header"),
+        (zip_bytes(biases=npy_header("{1: 0, 'a': 0}")), "array 'biases' has no valid header"),
         (zip_bytes(biases=npy_claiming((1,), "O") + b"x" * 8), "holds pickled objects"),
         (npz_bytes(biases=["a"], couplings=[[0.0]]), "m: biases are not an array of real numbers"),
         (npz_bytes(biases=[1.0, np.nan], couplings=np.zeros((2, 2))), "m: the bias of variable 1 is nan"),

@@ -57,7 +57,7 @@ def test_clauses_without_literals_are_a_constant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("h 0\n1 1 0", "so Z = 0"),
+        ("1 1 0\nh 0\n", "line 2, token 'h': a hard clause without literals is always falsified, so Z = 0"),
         ("p wcnf 2 1 5\n5 0\n", "line 2, token '5': a hard clause without literals is always falsified, so Z = 0"),
         ("p cnf 2 1\n1 2 0\n", "m.wcnf, line 1: 'p wcnf VARIABLES CLAUSES TOP' is needed, or no such line"),
         ("c x\n\np wcnf 2\n1 2 0\n", "m.wcnf, line 3: 'p wcnf VARIABLES CLAUSES TOP' is needed"),
