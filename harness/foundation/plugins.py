@@ -54,11 +54,28 @@ def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) ->
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
-        text = " ".join(str(error).split())
-        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {type(error).__name__}: {text}") from error
+        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {told(error)}") from error
     if wrong := malformed(found):
         raise BrokenPluginError(f"{_titled(kind, point)} {wrong}")
     return found
+
+
+def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
+    """An instance of the class that is registered under a name.
+
+    Raises:
+        UnknownNameError, BrokenPluginError: as `load`; or its constructor raised.
+    """
+    found = load(kind, name, malformed)
+    try:
+        return found()
+    except Exception as error:
+        raise BrokenPluginError(f"{titled(kind, name)} cannot be made: {told(error)}") from error
+
+
+def told(error: BaseException) -> str:
+    """What a plugin raised, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def titled(kind: str, name: str) -> str:

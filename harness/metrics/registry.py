@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from spinbench.api.metric import Measured, Metric
 from spinbench.errors import BrokenPluginError, SpinbenchError
@@ -26,9 +29,9 @@ def load(name: str) -> Metric:
 
     Raises:
         UnknownNameError: no such metric; the closest names are offered.
-        BrokenPluginError: the plugin raised on import or is no `Metric`, or its name cannot be one.
+        BrokenPluginError: the plugin raised on import or when it was made, is no `Metric`, or its name cannot be one.
     """
-    found: Metric = plugins.load("metrics", name, lambda found: _malformed(name, found))()
+    found: Metric = plugins.made("metrics", name, lambda found: _malformed(name, found))
     return found
 
 
@@ -60,19 +63,25 @@ def _entry(name: str, model: Model, result: Result, reference: Result | None) ->
         found: object = metric.measure(model, result, reference)
     except SpinbenchError as error:
         return {"failed": str(error)}
-    except Exception as error:
-        text = " ".join(str(error).split())
-        return {"failed": f"{plugins.titled('metrics', name)} failed: {type(error).__name__}: {text}"}
+    except (Exception, SystemExit) as error:
+        return {"failed": f"{plugins.titled('metrics', name)} failed: {plugins.told(error)}"}
     if isinstance(found, str):
-        return {"failed": found}
+        return {"failed": " ".join(found.split()) or f"{plugins.titled('metrics', name)} gave no reason"}
     if not isinstance(found, Measured):
         kind = type(found).__name__
         return {"failed": f"{plugins.titled('metrics', name)} returned a {kind}; Measured or a sentence is needed"}
-    if not math.isfinite(found.value):
-        return {"failed": f"it came out as {found.value}"}
-    entry: Entry = {"value": float(found.value), "title": metric.title, "better": metric.better}
-    spread = found.standard_error
+    value, spread = found
+    if odd := [each for each in found if not (each is spread is None or _is_real(each))]:
+        kind = type(odd[0]).__name__
+        return {"failed": f"{plugins.titled('metrics', name)} measured a {kind}; real numbers are needed"}
+    if not math.isfinite(value):
+        return {"failed": f"it came out as {value}"}
+    entry: Entry = {"value": float(value), "title": metric.title, "better": metric.better}
     return entry | ({"standard_error": float(spread)} if spread is not None and math.isfinite(spread) else {})
+
+
+def _is_real(number: object) -> bool:
+    return isinstance(number, int | float | np.integer | np.floating)
 
 
 def _malformed(name: str, found: Any) -> str:
@@ -89,4 +98,17 @@ def _malformed(name: str, found: Any) -> str:
         return "has no title"
     if found.better not in ("lower", "higher"):
         return f"has better = {found.better!r}; 'lower' or 'higher' is needed"
-    return ""
+    if found.judged not in ("accuracy", "no"):
+        return f"has judged = {found.judged!r}; 'accuracy' or 'no' is needed"
+    if not (isinstance(found.families, tuple) and all(isinstance(each, str) for each in found.families)):
+        return f"has families = {found.families!r}; a tuple of names is needed"
+    return next((f"has {key} = {getattr(found, key)!r}; a {what} is needed" for key, what in _wrong(found)), "")
+
+
+def _wrong(found: type[Metric]) -> Iterator[tuple[str, str]]:
+    """What else cannot be right, each with what is needed."""
+    yield from ((key, "text") for key in ("unit", "version") if not isinstance(getattr(found, key), str))
+    numbers = ("floor", "margin", "alpha", "falls")
+    yield from ((key, "number") for key in numbers if not _is_real(getattr(found, key)))
+    if _is_real(found.floor) and not found.floor > 0:
+        yield "floor", "positive number"

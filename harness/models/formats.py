@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinbench.errors import BrokenPluginError, ModelError
+from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile, unpacked_name
@@ -27,9 +28,9 @@ def load(name: str) -> Format:
 
     Raises:
         UnknownNameError: no such format; the closest names are offered.
-        BrokenPluginError: the plugin raised on import, or is no `Format` with suffixes.
+        BrokenPluginError: the plugin raised on import or when it was made, or is no `Format` with suffixes.
     """
-    found: Format = plugins.load("formats", name, _malformed)()
+    found: Format = plugins.made("formats", name, _malformed)
     return found
 
 
@@ -61,15 +62,19 @@ def of_file(path: Path) -> Format:
 
     Raises:
         ModelError: the file cannot be read; no format takes it, or several do, or another than its name says.
+        BrokenPluginError: a format that the file is named as raised when it was asked.
     """
     head, named = read_head(path), of_name(path.name)
     if not head:
         raise ModelError(f"{path}: the file is empty")
-    if fitting := [each for each in named if each.recognises(head)]:
+    fitting, failed = _taking(named, head)
+    if fitting:
         return _only(path, fitting)
-    others = [each for each in working().values() if each not in named and each.recognises(head)]
+    if failed:
+        raise BrokenPluginError("; ".join(failed))
+    others, failed = _taking([each for each in working().values() if each not in named], head)
     if not named:
-        return _only(path, others)
+        return _only(path, others, failed)
     if others:
         raise ModelError(f"{path.name}: the file is named as {_titles(named)}, but holds {_titles(others)}; rename it")
     return _only(path, named)
@@ -84,13 +89,23 @@ def name_of_file(path: Path) -> str | None:
 
 
 def of_written(path: Path) -> Format:
-    """The format that a file of this name is written in.
+    """The format that a file of this name is written in: of the longest suffix, spinbench's own before others'.
 
     Raises:
-        ModelError: there is none.
+        ModelError: there is none, or there are several.
     """
-    if found := [each for each in of_name(path.name) if each.writes]:
+    plain = unpacked_name(path.name).lower()
+
+    def rank(each: Format) -> tuple[int, bool]:
+        longest = max(len(suffix) for suffix in each.suffixes if plain.endswith(suffix))
+        return longest, type(each).__module__.startswith("spinbench.")
+
+    writers = [each for each in of_name(path.name) if each.writes]
+    found = [each for each in writers if rank(each) == max(map(rank, writers))]
+    if len(found) == 1:
         return found[0]
+    if found:
+        raise ModelError(f"{path}: several formats write this file, {_titles(found)}; uninstall one")
     raise ModelError(f"{path}: models are written to {' and '.join(suffixes(written=True))} files")
 
 
@@ -99,24 +114,62 @@ def read(chosen: Format, file: ModelFile) -> Model:
 
     Raises:
         ModelError: the file holds none.
-        BrokenPluginError: the reader returned something else.
+        BrokenPluginError: the reader returned something else, or raised what is no SpinbenchError.
     """
-    model: object = chosen.read(file)
+    try:
+        model: object = chosen.read(file)
+    except SpinbenchError:
+        raise
+    except Exception as error:
+        raise BrokenPluginError(f"{_path(chosen)} failed to read {file.name}: {plugins.told(error)}") from error
     if not isinstance(model, Model):
-        kind = type(chosen)
         raise BrokenPluginError(
-            f"{kind.__module__}.{kind.__qualname__} read {file.name} and returned a {type(model).__name__}; "
+            f"{_path(chosen)} read {file.name} and returned a {type(model).__name__}; "
             "a PairwiseModel or a FactorGraph is needed"
         )
     return model
 
 
-def _only(path: Path, found: list[Format]) -> Format:
+def written(chosen: Format, model: Model) -> bytes:
+    """The content of a model's file.
+
+    Raises:
+        ModelError: the format cannot hold it.
+        BrokenPluginError: the writer returned no bytes, or raised what is no SpinbenchError.
+    """
+    try:
+        data: object = chosen.write(model)
+    except SpinbenchError:
+        raise
+    except Exception as error:
+        raise BrokenPluginError(f"{_path(chosen)} failed to write {model.name}: {plugins.told(error)}") from error
+    if not isinstance(data, bytes):
+        raise BrokenPluginError(f"{_path(chosen)} wrote a {type(data).__name__}; bytes are needed")
+    return data
+
+
+def _taking(asked: list[Format], head: bytes) -> tuple[list[Format], list[str]]:
+    """Those that recognise a file by how it begins, and of those that raise what they raised."""
+    found, failed = [], []
+    for each in asked:
+        try:
+            if each.recognises(head):
+                found.append(each)
+        except Exception as error:
+            failed.append(f"{_path(each)} failed to recognise a file: {plugins.told(error)}")
+    return found, failed
+
+
+def _path(chosen: Format) -> str:
+    return f"{type(chosen).__module__}.{type(chosen).__qualname__}"
+
+
+def _only(path: Path, found: list[Format], failing: Sequence[str] = ()) -> Format:
     if len(found) == 1:
         return found[0]
     if found:
         raise ModelError(f"{path.name}: several formats take this file, {_titles(found)}; name it by one of them")
-    failed = "".join(f"; {reason}" for reason in broken().values())
+    failed = "".join(f"; {reason}" for reason in (*broken().values(), *failing))
     raise ModelError(
         f"{path}: neither name nor content is that of a known format; files that end in {', '.join(suffixes())} are "
         f"read as models, gzipped ones, too{failed}"

@@ -54,9 +54,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
     Raises:
         ModelError: another suffix, a model that the format cannot hold, or a file that cannot be written.
+        BrokenPluginError: a format's writer gave no bytes.
     """
     target = Path(path)
-    data = formats.of_written(target).write(model)
+    data = formats.written(formats.of_written(target), model)
     if unpacked_name(target.name) != target.name:
         data = gzip.compress(data, mtime=0)
     part = target.with_name(f".{target.name}.{os.getpid()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,12 @@ def test_files_without_content(tmp_path: Path) -> None:
         load(tmp_path / "m.uai")
 
 
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "m.uai")
+    with pytest.raises(ModelError, match=r"m\.uai: this is a pipe or a device; a file is needed"):
+        load(tmp_path / "m.uai")
+
+
 def test_only_energies_have_a_temperature(tmp_path: Path) -> None:
     (tmp_path / "m.uai").write_text(UAI_TEXT)
     for source in (tmp_path / "m.uai", "libdai/testfast"):
@@ -174,11 +181,44 @@ class Coins(Format):
         return b"coins\\n0.25\\n"
 
 
+class Twin(Coins):
+    pass
+
+
 class Greedy(Coins):
     suffixes = (".greedy",)
 
     def recognises(self, head):
         return True
+
+
+class Stumbles(Coins):
+    suffixes = (".stumbles",)
+
+    def recognises(self, head):
+        return head.startswith(b"coins")
+
+    def read(self, file):
+        raise KeyError("by\\nnought")
+
+    def write(self, model):
+        return "coins"
+
+
+class Asked(Coins):
+    suffixes = (".asked",)
+
+    def recognises(self, head):
+        raise ZeroDivisionError("by nought")
+
+
+class Unmade(Coins):
+    def __init__(self):
+        raise ZeroDivisionError("by nought")
+
+
+class Grasping(Coins):
+    suffixes = (".uai", ".first.npz")
 
 
 class Nameless(Coins):
@@ -228,6 +268,33 @@ def test_files_that_several_formats_take_are_refused(tmp_path: Path, plugin: Cal
     assert load(tmp_path / "m.uai").cardinalities == (2, 3)  # its own format knows it
 
 
+def test_readers_and_writers_that_raise_are_named(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    plugin({"stumbles": "Stumbles", "asked": "Asked"})
+    for name in ("m.stumbles", "m.asked", "m"):
+        (tmp_path / name).write_text("coins\n0.5\n")
+    for name in ("m.stumbles", "m"):
+        with pytest.raises(BrokenPluginError, match=rf"Stumbles failed to read {name}: KeyError: 'by\\nnought'"):
+            load(tmp_path / name)
+    with pytest.raises(BrokenPluginError, match="Asked failed to recognise a file: ZeroDivisionError: by nought"):
+        load(tmp_path / "m.asked")
+    (tmp_path / "other").write_text("none")
+    with pytest.raises(ModelError, match=r"of a known format.*Asked failed to recognise a file"):
+        load(tmp_path / "other")
+    with pytest.raises(BrokenPluginError, match=r"Stumbles wrote a str; bytes are needed"):
+        save(grid(1, 2), tmp_path / "new.stumbles")
+    assert not (tmp_path / "new.stumbles").exists()
+
+
+def test_built_in_suffixes_are_written_as_ever(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    plugin({"a": "Grasping", "b": "Coins", "c": "Twin"})
+    save(grid(1, 2), tmp_path / "m.uai")
+    assert (tmp_path / "m.uai").read_text().startswith("MARKOV")
+    save(grid(1, 2), tmp_path / "m.first.npz")
+    assert (tmp_path / "m.first.npz").read_text().startswith("coins")
+    with pytest.raises(ModelError, match=r"several formats write this file, Coins .* or Twin .*; uninstall one"):
+        save(grid(1, 2), tmp_path / "m.coins")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -235,6 +302,7 @@ def test_files_that_several_formats_take_are_refused(tmp_path: Path, plugin: Cal
         ("Half", "lacks read and recognises"),
         ("function", "is <built-in function len>; a subclass of spinbench.api.Format is needed"),
         ("Missing", "failed on import: AttributeError"),
+        ("Unmade", "cannot be made: ZeroDivisionError: by nought"),
     ],
 )
 def test_broken_plugins_hurt_nobody_else(
