@@ -23,7 +23,8 @@ def leaderboard(board: Sequence[Row]) -> Table:
     names = [field.name for field in fields(Row) if field.name not in ("members", "more")]
     lines: Table = [{name: getattr(row, name) for name in names} for row in board]
     for line, row in zip(lines, board, strict=True):
-        for title, found in row.more.items():
+        for heading, found in row.more.items():
+            title = f"metric {heading}" if heading in names else heading
             line |= {title: found.value, f"{title}, standard error": found.standard_error}
     return lines
 

@@ -73,6 +73,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
     Rows whose verdict is not ok come after those whose is: their errors are no merit.
     """
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    headings = _headings(records := list(records))
     for record in records:
         if record["status"] != "skipped":
             axes = record["axes"]
@@ -82,7 +83,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
     for key, group in groups.items():
         by_model[key[0]] += group
     known = {model: brackets.bracket(group) for model, group in by_model.items()}
-    found = [_row(group, variants[key], known[key[0]]) for key, group in groups.items()]
+    found = [_row(group, variants[key], known[key[0]], headings) for key, group in groups.items()]
     ordered = sorted(
         found, key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
     )
@@ -154,7 +155,7 @@ def with_error(value: float | None, error: float | None) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
-def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
+def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mapping[tuple[str, str], str]) -> Row:
     good = [record for record in group if record["status"] == "ok"]
     axes = group[0]["axes"]
 
@@ -186,7 +187,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket) -> Row:
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
         doubted=any(record["result"]["status"] != "ok" for record in good),
-        more=_more(good),
+        more=_more(good, headings),
     )
 
 
@@ -195,14 +196,26 @@ def more_titles(board: Iterable[Row]) -> list[str]:
     return sorted({title for row in board for title in row.more})
 
 
-def _more(good: Sequence[Record]) -> dict[str, Pooled]:
-    """By title, with an arrow where higher is better."""
+def _more(good: Sequence[Record], headings: Mapping[tuple[str, str], str]) -> dict[str, Pooled]:
     found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in good:
-        for metric in record["metrics"].values():
+        for name, metric in record["metrics"].items():
             if "title" in metric:
-                found[metric["title"] + " ↑" * (metric.get("better") == "higher")].append(metric)
-    return {title: ranks.averaged(metrics) for title, metrics in found.items()}
+                found[headings[name, _heading(metric)]].append(metric)
+    return {heading: ranks.averaged(metrics) for heading, metrics in found.items()}
+
+
+def _headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+    """Of a metric's name and heading what tells it from those of other names."""
+    entries = (entry for record in records for entry in record["metrics"].items())
+    pairs = {(name, _heading(metric)) for name, metric in entries if "title" in metric}
+    count = Counter(heading for _, heading in pairs)
+    return {(name, heading): f"{heading} ({name})" if count[heading] > 1 else heading for name, heading in pairs}
+
+
+def _heading(metric: Mapping[str, Any]) -> str:
+    """The title, with an arrow where higher is better."""
+    return str(metric["title"]) + " ↑" * (metric.get("better") == "higher")
 
 
 def _tier(record: Record) -> str:

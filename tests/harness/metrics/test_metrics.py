@@ -60,6 +60,37 @@ class Infinite(Share):
         return Measured(float("inf"))
 
 
+class Complex(Share):
+    def measure(self, model, result, reference):
+        return Measured(1.0, 1j)
+
+
+class Leaves(Share):
+    def measure(self, model, result, reference):
+        raise SystemExit(3)
+
+
+class Unmade(Share):
+    def __init__(self):
+        raise ZeroDivisionError("by nought")
+
+
+class Judged(Share):
+    judged = "perhaps"
+
+
+class Family(Share):
+    families = "gate"
+
+
+class Floor(Share):
+    floor = "low"
+
+
+class Sunken(Share):
+    floor = 0.0
+
+
 class Sideways(Share):
     better = "sideways"
 
@@ -131,7 +162,8 @@ def test_why_there_is_no_error_of_pairs() -> None:
 
 
 def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
-    plugin({"share": "Share", "raises": "Raises", "odd": "Odd", "infinite": "Infinite", "function": "function"})
+    wrong = {"raises": "Raises", "odd": "Odd", "infinite": "Infinite", "complex": "Complex", "leaves": "Leaves"}
+    plugin({"share": "Share", "function": "function", **wrong})
     assert {"pair_rmse", "share", "raises"} <= set(registry.names())
     found = measure_here(CELL)["metrics"]
     assert set(records.METRICS) - {"compile_seconds"} <= set(found)
@@ -142,6 +174,8 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
     assert found["raises"]["failed"].startswith("metric 'raises' (spinbench_share:Raises, from spinbench_share 1.0)")
     assert found["raises"]["failed"].endswith("failed: ZeroDivisionError: by nought")
     assert found["odd"]["failed"].endswith("returned a float; Measured or a sentence is needed")
+    assert found["complex"]["failed"].endswith("measured a complex; real numbers are needed")
+    assert found["leaves"]["failed"].endswith("failed: SystemExit: 3")
     assert found["infinite"] == {"failed": "it came out as inf"}
     assert found["function"]["failed"].endswith("a subclass of spinbench.api.Metric is needed")
     gibbs = measure_here({**CELL, "method": {"name": "gibbs"}})["metrics"]
@@ -156,6 +190,11 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
         ("mine", "Sideways", "has better = 'sideways'; 'lower' or 'higher' is needed"),
         ("mine", "Untitled", "has no title"),
         ("mine", "Missing", "failed on import"),
+        ("mine", "Unmade", "cannot be made: ZeroDivisionError: by nought"),
+        ("mine", "Judged", "has judged = 'perhaps'; 'accuracy' or 'no' is needed"),
+        ("mine", "Family", "has families = 'gate'; a tuple of names is needed"),
+        ("mine", "Floor", "has floor = 'low'; a number is needed"),
+        ("mine", "Sunken", "has floor = 0.0; a positive number is needed"),
     ],
 )
 def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> None:
@@ -219,3 +258,17 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
     assert html.count('<button type="button">RMSE of pairs</button>') == 1
     assert f'data-value="{bp.more["RMSE of pairs"].value}"' in html
     assert found[0]["plugins"]["metrics.share"]["distribution"] == "spinbench_share"
+
+
+def test_metrics_of_one_title_have_columns_of_their_own() -> None:
+    cell: dict[str, Any] = measure.measure_cell(CELL)
+    for name, value, title in (("mine", 1.0, "error"), ("yours", 3.0, "error"), ("odd", 5.0, "method")):
+        cell["metrics"][name] = {"value": value, "title": title, "better": "lower"}
+    (row,) = board = leaderboard.rows([cell])
+    assert {heading: found.value for heading, found in row.more.items() if heading != "RMSE of pairs"} == {
+        "error (mine)": 1.0,
+        "error (yours)": 3.0,
+        "method": 5.0,
+    }
+    (line,) = export.leaderboard(board)
+    assert (line["method"], line["metric method"]) == ("bp", 5.0)
