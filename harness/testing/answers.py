@@ -25,6 +25,8 @@ UNSEEN = 12.0
 """By the rule of three, 3 / n is what n draws have not shown; draws of chains count for some fewer."""
 GROUPS = 64
 """Replicas for calibration."""
+EACH = 16
+"""Chains of such a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
 FEW = 32
 """Replicas where only their mean matters."""
 LAGS = 8
@@ -94,14 +96,21 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
 
 def calibration(pair: Pair, case: str) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1."""
-    sample = pair.sample(case)
+    chains = replicated(pair)
+    sample = pair.sample(case, least=chains)
     known = sample.bound.law
-    compare_errors(pair.replicas(sample, GROUPS), known.log_z, known.marginals, draws(pair, sample.batches))
+    estimates = pair.replicas(sample, GROUPS, chains)
+    compare_errors(estimates, known.log_z, known.marginals, draws(chains, sample.batches))
 
 
-def draws(pair: Pair, batches: Batches) -> int:
-    """Of a replica."""
-    return sum(steps for steps, _ in batches) * (pair.chains // GROUPS)
+def replicated(pair: Pair) -> int:
+    """Chains of all replicas for calibration."""
+    return max(pair.chains, GROUPS * EACH)
+
+
+def draws(chains: int, batches: Batches) -> int:
+    """Of a replica, one of `GROUPS` that share the chains."""
+    return sum(steps for steps, _ in batches) * (chains // GROUPS)
 
 
 def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArray, draws: int) -> None:
@@ -127,12 +136,13 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
     squares = (z**2).mean(axis=0)
     low, high = (limit / GROUPS for limit in limits.chi_square_limits(GROUPS, max(len(what), 1)))
     low, high = low / SLACK**2, high * SLACK**2
-    for name, value, tiny in zip(what, squares, small, strict=True):
+    for name, value, tiny in zip(what, squares.tolist(), small, strict=True):
         wrong = "small" if value > 1 else "large"
+        times = max(value, 1 / value) ** 0.5 if value else np.inf
         require(
             (low <= value or tiny) and value <= high,
             f"{name}: over {GROUPS} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
-            f"{high:.2f} is chance: standard errors are about {max(value, 1 / value) ** 0.5:.2g} times too {wrong}",
+            f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
         )
 
 

@@ -67,7 +67,7 @@ class Pair:
     chains: int = CHAINS
     wish: Wish = ANY
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
-    _samples: dict[tuple[str, Precision], Sample] = field(default_factory=dict)
+    _samples: dict[tuple[str, Precision, int], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
     """What `spinbench.testing.trial` has bound."""
 
@@ -103,13 +103,14 @@ class Pair:
         """As `registry.bound`."""
         return registry.bound(self.method, self.backend, model, tables, precision=precision, wish=self.wish)
 
-    def sample(self, case: str, precision: Precision | None = None) -> Sample:
-        """`BATCHES` batches of the pair's chains, started as the case says."""
-        key = (case, precision or self.precision)
+    def sample(self, case: str, precision: Precision | None = None, *, least: int = 1) -> Sample:
+        """`BATCHES` batches of the pair's chains, or of the `least` if those are fewer, started as the case says."""
+        chains = max(self.chains, least)
+        key = (case, precision or self.precision, chains)
         if key not in self._samples:
             bound = self.bound(case, precision)
             draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
-            state = bound.engine.init(SEED, draw(self.chains, SEED))
+            state = bound.engine.init(SEED, draw(chains, SEED))
             if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
                 state = burn_in(bound.engine, state, BURN_IN)
             lengths = [BATCH] * BATCHES if self.method.anytime else [1]
@@ -123,9 +124,9 @@ class Pair:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
         return self.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
 
-    def replicas(self, sample: Sample, groups: int) -> list[Estimate]:
-        """Estimates from so many groups of chains, each with chains / groups of them: independent runs."""
-        size = self.chains // groups
+    def replicas(self, sample: Sample, groups: int, chains: int | None = None) -> list[Estimate]:
+        """Estimates from so many groups of the sample's `chains`, each with chains / groups: independent runs."""
+        size = (chains or self.chains) // groups
         return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]
 
 

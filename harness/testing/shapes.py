@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.errors import IntractableError
 from spinbench.testing import limits
-from spinbench.testing.answers import FLOOR, GROUPS, SLACK, compare, compare_errors, draws
+from spinbench.testing.answers import FLOOR, GROUPS, SLACK, compare, compare_errors, draws, replicated
 from spinbench.testing.cases import FloatArray, law
 from spinbench.testing.check import require
 from spinbench.testing.known import known
@@ -68,10 +68,11 @@ def size(pair: Pair, name: str) -> None:
 def states(pair: Pair, name: str) -> None:
     """Errors of replicas on a model with variables of several states: given, and of the right size."""
     exact, at = known(name), trial(pair, known(name).model)
-    batches = at.run(pair.chains, SEED, [BATCH] * BATCHES)
-    width = pair.chains // GROUPS
+    chains = replicated(pair)
+    batches = at.run(chains, SEED, [BATCH] * BATCHES)
+    width = chains // GROUPS
     estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(GROUPS)]
-    compare_errors(estimates, exact.log_z, exact.marginals, draws(pair, batches))
+    compare_errors(estimates, exact.log_z, exact.marginals, draws(chains, batches))
 
 
 def lanes(pair: Pair, count: int) -> None:
