@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.types import Reduction
+from spinbench.errors import InvalidResultError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -75,7 +76,16 @@ class Trace:
         return len(self._batches) >= self._capacity
 
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
-        """Append copies of the statistics of `count` further steps: an engine may write into its state again."""
+        """Append copies of the statistics of `count` further steps: an engine may write into its state again.
+
+        Raises:
+            InvalidResultError: one that the reductions name is not there.
+        """
+        if lacking := [name for name in self.reductions if name not in batch]:
+            raise InvalidResultError(
+                f"a batch of steps reported {', '.join(map(repr, batch)) or 'nothing'}; the method's reductions name "
+                f"{', '.join(map(repr, lacking))}, too"
+            )
         stored = {name: np.array(batch[name], dtype=np.float64) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())

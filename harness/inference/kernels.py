@@ -132,8 +132,21 @@ def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, m
     return why
 
 
-def _of_pair(method: str, backend: str) -> tuple[EntryPoint, ...]:
-    return plugins.entry_points("kernels").get(f"{method}.{backend}", ())
+def astray() -> tuple[str, ...]:
+    """A sentence for each kernel whose name is that of no pair: misspelt, or for what is not installed."""
+    methods, backends = plugins.entry_points("methods"), plugins.entry_points("backends")
+    found = []
+    for name, points in plugins.entry_points("kernels").items():
+        method, _, backend = name.partition(".")
+        if method not in methods or backend not in backends:
+            found += [
+                f"{plugins.origin(point)} has a kernel {name}: there is no such METHOD.BACKEND" for point in points
+            ]
+    return tuple(found)
+
+
+def _of_pair(method: str, backend: str) -> list[EntryPoint]:
+    return sorted(plugins.entry_points("kernels").get(f"{method}.{backend}", ()), key=plugins.distribution)
 
 
 def _known(name: str) -> str:

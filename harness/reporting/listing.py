@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import BrokenPluginError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
 from spinbench.reporting.display import console
@@ -47,7 +47,7 @@ def _show_pairs(output: Console) -> None:
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for reason, pairs in reasons.items():
         output.print(Text(f"{', '.join(pairs)}: {reason}"), soft_wrap=True)
-    for note in notes:
+    for note in (*notes, *kernels.astray()):
         output.print(Text(note), soft_wrap=True)
 
 

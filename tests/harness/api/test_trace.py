@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spinbench.api import trace as trace_module
 from spinbench.api.trace import Trace
+from spinbench.errors import InvalidResultError
 
 REDUCTIONS = {"s": "sum", "weight": "logsumexp", "x": "last"}
 
@@ -77,6 +78,13 @@ def test_capacity_may_be_raised() -> None:
         assert not trace.full
         trace.add({"x": np.array([value])}, 1)
     assert trace.full
+
+
+def test_statistics_that_are_not_reported_are_named() -> None:
+    trace = Trace({"s": "sum", "log_t": "logsumexp"})
+    with pytest.raises(InvalidResultError, match="reported 's', 'more'; the method's reductions name 'log_t', too"):
+        trace.add({"s": np.ones(3), "more": np.ones(3)}, 1)
+    assert trace.samples == 0
 
 
 def test_what_an_engine_writes_again_is_not_the_trace_s() -> None:

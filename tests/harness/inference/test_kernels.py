@@ -9,9 +9,10 @@ import pytest
 
 import spinbench
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
 from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
+from spinbench.reporting import listing
 
 PLUGIN = """
 from spinbench.api import Backend, Kernel
@@ -197,10 +198,10 @@ def others(install_plugin: Any) -> None:
 def test_nobody_takes_over_a_pair_of_others() -> None:
     own = run("numpy")
     assert (own.tier, own.kernel) == ("generic", "")
-    assert sorted(own.notes) == [
-        "Second_Plugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=second-plugin",
+    assert own.notes == (
         "firstplugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=firstplugin",
-    ]
+        "Second_Plugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=second-plugin",
+    )
     replaced = run("numba")
     assert (replaced.tier, replaced.kernel.partition(" ")[0]) == ("native", "spinbench")
     assert replaced.notes == ("firstplugin 1.0 has a kernel gibbs.numba, which is asked only with kernel=firstplugin",)
@@ -241,6 +242,14 @@ class Mine(Gibbs):
     refused = spinbench.run(MODEL, "mine", "own", 100, scan="random")
     assert [note.split()[3] for note in refused.notes] == ["anotherplugin", "ownplugin"]
     assert refused.tier == "generic"
+
+
+def test_kernels_of_no_pair_are_told(install_plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernels.astray() == ()
+    install_plugin("thirdplugin", PLUGIN, {"kernels": {"gibs.numpy": "Partial", "gibbs.numpy": "Partial"}})
+    assert kernels.astray() == ("thirdplugin 1.0 has a kernel gibs.numpy: there is no such METHOD.BACKEND",)
+    listing.show()
+    assert kernels.astray()[0] in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("others")
