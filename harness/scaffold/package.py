@@ -13,10 +13,15 @@ from string import Template
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
+from spinbench.metrics import METRICS
 
 TEMPLATES = "spinbench.scaffold.templates"
 GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
 """Entry points' groups of the kinds of packages."""
+RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": METRICS}
+"""Names that are none of an entry point and yet taken."""
+FILES = ("conftest", "setup")
+"""Modules that pytest and setuptools run."""
 VALUES = ("true", "false", "null", "nan", "inf")
 """Words that are no names in a sweep's configuration."""
 
@@ -47,11 +52,14 @@ class Package:
         if found := plugins.entry_points(GROUPS[self.kind]).get(self.name):
             owner = plugins.origin(found[0])
             raise SpinbenchError(f"--{self.kind} {self.name} was given; {owner} has one of this name")
+        if self.name in RESERVED[self.kind]:
+            raise SpinbenchError(f"--{self.kind} {self.name} was given; spinbench means something else by this name")
         if self.kind == "family" and self.name in _names_in(self.source):
             raise SpinbenchError(f"--family {self.name} was given; the template needs this name itself")
-        if not _is_identifier(self.module):
+        if not _is_identifier(self.module) or self.module in FILES:
             raise SpinbenchError(
-                f"{self.folder} was given; a folder is needed that can be a module: letters, digits and underscores"
+                f"{self.folder} was given; a folder is needed that can be a module: letters, digits and underscores, "
+                f"but not {' or '.join(FILES)}"
             )
         if _is_importable(self.module):
             raise SpinbenchError(f"{self.folder} was given; there is a module {self.module} already")
