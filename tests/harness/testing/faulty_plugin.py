@@ -84,8 +84,8 @@ class Toy(Method):
 @dataclass(frozen=True)
 class Cut(Toy):
     name = "cut"
-    summary = "toy with a kernel"
-    needs = frozenset()
+    summary = "toy with a kernel alone"
+    program = Method.program
 
     def plan(self, model):
         if model.num_variables > 12:
