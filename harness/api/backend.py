@@ -60,8 +60,10 @@ class Backend(Accelerators):
 
     def to_device(self, array: Any) -> Array:
         """A copy of a NumPy array on the device; floats become `real`, integers have at most 64 bits."""
-        real = array.dtype.kind == "f"
-        return self.xp.asarray(array, dtype=self.real, copy=True) if real else self.xp.asarray(array, copy=True)
+        if array.dtype.kind != "f":
+            return self.xp.asarray(array, copy=True)
+        values = array.astype(self.precision, copy=False)  # PyTorch converts no arrays without axes
+        return self.xp.asarray(values, dtype=self.real, copy=True)
 
     def to_host(self, array: Array) -> Any:
         """A NumPy array, once it is computed."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import SkipTest
 
+import numpy as np
 import pytest
 
+from spinbench.api import Backend
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.inference import registry
-from spinbench.testing import Check, backend_checks, checks, method_checks
+from spinbench.testing import Check, NumpyBackend, backend_checks, checks, method_checks
 from spinbench.testing.command import main, outcome
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
@@ -155,6 +158,33 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
 def test_faults_of_backends_are_found(backend: str, check: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         named(backend_checks(backend), check)()
+
+
+def test_modules_of_the_same_name_here_are_not_the_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`spinbench init NAME` makes a folder NAME, beside which a stranger may call the suite."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / f"{registry.backend_class('shifted').__module__}.py").write_text("")
+    monkeypatch.chdir(here)
+    named(backend_checks("shifted"), "declaration")()
+
+
+def test_numbers_without_axes_are_converted_on_the_host() -> None:
+    """PyTorch's asarray raises where it has to convert one."""
+
+    class Torchlike(NumpyBackend):
+        def __init__(self) -> None:
+            super().__init__(precision="float32")
+            self.xp = SimpleNamespace(asarray=self._asarray)
+
+        @staticmethod
+        def _asarray(array: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+            assert array.dtype == dtype
+            return np.asarray(array, dtype=dtype, copy=copy)
+
+    copied = Backend.to_device(Torchlike(), np.asarray(0.5))
+    assert copied.dtype == np.float32
+    assert copied == 0.5
 
 
 def test_pairs_that_do_not_run_are_refused_with_a_reason() -> None:
