@@ -31,7 +31,8 @@ def declaration(name: str) -> None:
         f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
     )
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=here)
+    command = [sys.executable, "-P", "-c", code]  # a folder here that is named as the module is not the module
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=here)
     require(done.returncode == 0, f"importing it in a fresh process fails: {done.stderr[-300:]}")
     require(
         done.stdout.strip() == "[]", f"importing its module imports {done.stdout.strip()}; do so in the constructor"
