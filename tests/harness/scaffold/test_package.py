@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,15 @@ from spinbench.scaffold.package import GROUPS, Package
 
 def written(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
+@pytest.mark.parametrize("kind", GROUPS)
+def test_linters_find_nothing(kind: str, tmp_path: Path) -> None:
+    assert cli.main(["init", str(tmp_path / "my_package"), f"--{kind}", "mine"]) == 0
+    for command in (["check", "--no-cache", "--select=E,F,I,W"], ["format", "--no-cache", "--check"]):
+        done = subprocess.run(["ruff", *command, "."], cwd=tmp_path / "my_package", capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("kind", GROUPS)
