@@ -108,8 +108,11 @@ def lanes(pair: Pair, count: int) -> None:
 
 
 def _means(at: Trial, pair: Pair, chains: int, seed: int) -> dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]]:
-    """Of each statistic: the mean of each row and chain, where the reduction makes one, and which chains move."""
-    batches = at.run(chains, seed, LENGTHS)
+    """Of each statistic: the mean of each row and chain, where the reduction makes one, and which chains move.
+
+    Without burn-in, which would adapt the settings of few chains otherwise than those of many.
+    """
+    batches = at.run(chains, seed, LENGTHS, steps=0)
     found: dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]] = {}
     for name, reduction in pair.method.reductions.items():
         series = np.stack([np.asarray(batch[name], np.float64).reshape(-1, chains) for _, batch in batches])
