@@ -73,6 +73,17 @@ def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
         raise BrokenPluginError(f"{titled(kind, name)} cannot be made: {told(error)}") from error
 
 
+def broken(kind: str, load: Callable[[str], Any]) -> dict[str, str]:
+    """Plugins of a kind that cannot be used, each with the reason that `load` gives; imports all of them."""
+    found = {}
+    for name in entry_points(kind):
+        try:
+            load(name)
+        except BrokenPluginError as error:
+            found[name] = str(error)
+    return found
+
+
 def told(error: BaseException) -> str:
     """What a plugin raised, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api.metric import Measured, Metric
-from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.inference.result import Result
 from spinbench.metrics import METRICS
@@ -37,13 +37,7 @@ def load(name: str) -> Metric:
 
 def broken() -> dict[str, str]:
     """Those that cannot be used, each with the reason."""
-    found = {}
-    for name in names():
-        try:
-            load(name)
-        except BrokenPluginError as error:
-            found[name] = str(error)
-    return found
+    return plugins.broken("metrics", load)
 
 
 def working() -> dict[str, Metric]:

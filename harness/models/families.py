@@ -42,13 +42,7 @@ def load(name: str) -> Family:
 
 def broken() -> dict[str, str]:
     """Families that cannot be used, each with the reason; imports all of them."""
-    found = {}
-    for name in names():
-        try:
-            load(name)
-        except BrokenPluginError as error:
-            found[name] = str(error)
-    return found
+    return plugins.broken("models", load)
 
 
 def defaults(name: str) -> dict[str, Any]:
