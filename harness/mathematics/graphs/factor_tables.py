@@ -1,0 +1,136 @@
+"""A factor graph as a few flat arrays, for samplers that look entries up.
+
+Beside its states, a chain may keep where each factor's entry stands: a conditional of v is then a sum of look-ups
+`values[position_f + (k - x_v) * stride]` over the factors that hold v, at any order and any number of states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import FactorGraph, Model, to_factor_graph
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Tables = dict[tuple[int, ...], FloatArray]
+"""Log tables by scope, variables ascending."""
+
+
+class FactorTables(NamedTuple):
+    """N variables, F factors, T entries; S is the sum of the factors' orders, all of them 1 or more.
+
+    Factor f's entry at x is `offsets[f] + Σ_j scope_strides[j] x[scope_variables[j]]`, j over its slice of the scopes.
+
+    Attributes:
+        cardinalities: (N,) int64.
+        values: (T,) float64, log tables one after another, each in C order; -inf is a hard zero.
+        offsets: (F + 1,) int64, where each table begins in `values`.
+        scope_starts: (F + 1,) int64, where each factor's scope begins.
+        scope_variables: (S,) int64, ascending within a factor.
+        scope_strides: (S,) int64, of the variable beside it in the factor's table.
+        starts: (N + 1,) int64, where each variable's factors begin.
+        factors: (S,) int64, ascending within a variable.
+        strides: (S,) int64, of the variable in the table of the factor beside it.
+        log_constant: added to every log weight.
+    """
+
+    cardinalities: IntArray
+    values: FloatArray
+    offsets: IntArray
+    scope_starts: IntArray
+    scope_variables: IntArray
+    scope_strides: IntArray
+    starts: IntArray
+    factors: IntArray
+    strides: IntArray
+    log_constant: float
+
+    def positions(self, states: npt.NDArray[np.integer]) -> IntArray:
+        """(F, ...) indices into `values` of states (N, ...)."""
+        steps = self.scope_strides.reshape(-1, *([1] * (states.ndim - 1))) * states[self.scope_variables]
+        offsets = self.offsets[:-1].reshape(-1, *([1] * (states.ndim - 1)))
+        if not len(steps):
+            return np.asarray(offsets + np.zeros(states.shape[1:], dtype=np.int64))
+        return np.asarray(offsets + np.add.reduceat(steps, self.scope_starts[:-1], axis=0))
+
+
+def factor_tables(model: Model, absorb: bool = True) -> FactorTables:
+    """The tables of a model, with one factor for each set of variables.
+
+    Args:
+        model: any model; the units of a 1-of-K group stay binary variables, tied by one factor.
+        absorb: whether a factor goes into another that holds all of its variables, the one of the fewest entries.
+
+    Raises:
+        ConversionError: a 1-of-K group of more than 20 members.
+    """
+    graph = to_factor_graph(model)
+    tables, constant = _merged(graph)
+    if absorb:
+        tables = _absorbed(tables)
+    return _flat(np.array(graph.cardinalities, dtype=np.int64), tables, constant)
+
+
+def _merged(graph: FactorGraph) -> tuple[Tables, float]:
+    """One table for each set of variables, and what depends on none."""
+    tables: Tables = {}
+    constant = graph.log_constant
+    for factor in graph.factors:
+        order = sorted(range(len(factor.scope)), key=factor.scope.__getitem__)
+        scope = tuple(factor.scope[axis] for axis in order)
+        table = factor.log_table.transpose(order)
+        if not scope:
+            constant += float(table)
+        else:
+            tables[scope] = tables[scope] + table if scope in tables else table
+    return tables, constant
+
+
+def _absorbed(tables: Tables) -> Tables:
+    """No scope lies within another."""
+    kept: Tables = {}
+    holding: dict[int, list[tuple[int, ...]]] = {}
+    for scope in sorted(tables, key=lambda scope: (-len(scope), scope)):
+        rarest = min((holding.get(v, []) for v in scope), key=len)
+        homes = [other for other in rarest if set(scope) <= set(other)]
+        if homes:
+            home = min(homes, key=lambda other: kept[other].size)
+            shape = [k if v in scope else 1 for v, k in zip(home, kept[home].shape, strict=True)]
+            kept[home] = kept[home] + tables[scope].reshape(shape)
+        else:
+            kept[scope] = tables[scope]
+            for v in scope:
+                holding.setdefault(v, []).append(scope)
+    return kept
+
+
+def _flat(cardinalities: IntArray, tables: Tables, constant: float) -> FactorTables:
+    orders = np.array([len(scope) for scope in tables], dtype=np.int64)
+    variables = np.array([v for scope in tables for v in scope], dtype=np.int64)
+    strides = np.array([s for table in tables.values() for s in _strides(table.shape)], dtype=np.int64)
+    touched = np.argsort(variables, kind="stable")
+    return FactorTables(
+        cardinalities=cardinalities,
+        values=np.concatenate([np.zeros(0), *(table.ravel() for table in tables.values())]),
+        offsets=_starts(table.size for table in tables.values()),
+        scope_starts=_starts(orders),
+        scope_variables=variables,
+        scope_strides=strides,
+        starts=_starts(np.bincount(variables, minlength=len(cardinalities))),
+        factors=np.repeat(np.arange(len(orders)), orders)[touched],
+        strides=strides[touched],
+        log_constant=constant,
+    )
+
+
+def _strides(shape: tuple[int, ...]) -> IntArray:
+    """Entries that a step along each axis passes, in C order."""
+    return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
+
+
+def _starts(lengths: Iterable[int]) -> IntArray:
+    return np.cumsum([0, *lengths], dtype=np.int64)

@@ -1,0 +1,61 @@
+"""Flat tables say the same as the model, state by state."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import random_models
+
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.models import FactorGraph, Model, to_factor_graph
+
+
+def models() -> list[Model]:
+    rng = np.random.default_rng(5)
+    found: list[Model] = [random_models.graph(rng, 5, 9, zeros) for zeros in (0.0, 0.2) for _ in range(10)]
+    found += [random_models.pairwise(rng, 6, 0.5, 1.0), random_models.grouped(rng)]
+    found += [FactorGraph.from_log_tables([2, 3], [], log_constant=0.5)]
+    found += [
+        FactorGraph.from_log_tables([2, 3], [([1, 0], np.arange(6.0)), ([0, 1], np.arange(6.0)), ([1], [1, 2, 3])])
+    ]
+    return found
+
+
+def states(model: Model) -> np.ndarray:
+    """(N, M) all states."""
+    return np.array(list(itertools.product(*map(range, to_factor_graph(model).cardinalities)))).T
+
+
+@pytest.mark.parametrize("absorb", [True, False])
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.content_hash[:6])
+def test_every_state_has_its_weight(model: Model, absorb: bool) -> None:
+    tables, x = factor_tables(model, absorb), states(model)
+    found = tables.log_constant + tables.values[tables.positions(x)].sum(axis=0)
+    np.testing.assert_allclose(found, to_factor_graph(model).log_weight(x.T), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.content_hash[:6])
+def test_a_step_of_a_variable_moves_its_factors_only(model: Model) -> None:
+    tables, x = factor_tables(model), states(model)
+    before = tables.positions(x)
+    for v, cardinality in enumerate(tables.cardinalities.tolist()):
+        moved = x.copy()
+        moved[v] = (moved[v] + 1) % cardinality
+        expected = before.copy()
+        mine = slice(tables.starts[v], tables.starts[v + 1])
+        expected[tables.factors[mine]] += (moved[v] - x[v]) * tables.strides[mine, None]
+        np.testing.assert_array_equal(tables.positions(moved), expected)
+
+
+def scopes(tables: FactorTables) -> list[set[int]]:
+    return [set(part.tolist()) for part in np.split(tables.scope_variables, tables.scope_starts[1:-1])]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.content_hash[:6])
+def test_no_scope_lies_within_another(model: Model) -> None:
+    found = scopes(factor_tables(model))
+    assert not any(one <= other for one, other in itertools.permutations(found, 2))
+    apart = scopes(factor_tables(model, absorb=False))
+    assert len({frozenset(scope) for scope in apart}) == len(apart)
