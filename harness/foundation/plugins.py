@@ -73,15 +73,15 @@ def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
         raise BrokenPluginError(f"{titled(kind, name)} cannot be made: {told(error)}") from error
 
 
-def broken(kind: str, load: Callable[[str], Any]) -> dict[str, str]:
-    """Plugins of a kind that cannot be used, each with the reason that `load` gives; imports all of them."""
-    found = {}
+def sorted_out(kind: str, load: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `load` makes of all plugins of a kind, by name; and of those that cannot be used, the reasons."""
+    found, failed = {}, {}
     for name in entry_points(kind):
         try:
-            load(name)
+            found[name] = load(name)
         except BrokenPluginError as error:
-            found[name] = str(error)
-    return found
+            failed[name] = str(error)
+    return found, failed
 
 
 def told(error: BaseException) -> str:

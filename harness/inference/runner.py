@@ -87,11 +87,12 @@ def run(
     engine, bound = found.engine, time.perf_counter()
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
-    joint = Joint(model=given, who=f"{chosen.name} on {backend}")
+    who = f"{chosen.name} on {backend}"
+    joint = Joint(model=given, who=who)
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
-        validity.check(said, given, f"{chosen.name} on {backend}")
+        validity.check(said, given, who)
         said = _widened(joint.taken(said), given, precision)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1])
 

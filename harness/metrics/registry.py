@@ -37,13 +37,12 @@ def load(name: str) -> Metric:
 
 def broken() -> dict[str, str]:
     """Those that cannot be used, each with the reason."""
-    return plugins.broken("metrics", load)
+    return plugins.sorted_out("metrics", load)[1]
 
 
 def working() -> dict[str, Metric]:
     """Those that can be used, by name."""
-    failed = broken()
-    return {name: load(name) for name in names() if name not in failed}
+    return plugins.sorted_out("metrics", load)[0]
 
 
 def measured(model: Model, result: Result, reference: Result | None) -> dict[str, Entry]:

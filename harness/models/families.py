@@ -42,7 +42,7 @@ def load(name: str) -> Family:
 
 def broken() -> dict[str, str]:
     """Families that cannot be used, each with the reason; imports all of them."""
-    return plugins.broken("models", load)
+    return plugins.sorted_out("models", load)[1]
 
 
 def defaults(name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -116,12 +116,7 @@ def read(chosen: Format, file: ModelFile) -> Model:
         ModelError: the file holds none.
         BrokenPluginError: the reader returned something else, or raised what is no SpinbenchError.
     """
-    try:
-        model: object = chosen.read(file)
-    except SpinbenchError:
-        raise
-    except Exception as error:
-        raise BrokenPluginError(f"{_path(chosen)} failed to read {file.name}: {plugins.told(error)}") from error
+    model = _answer(chosen, f"read {file.name}", lambda: chosen.read(file))
     if not isinstance(model, Model):
         raise BrokenPluginError(
             f"{_path(chosen)} read {file.name} and returned a {type(model).__name__}; "
@@ -137,15 +132,20 @@ def written(chosen: Format, model: Model) -> bytes:
         ModelError: the format cannot hold it.
         BrokenPluginError: the writer returned no bytes, or raised what is no SpinbenchError.
     """
-    try:
-        data: object = chosen.write(model)
-    except SpinbenchError:
-        raise
-    except Exception as error:
-        raise BrokenPluginError(f"{_path(chosen)} failed to write {model.name}: {plugins.told(error)}") from error
+    data = _answer(chosen, f"write {model.name}", lambda: chosen.write(model))
     if not isinstance(data, bytes):
         raise BrokenPluginError(f"{_path(chosen)} wrote a {type(data).__name__}; bytes are needed")
     return data
+
+
+def _answer(chosen: Format, task: str, call: Callable[[], object]) -> object:
+    """What a format gives; a sentence of its own is passed on, anything else that it raises is a broken plugin."""
+    try:
+        return call()
+    except SpinbenchError:
+        raise
+    except Exception as error:
+        raise BrokenPluginError(f"{_path(chosen)} failed to {task}: {plugins.told(error)}") from error
 
 
 def _taking(asked: list[Format], head: bytes) -> tuple[list[Format], list[str]]:
@@ -182,13 +182,7 @@ def _titles(found: list[Format]) -> str:
 
 @cache
 def _loaded() -> tuple[dict[str, Format], dict[str, str]]:
-    found, failed = {}, {}
-    for name in names():
-        try:
-            found[name] = load(name)
-        except BrokenPluginError as error:
-            failed[name] = str(error)
-    return found, failed
+    return plugins.sorted_out("formats", load)
 
 
 def _malformed(found: Any) -> str:
