@@ -198,12 +198,14 @@ def _drawn(sides: Sides, rng: random.Random) -> tuple[bool, bool]:
         if not levels:
             continue
         noisy = levels[0].error > 0
+        if not noisy.any():
+            continue
         groups = [place.group if one else "" for place, one in zip(changed.places, noisy, strict=True)]
         group, _ = _planted(groups, turns, WORSE_GROUP, 1.0)
         red = red or _worse(accuracy.decide(metric, levels), np.zeros(len(groups)))
         if metric.falls:
             shifted = [level.shifted(group) for level in levels]
-            group_found = _worse(accuracy.decide(metric, shifted), group)
+            group_found = group_found or _worse(accuracy.decide(metric, shifted), group)
     return red, group_found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import gate_records
 import pytest
@@ -51,6 +52,19 @@ def test_errors_with_other_seeds() -> None:
         assert row.reseeded.draws > 250
         assert row.reseeded.count <= 0.02 * row.reseeded.draws, row
         assert row.worse_group.count >= 0.95 * row.worse_group.draws or seeds < 3, row
+
+
+def test_a_metric_whose_numbers_have_no_noise_is_passed_over() -> None:
+    """As the pairs' error, which only deterministic methods have."""
+    one = gate_records.sittings("busy")[gate_records.MORE_SEEDS]
+    plain = list(calibration.rows([one, one], [(0, 1)], 30))
+    paired = {
+        place: {seed: replace(run, values={**run.values, "pair_rmse": -3.0}) for seed, run in runs.items()}
+        for place, runs in one.items()
+    }
+    assert [row.worse_group for row in calibration.rows([paired, paired], [(0, 1)], 30)] == [
+        row.worse_group for row in plain
+    ]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
