@@ -21,8 +21,9 @@ from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result, Seconds
+from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.precision import widened, widened_log_z
-from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.models import FactorGraph, Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 
 
@@ -56,7 +57,8 @@ def run(
         precision: "float64" or "float32", of the chains' arithmetic.
         device: "cpu" or "gpu".
         start: (N, C) states to start from, 0 and 1 of binary units, 0 … K - 1 where the method takes a variable of K
-            states as it is; by default uniform random states.
+            states as it is; by default uniform random states, or random ones of positive weight where a sampler takes
+            hard zeros.
         checkpoints: at most so many entries of `Result.trajectory`.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
@@ -80,7 +82,8 @@ def run(
 
     since = time.perf_counter()
     given = as_pairs(model, chosen) if chosen.takes == "pairwise" else model
-    states = random_start(given, chains, seed) if start is None else _checked_start(start, given)
+    sampler = chosen.anytime and chosen.stochastic
+    states = random_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()
     found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
@@ -267,8 +270,16 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate
     )
 
 
-def random_start(model: Model, chains: int, seed: int) -> np.ndarray:
-    """Uniform random states (N, C), int8 or, where that is too short, int32; one random member of each 1-of-K group."""
+def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:
+    """Random states (N, C), int8 or, where that is too short, int32; one random member of each 1-of-K group.
+
+    They are uniform, but where a factor graph has zeros: then they have positive weight, if that is asked for.
+
+    Raises:
+        UnsupportedError: states of positive weight were not found.
+    """
+    if possible and isinstance(model, FactorGraph) and model.has_zeros:
+        return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
     if (most := max(model.cardinalities, default=2)) > 2:
         ends = np.array(model.cardinalities)[:, None]

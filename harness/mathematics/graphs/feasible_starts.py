@@ -1,0 +1,192 @@
+"""Starts of positive weight: states that the hard zeros of a factor graph allow, drawn anew for each chain.
+
+Search with propagation: a variable's states are tried in random order, and after each choice every factor takes from
+its variables the states that none of its entries supports any more (generalised arc consistency; tables of bits as in
+Demeulenaere et al., "Compact-Table", CP 2016). The next variable is one of few states whose factors have failed often
+(Boussemart et al., "Boosting systematic search by weighting constraints", ECAI 2004); a search that fails often begins
+again from the top, with what it has learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.errors import ModelError, UnsupportedError
+from spinbench.models import Factor, FactorGraph
+
+IntArray = npt.NDArray[np.int64]
+
+MAX_CHOICES = 100_000
+"""States that may be tried for one chain."""
+FIRST_RESTART = 200
+"""Failures before a search begins again; half as many more each time."""
+
+
+def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
+    """(N, C) states of positive weight, random and independent, but not draws of the model.
+
+    A variable that no zero concerns is uniform.
+
+    Args:
+        graph: the model.
+        chains: C.
+        seed: of the choices; a chain's start does not depend on how many chains there are.
+
+    Raises:
+        ModelError: no state has positive weight, so Z = 0.
+        UnsupportedError: none was found in `MAX_CHOICES` tries.
+    """
+    search = _Search(graph)
+    starts = np.empty((graph.num_variables, chains), dtype=np.int64)
+    for c in range(chains):
+        rng = np.random.default_rng(np.random.SeedSequence((seed, c, 0x46454153)))
+        starts[:, c] = search.run(rng)
+    return starts
+
+
+class _Constraint:
+    """The entries of a factor that are not zero, numbered; sets of them and of states are the bits of integers."""
+
+    def __init__(self, factor: Factor) -> None:
+        self.scope = factor.scope
+        self.failures = 1
+        places = np.argwhere(factor.log_table > -np.inf)
+        self._every = (1 << len(places)) - 1
+        self._with = [
+            [_bits(places[:, axis] == k) for k in range(size)] for axis, size in enumerate(factor.log_table.shape)
+        ]
+        self._among: list[dict[int, int]] = [{(1 << len(each)) - 1: self._every} for each in self._with]
+
+    def prune(self, domains: list[int]) -> Iterator[tuple[int, int]]:
+        """(variable, states) of those that keep fewer states than they have; none at all where nothing is left."""
+        alive = self._every
+        for axis, v in enumerate(self.scope):
+            alive &= self._entries(axis, domains[v])
+        for axis, v in enumerate(self.scope):
+            domain = kept = domains[v]
+            for k in _members(domain):
+                if not alive & self._with[axis][k]:
+                    kept ^= 1 << k
+            if kept != domain:
+                yield v, kept
+
+    def _entries(self, axis: int, domain: int) -> int:
+        known = self._among[axis]
+        if domain not in known:
+            found = 0
+            for k in _members(domain):
+                found |= self._with[axis][k]
+            known[domain] = found
+        return known[domain]
+
+
+class _Search:
+    """Depth first, with restarts. Failures are counted anew for each chain, whose start is its own affair."""
+
+    def __init__(self, graph: FactorGraph) -> None:
+        self._name = graph.name
+        self._cards = graph.cardinalities
+        self._constraints = [_Constraint(f) for f in graph.factors if f.scope and f.log_table.min() == -np.inf]
+        self._touching: list[list[int]] = [[] for _ in self._cards]
+        for index, constraint in enumerate(self._constraints):
+            for v in constraint.scope:
+                self._touching[v].append(index)
+        self._top = [(1 << k) - 1 for k in self._cards]
+        if not self._propagate(self._top, range(len(self._constraints))):
+            raise self._impossible()
+
+    def run(self, rng: np.random.Generator) -> IntArray:
+        """One start."""
+        self._choices, patience = 0, FIRST_RESTART
+        for constraint in self._constraints:
+            constraint.failures = 1
+        while True:
+            found = self._descend(rng, patience)
+            if found is not None:
+                return np.array([_pick(domain, rng) for domain in found], dtype=np.int64)
+            patience += patience // 2
+
+    def _descend(self, rng: np.random.Generator, patience: int) -> list[int] | None:
+        """Domains of one state each for the variables that zeros concern; None after so many failures."""
+        domains = self._top.copy()
+        open_variables = self._open(domains)
+        trail: list[tuple[list[int], int, int]] = []  # domains before a choice, its variable and state
+        while open_variables:
+            v = self._next(open_variables, domains, rng)
+            k = _pick(domains[v], rng)
+            self._choices += 1
+            if self._choices > MAX_CHOICES:
+                raise UnsupportedError(
+                    f"{self._name}: no state that the zeros of the factors allow was found in {MAX_CHOICES} tries, "
+                    "and chains have to start from one"
+                )
+            trail.append((domains, v, k))
+            domains = domains.copy()
+            domains[v] = 1 << k
+            while not self._propagate(domains, self._touching[v]):
+                patience -= 1
+                if not trail:
+                    raise self._impossible()
+                domains, v, k = trail.pop()
+                domains[v] ^= 1 << k  # others are left: a variable with one state is not chosen for
+            if patience < 0:
+                return None
+            open_variables = self._open(domains)
+        return domains
+
+    def _open(self, domains: list[int]) -> list[int]:
+        return [v for v, near in enumerate(self._touching) if near and domains[v].bit_count() > 1]
+
+    def _next(self, candidates: list[int], domains: list[int], rng: np.random.Generator) -> int:
+        """Of few states for the failures of its factors; of equal ones a random one."""
+        noise = rng.random(len(candidates)).tolist()
+
+        def key(place: int) -> tuple[float, float]:
+            v = candidates[place]
+            failures = sum(self._constraints[index].failures for index in self._touching[v])
+            return domains[v].bit_count() / failures, noise[place]
+
+        return candidates[min(range(len(candidates)), key=key)]
+
+    def _propagate(self, domains: list[int], begin: range | list[int]) -> bool:
+        """Prunes domains in place; False where a variable keeps no state."""
+        queue = list(begin)
+        waiting = set(queue)
+        while queue:
+            index = queue.pop()
+            waiting.discard(index)
+            constraint = self._constraints[index]
+            for v, kept in constraint.prune(domains):
+                if not kept:
+                    constraint.failures += 1
+                    return False
+                domains[v] = kept
+                for other in self._touching[v]:
+                    if other != index and other not in waiting:
+                        waiting.add(other)
+                        queue.append(other)
+        return True
+
+    def _impossible(self) -> ModelError:
+        return ModelError(f"{self._name}: the zeros of the factors allow no state at all, so Z = 0")
+
+
+def _bits(mask: npt.NDArray[np.bool_]) -> int:
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
+
+
+def _members(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def _pick(domain: int, rng: np.random.Generator) -> int:
+    """A random one of the states."""
+    states = list(_members(domain))
+    return states[int(rng.integers(len(states)))] if len(states) > 1 else states[0]
