@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.errors import UnsupportedError
 from spinbench.foundation.names import unknown_name
 from spinbench.models import lattices
 from spinbench.models.evidence import condition
@@ -50,7 +51,7 @@ class Reference:
 class _Entry:
     summary: str
     load: Callable[[], Model]
-    reference: Callable[[], Reference]
+    reference: Callable[[], Reference] | None
 
 
 def names() -> list[str]:
@@ -77,8 +78,11 @@ def reference(name: str) -> Reference:
 
     Raises:
         UnknownNameError: offers the closest names.
+        UnsupportedError: nobody knows it.
     """
-    return _entry(name).reference()
+    if (known := _entry(name).reference) is None:
+        raise UnsupportedError(f"{name} has no trusted answer: it is out of reach of exact solvers")
+    return known()
 
 
 def _entry(name: str) -> _Entry:
@@ -102,13 +106,13 @@ def _file(kind: Format, relative: str) -> Model:
     return kind.read(ModelFile(path.name, read_bytes(path, kind.limit)))
 
 
-def _uai(stem: str) -> Model:
-    model = _file(UAI(), f"uai14/{stem}.uai")
-    return condition(model, read_evidence(_path(f"uai14/{stem}.uai.evid")))
+def _uai(name: str) -> Model:
+    model = _file(UAI(), f"{name}.uai")
+    return condition(model, read_evidence(_path(f"{name}.uai.evid")))
 
 
-def _uai_reference(stem: str) -> Reference:
-    answer = json.loads(_path(f"uai14/{stem}.exact.json").read_text())
+def _uai_reference(name: str) -> Reference:
+    answer = json.loads(_path(f"{name}.exact.json").read_text())
     tables = [np.array(table, dtype=np.float64) for table in answer["marginals"]]
     binary = all(table.size == 2 for table in tables)
     return Reference(answer["lnZ"], np.array([t[1] for t in tables]) if binary else tables, 12)
@@ -148,15 +152,24 @@ def _boltzmann_reference(log_z: float, *stems: str) -> Reference:
     return Reference(log_z, np.concatenate([_numbers(f"boltzmann/{stem}.txt") for stem in stems]), 12)
 
 
+UNANSWERED = "uai14hard/linkage_11"
+"""The one model whose answer is not known."""
 _UAI = {
-    "CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
-    "DBN_11": "complete bipartite 20 x 20, 40 binary variables",
-    "DBN_14": "complete bipartite 20 x 20, 40 binary variables",
-    "Grids_12": "10 x 10 grid of binary variables",
-    "ObjectDetection_11": "60 variables of 11 states, pair factors with hard zeros",
-    "Promedus_24": "medical diagnosis, 200 binary variables, factors of order 3 with hard zeros, evidence",
-    "Segmentation_12": "image segmentation, 229 binary variables",
-    "Segmentation_14": "image segmentation, 226 binary variables",
+    "uai14/CSP_12": "constraint satisfaction, 67 variables of 2 and 4 states, factors of order 3",
+    "uai14/DBN_11": "complete bipartite 20 x 20, 40 binary variables",
+    "uai14/DBN_14": "complete bipartite 20 x 20, 40 binary variables",
+    "uai14/Grids_12": "10 x 10 grid of binary variables",
+    "uai14/ObjectDetection_11": "60 variables of 11 states, pair factors with hard zeros",
+    "uai14/Promedus_24": "medical diagnosis, 200 binary variables, factors of order 3 with hard zeros, evidence",
+    "uai14/Segmentation_12": "image segmentation, 229 binary variables",
+    "uai14/Segmentation_14": "image segmentation, 226 binary variables",
+    "uai14hard/Alchemy_11": "relational model, 440 binary variables, factors of order 3",
+    "uai14hard/CSP_11": "constraint satisfaction, 82 variables of 2 and 4 states, pair factors",
+    "uai14hard/Grids_15": "20 x 20 grid of binary variables",
+    "uai14hard/Pedigree_11": "genetic pedigree, 385 variables of 2 and 3 states, zeros, evidence",
+    "uai14hard/Promedus_38": "medical diagnosis, 668 binary variables, zeros, evidence",
+    "uai14hard/linkage_16": "genetic linkage, 402 variables of up to 5 states, zeros",
+    "uai14hard/linkage_21": "genetic linkage, 437 variables of up to 5 states, zeros",
 }
 _LIBDAI = {
     "alarm": ("ALARM network, 37 variables of 2 to 4 states", -0.000199919983),
@@ -186,9 +199,10 @@ _ENTRIES = {
         _horse,
         partial(_boltzmann_reference, 505.0881355634, "horse16x20_marg"),
     ),
-    **{
-        f"uai14/{stem}": _Entry(text, partial(_uai, stem), partial(_uai_reference, stem)) for stem, text in _UAI.items()
-    },
+    **{name: _Entry(text, partial(_uai, name), partial(_uai_reference, name)) for name, text in _UAI.items()},
+    UNANSWERED: _Entry(
+        "genetic linkage, 1077 variables of up to 3 states, zeros; no answer is known", partial(_uai, UNANSWERED), None
+    ),
     **{
         f"libdai/{stem}": _Entry(text, partial(_libdai, stem), partial(Reference, log_z, None, 12))
         for stem, (text, log_z) in _LIBDAI.items()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spinbench.data
-from spinbench.errors import UnknownNameError
+from spinbench.errors import UnknownNameError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel, catalogue, to_pairwise
 
 DATA = Path(spinbench.data.__file__).parent
@@ -24,6 +24,13 @@ SIZES = {
     "uai14/Promedus_24": (200, {2}, 3, 297, -13.4973189285),
     "uai14/Segmentation_12": (229, {2}, 2, 0, -23.6872070585),
     "uai14/Segmentation_14": (226, {2}, 2, 0, -90.9440453846),
+    "uai14hard/Alchemy_11": (440, {2}, 3, 0, 1396.0094457811),
+    "uai14hard/CSP_11": (82, {2, 4}, 2, 0, 31.229954532889),
+    "uai14hard/Grids_15": (400, {2}, 2, 0, 671.7392570127),
+    "uai14hard/Pedigree_11": (385, {2, 3}, 4, 0, -39.6401400141),
+    "uai14hard/Promedus_38": (668, {2}, 3, 0, -11.4722871344),
+    "uai14hard/linkage_16": (402, {1, 2, 3, 4, 5}, 4, 2896, -88.7775281082),
+    "uai14hard/linkage_21": (437, {1, 2, 3, 4, 5}, 4, 3817, -68.2264721811),
     "libdai/testfast": (16, {2}, 2, 0, 14.328233281092),
     "libdai/hoi1": (6, {2}, 3, 0, 5.530780894349),
     "libdai/hoi2": (6, {2}, 4, 0, 5.251400909664),
@@ -46,7 +53,7 @@ def enumerate_model(model):
 
 
 def test_names():
-    assert catalogue.names() == sorted(SIZES)
+    assert catalogue.names() == sorted([*SIZES, catalogue.UNANSWERED])
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -141,8 +148,15 @@ def test_an_unknown_name_offers_the_closest():
         catalogue.reference("zzz")
 
 
+def test_a_model_without_an_answer_says_so():
+    assert catalogue.load(catalogue.UNANSWERED).num_variables == 1077
+    with pytest.raises(UnsupportedError, match="linkage_11 has no trusted answer"):
+        catalogue.reference(catalogue.UNANSWERED)
+
+
 def test_licences_stand_beside_the_files():
     assert (DATA / "uai14" / "LICENSE").read_text().startswith("MIT License")
+    assert (DATA / "uai14hard" / "LICENSE").read_bytes() == (DATA / "uai14" / "LICENSE").read_bytes()
     assert "libDAI authors" in (DATA / "libdai" / "LICENSE").read_text()
     assert "Ori Maoz" in (DATA / "boltzmann" / "LICENSE.maxent_toolbox").read_text()
     notice = (DATA / "NOTICE").read_text()
