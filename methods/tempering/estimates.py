@@ -1,0 +1,108 @@
+"""What runs of ladders tell: log Z by bridges between neighbouring rungs, how well replicas travel, what to doubt."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api.trace import Trace
+from spinbench.mathematics.claims import (
+    FEWEST_BATCHES,
+    FEWEST_CHAINS,
+    LEAST_OVERLAP,
+    r_hat_of,
+    remembered,
+    spread_of_chains,
+    t_factor,
+)
+from spinbench.mathematics.statistics import standard_error
+
+FloatArray = npt.NDArray[np.float64]
+
+FEWEST_TRIPS = 20
+"""Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier."""
+LOW_BARRIER = 0.5
+"""Below it a ladder hardly matters, and chains at β = 1 alone would do."""
+
+
+class Travel(NamedTuple):
+    """How replicas move.
+
+    Attributes:
+        barrier: Λ, the sum of the rejection rates between neighbours.
+        trips: round trips of all ladders, from the first rung to the last.
+        predicted: of them, if states were drawn anew between swaps (Syed et al., JRSS B 2022, theorem 1).
+        overlap: the least share of swaps between two rungs that are accepted.
+        lost: share of steps in which a state at β = 1 met a hard zero.
+    """
+
+    barrier: float
+    trips: float
+    predicted: float
+    overlap: float
+    lost: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether the run may be believed."""
+        return self.lost == 0 and (self.trips >= FEWEST_TRIPS or self.barrier < LOW_BARRIER)
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """By name."""
+        return {
+            "barrier": self.barrier,
+            "round_trips": self.trips,
+            "trip_efficiency": self.trips / self.predicted if self.predicted else 0.0,
+            "least_swap_rate": self.overlap,
+        }
+
+
+def travel(trace: Trace) -> Travel:
+    """From "rejected", "trips" and "lost"."""
+    rejected = trace.mean("rejected").mean(axis=-1)
+    ladders = trace.total("trips").shape[-1]
+    with np.errstate(divide="ignore"):
+        inefficiency = float((rejected / np.maximum(1 - rejected, 0.0)).sum())
+    return Travel(
+        float(rejected.sum()),
+        float(trace.total("trips").sum()),
+        trace.samples * ladders / (2 + 2 * inefficiency),
+        float(1 - rejected.max()),
+        float(trace.mean("lost").mean()),
+    )
+
+
+def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
+    """(log of Z at the last rung over that at the first, claimed error): infinite where nothing supports the value.
+
+    Bennett's ratio between neighbours, with the level c that burn-in has left: Z_{r+1} / Z_r is
+    e^c E_r[σ(Δβ D - c)] / E_{r+1}[σ(c - Δβ D)], whatever c is (Bennett, J. Comput. Phys. 1976; Meng and Wong,
+    Statistica Sinica 1996). The error is that of the sum, to first order, over units and batches jointly.
+
+    Args:
+        trace: of the run.
+        unit: ladders that depend on each other, side by side.
+        moving: of the same run.
+    """
+    up, down = (in_units(trace.series(name), unit) for name in ("up", "down"))
+    levels = trace.total("levels")[:, 0]
+    a, b = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
+    if not (a > 0).all() or not (b > 0).all():
+        return 0.0, np.inf
+    value = float((levels + np.log(a) - np.log(b)).sum())
+    sway = (up / a[:, None] - down / b[:, None]).sum(axis=1)[:, None, :]
+    chains = sway.shape[-1]
+    spread, parts = spread_of_chains(sway)
+    base = max(float(np.nan_to_num(standard_error(sway))[0]), float(spread[0]) / np.sqrt(parts))
+    kept = float((remembered(r_hat_of(sway)) * spread)[0])
+    error = float(np.hypot(t_factor(chains - 1) * base, kept))
+    enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP
+    return value, error if enough and moving.enough else np.inf
+
+
+def in_units(series: FloatArray, unit: int) -> FloatArray:
+    """(B, N, L / unit) means of ladders that depend on each other."""
+    return np.asarray(series.reshape(*series.shape[:-1], -1, unit).mean(axis=-1))

@@ -1,0 +1,84 @@
+"""Replicas of binary pairwise models: Gibbs sweeps over a backend's arrays, each chain at a β of its own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
+    MAX_BLOCKS,
+    Scan,
+    Sweep,
+    layout,
+    scan_tables,
+    sweep_tables,
+    units_of,
+)
+from spinbench.mathematics.heat_bath.draws import Draws
+from spinbench.mathematics.heat_bath.fields import Fields
+from spinbench.mathematics.heat_bath.updates import spans
+from spinbench.methods.gibbs.tempering import Slopes
+from spinbench.models import PairwiseModel
+
+
+class PairTables(NamedTuple):
+    """Attributes: order (N,) the variable of each row; sweep: its tables."""
+
+    order: Array
+    sweep: Sweep | Scan
+
+
+def pair_tables(model: PairwiseModel) -> PairTables:
+    """Of a model without groups, colour by colour."""
+    units = units_of(model)
+    plan = layout(model, units, "chromatic")
+    rows = compressed_rows(model, plan.order)
+    few = len(plan.labels) <= MAX_BLOCKS
+    return PairTables(plan.order, sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows))
+
+
+class PairReplicas:
+    """States s (N, C) of 0 and 1 in the backend's real type, rows in the tables' order."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._fields, self._draws, self._slopes = Fields(backend), Draws(backend), Slopes(backend)
+
+    def begin(self, t: PairTables, start: Array) -> Array:
+        """From states of the variables (N, C)."""
+        return self._xp.take(start, t.order, axis=0)
+
+    def unseen(self, t: PairTables, s: Array) -> Array:
+        """(N, C) 0."""
+        return self._xp.zeros_like(s)
+
+    def sweep(self, key: Key, t: PairTables, s: Array, beta: Array) -> tuple[Array, Array]:
+        """(s, p), p (N, C) of p(s_i = 1 | rest)^β as of the update; `s` is given up."""
+        u = self._backend.uniform(key, tuple(s.shape))
+        if isinstance(t.sweep, Scan):
+            return self._chunks(t.sweep, s, u, beta)
+        seen = []
+        for low, high, block in spans(t.sweep):
+            p, drawn = self._draws.of_block(block, self._fields.of_block(block, s, low) * beta, u[low:high, :])
+            s = self._backend.update(s, slice(low, high), drawn, donate=True)
+            seen.append(p)
+        return s, self._xp.concat(seen, axis=0)
+
+    def log_weights(self, t: PairTables, s: Array) -> tuple[Array, None]:
+        """(C,) D, less the model's constant; there are no hard zeros."""
+        return self._slopes.of(t.sweep, s), None
+
+    def _chunks(self, scan: Scan, s: Array, u: Array, beta: Array) -> tuple[Array, Array]:
+        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            s, p = carry
+            members = self._backend.take(scan.rows, b)
+            rows = members[:, 0]
+            x = self._fields.of_chunk(scan, members, s) * beta
+            fresh, drawn = self._draws.of_units(None, None, x, self._xp.take(u, rows, axis=0))
+            s = self._backend.update(s, rows, drawn[0, ...], donate=True)
+            return s, self._backend.update(p, rows, fresh[0, ...], donate=True)
+
+        swept: tuple[Array, Array] = self._backend.fori_loop(0, scan.rows.shape[0], body, (s, self._xp.zeros_like(s)))
+        return swept

@@ -1,0 +1,81 @@
+"""How many rungs a ladder needs: the barrier Λ between β = 0 and the model, from a short annealing on the host."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend
+from spinbench.methods.tempering.program import Replicas
+
+FloatArray = npt.NDArray[np.float64]
+
+PARTICLES = 32
+TEMPERATURES = 32
+SWEEPS = 4
+"""At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
+than are needed cost in proportion, fewer cost round trips."""
+RUNGS = (4, 64)
+"""At least and at most."""
+
+
+class HostArrays(Backend):
+    """NumPy's arrays, for what a plan samples; a key is a `numpy.random.Generator`."""
+
+    name: ClassVar[str] = "plan"
+    provides: ClassVar[frozenset[str]] = frozenset({"arrays", "f64"})
+    xp = np
+    real = np.float64
+
+    def fold_in(self, key: np.random.Generator, index: Any) -> np.random.Generator:
+        return key
+
+    def uniform(self, key: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return key.random(shape)
+
+    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
+        found = array if donate else array.copy()
+        found[index] = values
+        return found
+
+
+def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """(betas, Λ up to each of them), by annealing particles; the same for the same tables.
+
+    Where a swap between near rungs is rejected at the rate λ dβ, λ = E |D - D'| / 2 of two independent states
+    (Syed et al., JRSS B 2022, equation 13).
+
+    Args:
+        replicas: over `HostArrays`.
+        tables: of the replicas.
+        cardinalities: (N,) of the variables.
+    """
+    rng = np.random.default_rng(0)
+    betas = np.minimum((np.arange(TEMPERATURES) / (TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
+    start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), PARTICLES))
+    x = replicas.begin(tables, start.astype(np.float64))
+    spread = []
+    for beta in betas:
+        for _ in range(SWEEPS if beta else 1):
+            x, _ = replicas.sweep(rng, tables, x, np.full(PARTICLES, beta))
+        spread.append(_mean_difference(np.asarray(replicas.log_weights(tables, x)[0])))
+    pieces = np.diff(betas) * (np.array(spread[1:]) + np.array(spread[:-1])) / 4
+    return np.append(betas[:-1], 1.0), np.concatenate([[0.0], np.cumsum(pieces)])
+
+
+def ladder(betas: FloatArray, barriers: FloatArray, rungs: int) -> FloatArray:
+    """Of `rungs` rungs, or, where that is 0, of as many as Λ asks for, with equal parts of it between neighbours."""
+    count = rungs or int(np.clip(np.ceil(2 * barriers[-1]) + 1, *RUNGS))
+    rising = barriers + 1e-9 * np.arange(len(barriers))
+    found = np.interp(np.linspace(0.0, rising[-1], count), rising, betas)
+    found[-1] = 1.0
+    return found
+
+
+def _mean_difference(values: FloatArray) -> float:
+    """E |D - D'| of two of the values."""
+    ordered, count = np.sort(values), len(values)
+    weights = 2 * np.arange(count) - count + 1
+    return float(2 * (weights * ordered).sum() / (count * (count - 1)))

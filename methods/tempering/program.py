@@ -1,0 +1,130 @@
+"""The generic program of parallel tempering over any replicas that can be swept at a β and weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Seen, Sums
+
+
+class Tables(NamedTuple):
+    """What `ParallelTempering.plan` prepares.
+
+    Attributes:
+        betas: (R,) ascending from 0 to 1, where a run begins.
+        replicas: the tables of what is swept.
+        rows: (M,) of p, in the order of the variables and their states; of binary variables those of state 1.
+        low, high: (M,) between which they lie whatever the state.
+        base: () log Z at β = 0, and what is added to every log weight.
+    """
+
+    betas: Array
+    replicas: Any
+    rows: Array
+    low: Array
+    high: Array
+    base: Array
+
+
+class Replicas(Protocol):
+    """States (N, C) of C chains, each at a β of its own (C,)."""
+
+    def begin(self, t: Any, start: Array) -> Array:
+        """From states of the variables (N, C)."""
+
+    def unseen(self, t: Any, x: Array) -> Array:
+        """(M, C) 0, as p before any sweep."""
+
+    def sweep(self, key: Key, t: Any, x: Array, beta: Array) -> tuple[Array, Array]:
+        """(x, p): p (M, C) conditional probabilities as of the updates; `x` is given up."""
+
+    def log_weights(self, t: Any, x: Array) -> tuple[Array, Array | None]:
+        """(C,) D, and how many hard zeros the states meet; None where there are none."""
+
+
+class State(NamedTuple):
+    """L ladders of R slots.
+
+    Attributes:
+        x: (N, R, L) states; p: (M, R, L) conditional probabilities as of their last updates.
+        places: of the replicas; seen: by the last step; sums: of burn-in.
+        rungs: adapted in burn-in.
+    """
+
+    x: Array
+    p: Array
+    places: Places
+    seen: Seen
+    sums: Sums
+    rungs: Rungs
+
+
+class TemperingProgram:
+    """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
+
+    def __init__(self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
+        """`replicas`: of the tables."""
+        self._backend = backend
+        self._xp = backend.xp
+        self._of, self._sweeps, self._ladders = replicas, sweeps, Ladders(backend)
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm, adapt=self.adapt)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""
+        xp, backend = self._xp, self._backend
+        rungs, ladders = t.betas.shape[0], start.shape[1]
+        beside = xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]
+        replicas = self._of(t.replicas, backend)
+        x = replicas.begin(t.replicas, xp.take(start, xp.reshape(beside % ladders, (-1,)), axis=1))
+        p = replicas.unseen(t.replicas, x)
+        like = xp.zeros((rungs, ladders), dtype=backend.real)
+        places, none = self._ladders.begin(rungs, start[0, :]), like[1:, :]
+        seen = Seen(places.slot[-1, :], none, none, none, like[0, :], like[0, :], like)
+        x = xp.reshape(x, (x.shape[0], rungs, ladders))
+        p = xp.reshape(p, (p.shape[0], rungs, ladders))
+        betas = t.betas + xp.zeros_like(t.betas)
+        return State(x, p, places, seen, self._ladders.none(like), Rungs(betas, xp.zeros_like(betas[1:])))
+
+    def step(self, key: Key, t: Tables, state: State, index: Any) -> State:
+        """Sweeps of all replicas, then swaps of even or odd rungs."""
+        xp, backend, replicas = self._xp, self._backend, self._of(t.replicas, self._backend)
+        flat, beta = (
+            xp.reshape(state.x, (state.x.shape[0], -1)),
+            self._backend.take(state.rungs.betas, state.places.rung),
+        )
+        beta = xp.reshape(beta, (-1,))
+        x, p = flat, xp.reshape(state.p, (state.p.shape[0], -1))
+        for k in range(self._sweeps):
+            x, p = replicas.sweep(backend.fold_in(key, k + 1), t.replicas, x, beta)
+        shape = state.places.slot.shape
+        weights, lost = (
+            None if part is None else xp.reshape(part, shape) for part in replicas.log_weights(t.replicas, x)
+        )
+        u = backend.uniform(backend.fold_in(key, 0), (shape[0] - 1, shape[1]))
+        places, seen = self._ladders.swap(u, index % 2, state.rungs, state.places, weights, lost)
+        return state._replace(x=xp.reshape(x, state.x.shape), p=xp.reshape(p, state.p.shape), places=places, seen=seen)
+
+    def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
+        """A step that is counted for the ladder's adaptation."""
+        state = self.step(key, t, state, index)
+        return state._replace(sums=self._ladders.added(state.sums, state.seen))
+
+    def adapt(self, t: Tables, state: State, last: bool) -> State:
+        """The ladder by what the window has shown."""
+        rungs = self._ladders.adapted(state.rungs, state.sums)
+        return state._replace(rungs=rungs, sums=self._ladders.none(state.sums.at))
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """Of the last rungs p; of neighbouring rungs what joins them; the trips that ended."""
+        xp, seen = self._xp, state.seen
+        ladders = seen.cold.shape[0]
+        cold = seen.cold * ladders + xp.arange(ladders, dtype=seen.cold.dtype)
+        p = xp.take(xp.reshape(state.p, (state.p.shape[0], -1)), cold, axis=1)
+        levels = state.rungs.levels[:, None] + xp.zeros_like(seen.up)
+        found = {"p": p, "up": seen.up, "down": seen.down, "rejected": seen.rejected}
+        return found | {"trips": seen.trips, "lost": seen.lost, "levels": levels}

@@ -1,0 +1,148 @@
+"""Parallel tempering: replicas of a model at inverse temperatures β from 0 to 1 trade places.
+
+A *ladder* has R rungs, at β_1 = 0 < … < β_R = 1, and at each a replica with the law p*^β / Z_β, p* without its
+normalisation. A step is a Gibbs sweep of every replica at its β, then swaps of neighbours, of which the lower has an
+even number in one step and an odd one in the next: with that alternation replicas travel, and a ladder makes round
+trips at a rate that more rungs do not lower (Syed, Bouchard-Côté, Deligiannidis, Doucet, "Non-reversible parallel
+tempering", JRSS B 2022). Geyer, "Markov chain Monte Carlo maximum likelihood", 1991; Hukushima and Nemoto, J. Phys.
+Soc. Japan 1996.
+
+**A chain of a run is a whole ladder**: 16 chains are 16 ladders, each of R replicas, and independent of each other.
+
+    rungs      a pilot anneals particles on the host while the run is planned, and finds the barrier Λ; there are
+               2 Λ + 1 rungs, 4 to 64. Where they lie is adapted in burn-in, to equal rejection, and then stays.
+    marginals  the mean of p(x_v | rest) of the replicas at β = 1.
+    log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours (`estimates.log_ratio`).
+    doubts     besides those of chains: fewer than 20 round trips, unless Λ < 1/2; states that meet a hard zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import conditional_range, marginal_claims
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.methods.tempering.estimates import log_ratio, travel
+from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
+from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
+from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
+from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
+from spinbench.models import Model, PairwiseModel, to_pairwise
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ParallelTempering(Method):
+    """Settings.
+
+    Attributes:
+        rungs: of a ladder, 2 or more; 0: as many as the pilot finds that the model needs.
+        sweeps: of every replica between swaps.
+    """
+
+    rungs: int = 0
+    sweeps: int = 1
+
+    name: ClassVar[str] = "pt"
+    summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
+    takes: ClassVar[Any] = "any"
+    burnt_in: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for setting, least in (("rungs", 0), ("sweeps", 1)):
+            given = getattr(self, setting)
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+                raise SpinbenchError(f"pt: {setting}={given!r} was given; an integer of at least {least} is needed")
+        if self.rungs == 1:
+            raise SpinbenchError("pt: rungs=1 was given; 0, for as many as the model needs, or 2 or more are needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """p (M, L); up, down, rejected, levels (R - 1, L); trips, lost (L,)."""
+        summed: dict[str, Reduction] = dict.fromkeys(("p", "up", "down", "rejected", "trips", "lost"), "sum")
+        return summed | {"levels": "last"}
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of the sweeps, and a ladder by the pilot.
+
+        Raises:
+            UnsupportedError: 1-of-K groups, whose factor graph is taken.
+        """
+        if isinstance(model, PairwiseModel) and model.groups:
+            raise UnsupportedError(
+                f"pt: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
+            )
+        pairs = as_pairs(model)
+        tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
+        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
+        base = model.log_constant if pairs is None else pairs.log_constant
+        base += float(np.log(model.cardinalities).sum())
+        if pairs is None:
+            rows = np.arange(sum(model.cardinalities))
+            rows = rows[1::2] if _binary(model) else rows
+            low, high = np.zeros(len(rows)), np.ones(len(rows))
+        else:
+            rows = np.argsort(tables.order)
+            low, high = conditional_range(pairs)
+        return Tables(ladder(*found, self.rungs), tables, rows, low, high, np.array(base))
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return TemperingProgram(backend, replicas, self.sweeps).program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals, log Z, and what may be claimed of both."""
+        series, moving = trace.series("p")[:, tables.rows], travel(trace)
+        found = marginal_claims(series, trace.samples, tables.low, tables.high)
+        means, draws = trace.mean("p")[tables.rows].mean(axis=-1), trace.samples * series.shape[-1]
+        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
+        value, error = log_ratio(trace, 1, moving)
+        value += float(tables.base)
+        marginals, errors, sizes, r_hat = (
+            _by_variable(model, part) for part in (means, found.errors, ess, found.r_hat)
+        )
+        doubt = found.doubt or ("" if moving.enough else "not mixed")
+        doubts = ([f"marginals {doubt}"] if doubt else []) + ([] if np.isfinite(error) else ["log Z unresolved"])
+        return Estimate(
+            marginals=marginals,
+            marginals_se=errors,
+            log_z=value,
+            log_z_se=error,
+            ess=sizes,
+            r_hat=r_hat,
+            log_z_estimates={"bridge": (value, error)},
+            diagnostics={"rungs": float(len(tables.betas)), **moving.diagnostics},
+            doubts=tuple(doubts),
+        )
+
+
+def replicas(tables: Any, backend: Backend) -> Replicas:
+    """Of what the tables hold."""
+    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
+
+
+def as_pairs(model: Model) -> PairwiseModel | None:
+    """The same variables with biases and couplings, where there is nothing else; None where there is."""
+    if isinstance(model, PairwiseModel):
+        return model
+    plain = not model.has_zeros and _binary(model)
+    return to_pairwise(model) if plain and all(len(f.scope) <= 2 for f in model.factors) else None
+
+
+def _binary(model: Model) -> bool:
+    return all(k == 2 for k in model.cardinalities)
+
+
+def _by_variable(model: Model, values: FloatArray) -> Any:
+    """(N,) of binary variables, else a list of (K_v,)."""
+    return values if _binary(model) else np.split(values, np.cumsum(model.cardinalities)[:-1])

@@ -1,0 +1,147 @@
+"""Parallel tempering against enumeration: fixed seeds, tolerances in standard errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api import Trace
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.inference import registry
+from spinbench.methods.tempering.ladders import Ladders, Rungs
+from spinbench.methods.tempering.pilot import ladder
+from spinbench.methods.tempering.pt import ParallelTempering
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.generators import grid
+from spinbench.testing.cases import enumerate_graph
+
+SEVEN = (2, 3, 2, 3, 2, 2, 3)
+
+
+def graph(seed: int) -> FactorGraph:
+    """Seven variables of two and three states, factors of orders 1 to 3, unsorted and repeated scopes, a hard zero."""
+    rng = np.random.default_rng(seed)
+    scopes = [tuple(rng.choice(7, size=order, replace=False).tolist()) for order in (3, 3, 2, 2, 2, 1)]
+    scopes += [scopes[0][::-1], scopes[2]]
+    tables = [(scope, 1.5 * rng.normal(size=[SEVEN[v] for v in scope])) for scope in scopes]
+    tables[1][1].flat[0] = -np.inf
+    return FactorGraph.from_log_tables(SEVEN, tables, log_constant=0.3)
+
+
+def pairs(n: int = 6) -> PairwiseModel:
+    rng = np.random.default_rng(5)
+    edges = np.argwhere(np.triu(np.ones((n, n)), 1))
+    return PairwiseModel.from_edges(rng.normal(size=n), edges, 1.5 * rng.normal(size=len(edges)), log_constant=0.4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_factor_graphs_with_zeros(seed: int) -> None:
+    """Every marginal and log Z are right, and the verdict says so."""
+    model = graph(seed)
+    found = spinbench.run(model, "pt", "numpy", 1000, seed=seed)
+    log_z, marginals = enumerate_graph(model)
+    errors = (np.hstack(found.marginals) - np.hstack(marginals)) / np.hstack(found.marginals_se)
+    assert found.status == "ok"
+    assert np.abs(errors).max() < 4
+    assert abs(found.log_z - log_z) < 4 * found.log_z_se
+    assert 0.7 < found.diagnostics["trip_efficiency"] < 1.2
+
+
+@pytest.mark.parametrize("model", [graph(4), pairs()], ids=["tables", "pairs"])
+def test_every_rung_keeps_its_law(model: Any) -> None:
+    """Replicas drawn from p*^β at each rung stay so: the mean of log p* there is as it was."""
+    method, ladders = ParallelTempering(rungs=4), 4096
+    tables = method.plan(model)
+    engine = registry.bind(method, "numpy", model, tables, precision="float64")
+    states, weights = _states(model, soft=tables)
+    rng = np.random.default_rng(1)
+    key, index, state = engine.init(3, states[rng.integers(len(states), size=ladders)].T)
+    laws = [np.exp(b * w - np.logaddexp.reduce(b * w)) for b, w in zip(tables.betas, weights, strict=True)]
+    drawn = [states[rng.choice(len(states), size=ladders, p=law / law.sum())] for law in laws]
+    begun = [engine.init(3, part.T)[2].x[:, -1] for part in drawn]
+    state = state._replace(x=np.stack(begun, axis=1))
+    moved = (key, index, state)
+    for _ in range(6):
+        moved, _ = engine.advance(moved, 1)
+        seen = moved[2].seen.at
+        for r, law in enumerate(laws):
+            values = weights[0]
+            spread = np.sqrt(law @ values**2 - (law @ values) ** 2) / np.sqrt(ladders)
+            assert abs(seen[r].mean() - law @ values) < 5 * spread
+
+
+def _states(model: Any, soft: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """All states, and their log weights at each rung; hard zeros as the tables have them below β = 1."""
+    grids = np.meshgrid(*(np.arange(k) for k in model.cardinalities), indexing="ij")
+    states = np.stack([part.ravel() for part in grids], axis=1)
+    exact = model.log_weight(states) - model.log_constant
+    if isinstance(model, PairwiseModel):
+        return states, [exact] * 4
+    from spinbench.mathematics.graphs.factor_tables import factor_tables
+
+    places = factor_tables(model).positions(states.T)
+    lasting = soft.replicas.entries[0][places].sum(axis=0)
+    return states, [lasting, lasting, lasting, np.where(np.isfinite(exact), lasting, -np.inf)]
+
+
+def test_equal_temperatures_always_swap() -> None:
+    backend = NumpyBackend()
+    ladders, rng = Ladders(backend), np.random.default_rng(0)
+    places = ladders.begin(3, np.zeros(5))
+    rungs = Rungs(np.array([0.5, 0.5, 0.5]), np.zeros(2))
+    _, seen = ladders.swap(rng.random((2, 5)), 0, rungs, places, rng.normal(size=(3, 5)), None)
+    assert (seen.rejected == 0).all()
+
+
+def test_constant_weights_give_log_z_exactly() -> None:
+    """Two rungs, and nothing to average: the bridge has no error."""
+    model = FactorGraph.from_log_tables([2, 3], [((0, 1), np.full((2, 3), 7.5))], log_constant=1.0)
+    found = spinbench.run(model, "pt", "numpy", 64, rungs=2)
+    assert found.log_z == pytest.approx(8.5 + np.log(6), abs=1e-12)
+
+
+def test_states_that_zeros_forbid_are_left() -> None:
+    """All chains begin where the model has no weight; burn-in finds where it has."""
+    equal = np.where(np.eye(3) > 0, 0.0, -np.inf)
+    model = FactorGraph.from_log_tables([3] * 4, [((v, v + 1), equal) for v in range(3)])
+    start = np.tile(np.array([[0], [1], [2], [0]], dtype=np.int8), 16)
+    found = spinbench.run(model, "pt", "numpy", 2000, start=start, burn_in=2000)
+    assert found.status == "ok"
+    assert found.log_z == pytest.approx(np.log(3), abs=5 * found.log_z_se)
+
+
+def test_too_few_rungs_are_not_believed() -> None:
+    """Nothing crosses from β = 0 to a strongly coupled model in one step."""
+    model = grid(6, 6, c1=0.5, c2=4.0)
+    found = spinbench.run(model, "pt", "numpy", 200, rungs=2)
+    assert "marginals not mixed" in found.status
+    assert "log Z unresolved" in found.status
+
+
+def test_rungs_lie_at_equal_parts_of_the_barrier() -> None:
+    betas = ladder(np.array([0.0, 0.5, 1.0]), np.array([0.0, 3.0, 4.0]), 0)
+    assert len(betas) == 9
+    assert betas[[0, 3, 6, -1]] == pytest.approx([0.0, 0.25, 0.5, 1.0], abs=1e-6)
+
+
+def test_groups_and_settings_are_refused() -> None:
+    model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
+    with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
+        spinbench.run(model, "pt", "numpy", 10)
+    for settings in ({"rungs": 1}, {"rungs": -2}, {"sweeps": 0}, {"sweeps": 1.5}):
+        with pytest.raises(spinbench.errors.SpinbenchError, match="was given"):
+            ParallelTempering(**settings)
+
+
+def test_estimates_see_what_was_lost() -> None:
+    """A state of no weight at β = 1 in any kept step is a doubt."""
+    model, method = graph(0), ParallelTempering(rungs=2)
+    tables, trace = method.plan(model), Trace(method.reductions)
+    for _ in range(8):
+        shapes = {"p": (18, 16), "up": (1, 16), "down": (1, 16), "rejected": (1, 16), "trips": (16,), "lost": (16,)}
+        batch = {name: np.full(shape, 0.5) for name, shape in shapes.items()}
+        trace.add(batch | {"levels": np.zeros((1, 16))}, 1)
+    assert "not mixed" in method.estimate(model, tables, trace).status
