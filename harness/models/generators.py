@@ -80,12 +80,8 @@ def random_regular(
 ) -> PairwiseModel:
     """Random regular graph (drawn by NetworkX from a 32-bit integer of the generator), with the paper's weights."""
     name = "random_regular"
-    _require(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
-    _require(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
-    _limit(name, max(n, degree * n // 2))
     rng = _rng(name, seed)
-    edges = lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
-    return _paper(name, n, edges, c1, c2, kind, scale, rng)
+    return _paper(name, n, _regular_edges(name, n, degree, rng), c1, c2, kind, scale, rng)
 
 
 @family
@@ -177,17 +173,58 @@ def planar_glass(
     """
     name = "planar_glass"
     _require(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
-    _require(
-        name,
-        disorder in ("gaussian", "bimodal"),
-        f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed",
-    )
     _limit(name, 2 * rows * cols)
     edges = lattices.grid_edges(rows, cols)
-    J = _rng(name, seed).standard_normal(len(edges))
-    if disorder == "bimodal":
-        J = np.where(J < 0, -1.0, 1.0)
+    J = _disorder(name, disorder, len(edges), _rng(name, seed))
     return PairwiseModel.from_spins(np.zeros(rows * cols), edges, beta * J, name=name)
+
+
+@family
+def regular_glass(
+    n: int = 100,
+    degree: int = 3,
+    beta: float = 1.0,
+    disorder: Disorder = "bimodal",
+    field: float = 0.3,
+    seed: int = 0,
+) -> PairwiseModel:
+    """Edwards–Anderson glass exp(β Σ J_ij σ_i σ_j + Σ h_i σ_i), h_i ~ N(0, field²), on a random regular graph.
+
+    J_ij = ±1, or N(0, 1) ("gaussian").
+    """
+    name = "regular_glass"
+    rng = _rng(name, seed)
+    edges = _regular_edges(name, n, degree, rng)
+    h = field * rng.standard_normal(n)
+    return PairwiseModel.from_spins(h, edges, beta * _disorder(name, disorder, len(edges), rng), name=name)
+
+
+@family
+def random_field(
+    rows: int = 16, cols: int = 16, beta: float = 0.44, field: float = 0.1, seed: int = 0
+) -> PairwiseModel:
+    """Ferromagnet exp(β Σ σ_i σ_j + Σ h_i σ_i), h_i ~ N(0, field²), on an open grid (Imry and Ma 1975)."""
+    name = "random_field"
+    _require(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    _limit(name, 2 * rows * cols)
+    edges = lattices.grid_edges(rows, cols)
+    h = field * _rng(name, seed).standard_normal(rows * cols)
+    return PairwiseModel.from_spins(h, edges, np.full(len(edges), beta), name=name)
+
+
+def _regular_edges(name: str, n: int, degree: int, rng: np.random.Generator) -> IntArray:
+    _require(name, 0 <= degree < n, f"degree = {degree} and n = {n}; 0 <= degree < n is needed")
+    _require(name, degree * n % 2 == 0, f"degree = {degree} and n = {n}; degree times n must be even")
+    _limit(name, max(n, degree * n // 2))
+    return lattices.random_regular_edges(n, degree, int(rng.integers(2**32)))
+
+
+def _disorder(name: str, disorder: Disorder, edges: int, rng: np.random.Generator) -> FloatArray:
+    """J_ij ~ N(0, 1), or ±1 by the sign of the same draw."""
+    known = ("gaussian", "bimodal")
+    _require(name, disorder in known, f"disorder = {disorder!r}; 'gaussian' and 'bimodal' are allowed")
+    J: FloatArray = rng.standard_normal(edges)
+    return J if disorder == "gaussian" else np.where(J < 0, -1.0, 1.0)
 
 
 def _paper(

@@ -19,6 +19,8 @@ SEEDED = [
     generators.rbm,
     generators.sherrington_kirkpatrick,
     generators.planar_glass,
+    generators.regular_glass,
+    generators.random_field,
 ]
 
 
@@ -45,6 +47,8 @@ PINNED = {
     "rbm": (0.2514604421867866, 0.437539723303269),
     "sherrington_kirkpatrick": (2.104622831403907, -0.42425632101292754),
     "planar_glass": (0.012749284395817184, 1.853321356828076),
+    "regular_glass": (1.920737082025219, 4.0),
+    "random_field": (-1.7348539557813214, 1.76),
 }
 
 
@@ -142,6 +146,25 @@ def test_the_critical_coupling_is_onsagers():
     assert np.sinh(2 * generators.CRITICAL_COUPLING) == pytest.approx(1.0)
 
 
+def test_glass_on_a_regular_graph():
+    model = generators.regular_glass(6, 3, beta=0.7, field=0.2, seed=2)
+    sigma, s = spins(model)
+    rng = np.random.Generator(np.random.PCG64(2))
+    edges = lattices.random_regular_edges(6, 3, int(rng.integers(2**32)))
+    h, J = 0.2 * rng.standard_normal(6), np.sign(rng.standard_normal(9))
+    expected = sigma @ h + 0.7 * (sigma[:, edges[:, 0]] * sigma[:, edges[:, 1]]) @ J
+    np.testing.assert_allclose(model.log_weight(s), expected, atol=1e-12)
+
+
+def test_ferromagnet_in_random_fields():
+    model = generators.random_field(2, 3, beta=0.5, field=0.3, seed=4)
+    sigma, s = spins(model)
+    h = 0.3 * np.random.Generator(np.random.PCG64(4)).standard_normal(6)
+    grid = sigma.reshape(-1, 2, 3)
+    bonds = (grid[:, 0] * grid[:, 1]).sum(1) + (grid[:, :, :2] * grid[:, :, 1:]).sum((1, 2))
+    np.testing.assert_allclose(model.log_weight(s), sigma @ h + 0.5 * bonds, atol=1e-12)
+
+
 @pytest.mark.parametrize("disorder", ["gaussian", "bimodal"])
 def test_planar_glass_has_no_field(disorder):
     model = generators.planar_glass(3, 3, beta=0.7, disorder=disorder, seed=2)
@@ -183,6 +206,8 @@ def test_sherrington_kirkpatrick_couplings():
         (lambda: generators.rbm(0, 2), "visible = 0"),
         (lambda: generators.torus(1, 5), "both must be 2 or more"),
         (lambda: generators.planar_glass(2, 2, disorder="odd"), "disorder = 'odd'"),
+        (lambda: generators.regular_glass(5, 3), "model 'regular_glass': degree = 3 and n = 5; degree times n"),
+        (lambda: generators.random_field(0, 5), "rows = 0 and cols = 5"),
         (lambda: generators.sherrington_kirkpatrick(0), "n = 0"),
     ],
 )
