@@ -28,6 +28,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("block_gibbs", {"marginals": "empirical"}),
     ("block_gibbs", {"marginals": "empirical", "form": "identity"}),
     ("block_gibbs", {"marginals": "empirical", "form": "sparse"}),
+    ("swendsen_wang", {"marginals": "empirical", "sweeps": 0}),
     ("dhmc", {"form": "harmonium"}),
     ("dhmc", {"form": "preconditioned"}),
     ("dhmc", {"form": "sparse", "diagonal": "dd"}),

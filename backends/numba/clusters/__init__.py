@@ -1,0 +1,1 @@
+"""Cluster moves in compiled code."""

@@ -1,0 +1,1 @@
+"""Moves of clusters of variables, and exact draws of attractive models."""

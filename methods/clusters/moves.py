@@ -1,0 +1,96 @@
+"""The move of Swendsen and Wang with fields, as array programs on any backend.
+
+A bond that is satisfied, J σ σ' > 0, opens with probability 1 - exp(-2β|J|). What open bonds join is a cluster; it
+keeps its spins with probability 1 / (1 + exp(-2βF)), F = Σ h σ over its spins as they are, or turns all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinbench.api import Array, Backend, Key
+from spinbench.methods.clusters.bonds import Bonds
+
+FIRST = 4
+"""Rounds of label propagation before it is first asked whether anything still changes; then twice as many."""
+
+
+class Clusters:
+    """Of states s (N, C), 0 and 1 in the backend's real type, rows in the order of the tables."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+
+    def move(self, key: Key, bonds: Bonds, s: Array, beta: Array) -> tuple[Array, Array]:
+        """One move, which leaves p*^β as it is.
+
+        Args:
+            key: of the move.
+            bonds: the tables.
+            s: (N, C) states.
+            beta: () of all chains, or (C,) of each.
+
+        Returns:
+            (s, p): new states, and the probabilities of 1 that clusters gave them.
+        """
+        xp, backend = self._xp, self._backend
+        labels = self.labels(bonds, self.open(backend.fold_in(key, 0), bonds, s, beta))
+        pull = self.sums(labels, bonds.fields[:, None] * (2 * s - 1))
+        keep = backend.sigmoid(beta * pull)
+        u = xp.take_along_axis(backend.uniform(backend.fold_in(key, 1), s.shape), labels, axis=0)
+        up = s > 0.5
+        return xp.where(u < keep, s, 1 - s), xp.where(up, keep, 1 - keep)
+
+    def open(self, key: Key, bonds: Bonds, s: Array, beta: Array) -> Array:
+        """(E, C) which bonds open."""
+        xp = self._xp
+        spins = s > 0.5
+        alike = xp.take(spins, bonds.ends[:, 0], axis=0) == xp.take(spins, bonds.ends[:, 1], axis=0)
+        satisfied = alike == (bonds.couplings > 0)[:, None]
+        level = -xp.expm1(-0.5 * beta * xp.abs(bonds.couplings)[:, None])
+        return satisfied & (self._backend.uniform(key, alike.shape) < level)
+
+    def labels(self, bonds: Bonds, opened: Array) -> Array:
+        """(N, C) the lowest row of each row's cluster: each takes the least of its neighbours' labels, and then the
+        label of that, until nothing changes."""
+        xp, (width, rows) = self._xp, bonds.neighbours.shape
+        opened = xp.concat([opened, xp.ones((1, opened.shape[1]), dtype=xp.bool)], axis=0)
+        own = xp.arange(rows, dtype=bonds.neighbours.dtype)[:, None]
+        own = own + xp.zeros((1, opened.shape[1]), dtype=own.dtype)
+
+        def spread(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            def look(d: Any, least: Array) -> Array:
+                near = xp.take(carry[0], self._backend.take(bonds.neighbours, d), axis=0)
+                joined = xp.take(opened, self._backend.take(bonds.through, d), axis=0)
+                return xp.where(joined, xp.minimum(least, near), least)
+
+            least = self._backend.fori_loop(0, width, look, carry[0])
+            least = xp.take_along_axis(least, least, axis=0)
+            return least, xp.astype(xp.any(least != carry[0]), xp.int32)
+
+        def stretch(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            labels, changed, rounds = carry
+            labels, changed = self._backend.fori_loop(0, changed * rounds, spread, (labels, changed))
+            return labels, changed, 2 * rounds
+
+        one = xp.astype(xp.any(own >= 0), xp.int32)
+        # as many rounds as there are rows reach all of them, but hardly ever are more than a dozen needed
+        labels = self._backend.fori_loop(0, rows.bit_length(), stretch, (own, one, FIRST * one))[0]
+        return labels[: bonds.fields.shape[0], :]
+
+    def sums(self, labels: Array, values: Array) -> Array:
+        """(N, C) the sum of `values` (N, C) over each row's cluster: sorted by label, terms are added to those before
+        them at distances 1, 2, 4, …"""
+        xp = self._xp
+        order = xp.argsort(labels, axis=0, stable=True)
+        place = xp.take_along_axis(
+            xp.argsort(order, axis=0), labels, axis=0
+        )  # a cluster's first is the row of its label
+        labels, total = xp.take_along_axis(labels, order, axis=0), xp.take_along_axis(values, order, axis=0)
+        step = 1
+        while step < labels.shape[0]:
+            ahead = xp.where(labels[step:, :] == labels[:-step, :], total[step:, :], 0.0)
+            total = xp.concat([total[:-step, :] + ahead, total[-step:, :]], axis=0)
+            step *= 2
+        return xp.take_along_axis(total, place, axis=0)

@@ -1,0 +1,147 @@
+"""Swendsen-Wang cluster sampling of binary pairwise models with fields, each move followed by Gibbs sweeps.
+
+Swendsen and Wang, "Nonuniversal critical dynamics in Monte Carlo simulations", Phys. Rev. Lett. 1987; the joint law of
+spins and bonds: Edwards and Sokal, Phys. Rev. D 1988. Fields are not bonds to a ghost: a cluster is drawn with the sum
+of its fields (`moves`). Clusters of frustrated models hardly move what couplings hold; the sweeps do.
+
+Marginals: the mean of the probabilities of 1 that clusters give their variables, or of s_i after the sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
+    MAX_BLOCKS,
+    Scan,
+    Sweep,
+    layout,
+    scan_tables,
+    sweep_tables,
+    units_of,
+)
+from spinbench.mathematics.heat_bath.updates import HeatBath
+from spinbench.methods.clusters.bonds import Bonds, FloatArray, IntArray, Order, bonds_of, check_binary
+from spinbench.methods.clusters.moves import Clusters
+from spinbench.models import Model, PairwiseModel
+
+Marginals = Literal["rao_blackwell", "empirical"]
+
+
+class Tables(NamedTuple):
+    """What `SwendsenWang.plan` prepares; rows are those of the sweep.
+
+    Attributes:
+        order: (N,) variable of each row.
+        bounds: (B + 1,) rows that are updated together.
+        sweep: the sweep.
+        bonds: of the clusters.
+    """
+
+    order: Order
+    bounds: IntArray
+    sweep: Sweep | Scan
+    bonds: Bonds
+
+
+class State(NamedTuple):
+    """Attributes: s (N, C); p (N, C) as clusters gave it, or () where s is reported."""
+
+    s: Array
+    p: Array
+
+
+@dataclass(frozen=True)
+class SwendsenWang(Method):
+    """Settings.
+
+    Attributes:
+        sweeps: Gibbs sweeps after each move of the clusters; 0 leaves glasses where they are.
+        marginals: which estimate is reported.
+    """
+
+    sweeps: int = 1
+    marginals: Marginals = "rao_blackwell"
+
+    name: ClassVar[str] = "swendsen_wang"
+    summary: ClassVar[str] = "Swendsen-Wang clusters with fields, then a Gibbs sweep"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 0:
+            raise SpinbenchError(f"swendsen_wang: sweeps={self.sweeps!r} was given; an integer, 0 or more, is needed")
+        if self.marginals not in get_args(Marginals):
+            allowed = ", ".join(get_args(Marginals))
+            raise SpinbenchError(f"swendsen_wang: marginals={self.marginals!r} was given; {allowed} are allowed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """p or s: (N, C), rows in the tables' order."""
+        return {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+
+    def plan(self, model: Model) -> Tables:
+        """Colours, tables of neighbours, bonds.
+
+        Raises:
+            UnsupportedError: variables of more than two states.
+        """
+        assert isinstance(model, PairwiseModel)
+        check_binary(self.name, model)
+        units = units_of(model)
+        plan = layout(model, units, "chromatic")
+        rows = compressed_rows(model, plan.order)
+        few = len(plan.labels) <= MAX_BLOCKS
+        sweep = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+        return Tables(plan.order, plan.bounds, sweep, bonds_of(model, plan.order))
+
+    def program(self, backend: Backend) -> Program:
+        """Label propagation over `backend`'s arrays, then heat-bath sweeps."""
+        clusters, bath = Clusters(backend), HeatBath(backend)
+        averaged = self.marginals == "rao_blackwell"
+
+        def init(key: Key, t: Tables, start: Array) -> State:
+            s = backend.xp.take(start, t.order, axis=0)
+            return State(s, backend.xp.zeros_like(s) if averaged else ())
+
+        def step(key: Key, t: Tables, state: State) -> State:
+            beta = backend.xp.ones_like(state.s[0, :])
+            s, p = clusters.move(backend.fold_in(key, 0), t.bonds, state.s, beta)
+
+            def sweep(k: Any, s: Array) -> Array:
+                return bath.sweep(backend.fold_in(key, 1 + k), t.sweep, s)
+
+            s = backend.fori_loop(0, self.sweeps, sweep, s)
+            return State(s, p if averaged else ())
+
+        def observe(t: Tables, state: State) -> dict[str, Array]:
+            return {"p": state.p} if averaged else {"s": state.s}
+
+        return Program(init, step, observe)
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals with what they may claim, R-hat and effective sample sizes."""
+        (name,) = self.reductions
+        chains = trace.mean(name)
+        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
+        found = marginal_claims(trace.series(name), trace.samples, np.zeros(len(means)), np.ones(len(means)))
+        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
+        values = (means, found.errors, ess, found.r_hat)
+        marginals, errors, sizes, r_hat = (by_variable(tables.order, each) for each in values)
+        doubts = (f"marginals {found.doubt}",) if found.doubt else ()
+        return Estimate(marginals=marginals, marginals_se=errors, ess=sizes, r_hat=r_hat, doubts=doubts)
+
+
+def by_variable(order: Order, values: FloatArray) -> FloatArray:
+    """Values of rows as those of variables."""
+    result = np.empty_like(values)
+    result[order] = values
+    return result
