@@ -1,0 +1,148 @@
+"""Flat factor tables as the compiled sweeps read them, and chains as they keep them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.errors import UnsupportedError
+from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.table_layouts import both_halves, reported_rows
+
+Array = npt.NDArray[Any]
+
+LANES = 16
+"""Chains that are advanced together, in both precisions."""
+BLOCK = 64
+"""Chains at most that make all their sweeps before the next ones do."""
+WORD = np.dtype(np.uint64)
+STATE = np.dtype(np.uint32)
+MOST_ENTRIES = 2**31
+
+
+class LaneTables(NamedTuple):
+    """A model's tables, variable by variable: an incidence is a factor of a variable.
+
+    Attributes:
+        sizes: (N,) int64, states of each variable.
+        starts: (N + 1,) int64, its incidences, at least one: of the entry 0 where it has no factor.
+        bases: (S,) uint32, where the factor's entries begin; strides: (S,) uint32, of the variable in it.
+        other_starts: (S + 1,) int64, the factor's other variables; others: int64; steps: uint32, their strides.
+        values: the log tables, a 0, and where there are zeros all again, floored.
+        floored: () uint32, where the floored ones begin; 0 where nothing is zero.
+        rows: (N,) int64, the first row of what is reported of it, see `reported_rows`.
+        factor_starts: (F + 1,) int64; factor_variables: int64; factor_strides, factor_bases: uint32: scopes.
+    """
+
+    sizes: Array
+    starts: Array
+    bases: Array
+    strides: Array
+    other_starts: Array
+    others: Array
+    steps: Array
+    values: Array
+    floored: np.uint32
+    rows: Array
+    factor_starts: Array
+    factor_variables: Array
+    factor_strides: Array
+    factor_bases: Array
+
+
+class LaneChains(NamedTuple):
+    """C chains in K blocks of B lanes, a multiple of 16; the lanes beyond the last chain run beside them.
+
+    Attributes:
+        keys: (K, 2, B) uint64, of their random numbers.
+        x: (K, N, B) uint32 states.
+        betas: (K, B) inverse temperatures, of the kernel's precision; may be written to between calls.
+    """
+
+    keys: Array
+    x: Array
+    betas: Array
+
+
+def lane_tables(tables: FactorTables, real: np.dtype[Any]) -> LaneTables:
+    """The tables in the kernel's precision.
+
+    Raises:
+        UnsupportedError: 2^31 entries or more.
+    """
+    values, floored = both_halves(tables)
+    if len(values) >= MOST_ENTRIES:
+        raise UnsupportedError(f"the factors have {len(values)} entries; backend=numba takes fewer than 2^31")
+    degrees = np.diff(tables.starts)
+    alone = np.flatnonzero(degrees == 0)
+    at = tables.starts[alone]
+    factor = np.insert(tables.factors, at, -1)
+    owner = np.repeat(np.arange(len(degrees)), np.maximum(degrees, 1))
+    variables, _ = reported_rows(tables.cardinalities)
+    other_starts, others, steps = _others(tables, factor, owner)
+    return LaneTables(
+        sizes=tables.cardinalities,
+        starts=np.concatenate([[0], np.cumsum(np.maximum(degrees, 1))]).astype(np.int64),
+        bases=np.append(tables.offsets[:-1], len(tables.values))[factor].astype(np.uint32),
+        strides=np.insert(tables.strides, at, 0).astype(np.uint32),
+        other_starts=other_starts,
+        others=others,
+        steps=steps,
+        values=values.astype(real),
+        floored=np.uint32(floored),
+        rows=np.searchsorted(variables, np.arange(len(degrees))).astype(np.int64),
+        factor_starts=tables.scope_starts,
+        factor_variables=tables.scope_variables,
+        factor_strides=tables.scope_strides.astype(np.uint32),
+        factor_bases=tables.offsets[:-1].astype(np.uint32),
+    )
+
+
+def _others(tables: FactorTables, factor: Array, owner: Array) -> tuple[Array, Array, Array]:
+    """(starts, variables, strides) of the other variables of each incidence; factor -1 has none."""
+    orders = np.append(np.diff(tables.scope_starts), 0)[factor]
+    first = np.append(tables.scope_starts[:-1], 0)[factor]
+    incidence = np.repeat(np.arange(len(factor)), orders)
+    ends = np.cumsum(orders)
+    place = np.arange(len(incidence)) - (ends - orders)[incidence] + first[incidence]
+    apart = tables.scope_variables[place] != owner[incidence]
+    place, incidence = place[apart], incidence[apart]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(incidence, minlength=len(factor)))]).astype(np.int64)
+    return starts, tables.scope_variables[place], tables.scope_strides[place].astype(np.uint32)
+
+
+def lane_chains(seed: int, states: Array, real: np.dtype[Any]) -> LaneChains:
+    """Chains at states (N, C), at inverse temperature 1. Lanes without a chain repeat the first one's state."""
+    n, chains = states.shape
+    lanes = -(-chains // LANES)
+    blocks = -(-lanes * LANES // BLOCK)
+    size = -(-lanes // blocks) * LANES
+    keys = aligned_zeros((blocks, 2, size), WORD)
+    keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
+    betas = aligned_zeros((blocks, size), real)
+    betas[:] = 1.0
+    found = LaneChains(keys, aligned_zeros((blocks, n, size), STATE), betas)
+    put_states(found, states)
+    return found
+
+
+def put_states(chains: LaneChains, states: Array) -> None:
+    """Sets the chains to states (N, C)."""
+    blocks, n, size = chains.x.shape
+    padded = np.repeat(states[:, :1], blocks * size, axis=1)
+    padded[:, : states.shape[1]] = states
+    chains.x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
+
+
+def states_of(x: Array, chains: int) -> Array:
+    """(N, C) int64 of the states x (K, N, B) of so many chains."""
+    return of_chains(x, chains).astype(np.int64)
+
+
+def of_chains(values: Array, chains: int) -> Array:
+    """(…, C) of values (K, …, B)."""
+    return np.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)[..., :chains]

@@ -1,0 +1,243 @@
+"""Compiled sweeps over flat factor tables, in vectors over chains, each at an inverse temperature of its own.
+
+`run_sweeps` makes sweeps, `force_sweep` finds log T(s* <- s), `sum_weights` log weights; the law at an inverse
+temperature is that of `mathematics.heat_bath.table_updates`. All three may be called from compiled code. Per factor and
+state an update gathers one entry, whose place is found from the states of the factor's other variables.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, vector_width
+from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log
+from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
+from spinbench.backends.numba.simd.vector_memory import (
+    line_address,
+    load_state_vector,
+    load_sum_words,
+    load_table_words,
+    store_state_vector,
+    store_sum_vector,
+    store_uniform_vector,
+)
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.tables.look_ups import (
+    WORDS,
+    Lane,
+    binary_logits,
+    load_field_words,
+    pointers,
+    weights_of,
+)
+
+MOST = constant(1e37, 1e300)
+"""Odds above are those of a zero: `exp` saturates there."""
+NEVER = constant(-1e30)
+"""In place of log 0."""
+
+
+class Asked(NamedTuple):
+    """What sweeps sum, and which they are.
+
+    Attributes:
+        credited: () bool, sum what is reported.
+        averaged: () bool, conditional probabilities as of the updates, otherwise states after them.
+        first, end: () int64, numbers of the sweeps in the run, by which their random numbers are told.
+    """
+
+    credited: bool
+    averaged: bool
+    first: int
+    end: int
+
+
+@nb.njit(**INLINE)
+def _drawn(weights, size, goal, total, none):
+    """The state that `goal` in [0, total) falls to; none of weight 0, whatever is rounded."""
+    upto = load_field_words(weights, 0, WORDS)
+    beyond = choose(upto <= goal, choose(upto < total, none + 1, none), none)
+    for k in range(1, size - 1):
+        upto = upto + load_field_words(weights, 16 * k, WORDS)
+        beyond = beyond + choose(upto <= goal, choose(upto < total, none + 1, none), none)
+    return beyond
+
+
+@nb.njit(**INLINE)
+def _add_total(totals, at, credit):
+    store_sum_vector(totals, at, load_sum_words(totals, at, WORDS) + credit)
+
+
+@nb.njit(**INLINE)
+def _credit(b, row, size, drawn, total, averaged, c):
+    for k in range(size):
+        weight = load_field_words(b.weights, 16 * k, WORDS)
+        credit = weight / total if averaged else choose(drawn == k, ONE(weight), ZERO(weight))
+        _add_total(b.totals, (row + k) * b.count + c, credit)
+
+
+@nb.njit(**INLINE)
+def _fill(numbers, walker, gammas, kept, c, odd, like):
+    """16 numbers in [0, 1)."""
+    for j in range(0, 16, vector_width(numbers)):
+        u = lane_numbers(walker, gammas, kept, c + j, odd, like)
+        store_uniform_vector(numbers, j, u * INVERSE_SCALE(u))
+
+
+@nb.njit(**INLINE)
+def _put(x, at, states):
+    store_state_vector(x, at, states)
+
+
+@nb.njit(**INLINE)
+def _update_binary(t, v, b, c, asked):
+    down, up = binary_logits(t, v, b, c)
+    u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+    away = exp(beta * (down - up))
+    odds = ONE(away) + away
+    drawn = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
+    none = load_state_vector(b.x, v * b.count + c) & 0
+    _put(b.x, v * b.count + c, choose(drawn, none + 1, none))
+    if asked.credited:
+        credit = ONE(odds) / odds if asked.averaged else choose(drawn, ONE(odds), ZERO(odds))
+        _add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
+
+
+@nb.njit(**INLINE)
+def _update_any(t, v, b, c, asked):
+    total = weights_of(t, v, b, c)
+    size = load_table(t.sizes, v)
+    none = load_state_vector(b.x, v * b.count + c) & 0
+    drawn = _drawn(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
+    _put(b.x, v * b.count + c, drawn)
+    if asked.credited:
+        _credit(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
+
+
+@nb.njit(**INLINE)
+def _walk(keys, k, counter, walker):
+    for c in range(keys.shape[2]):
+        store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+
+
+@nb.njit(**INLINE)
+def _set_shifts(betas, floored, shifts):
+    for c in range(betas.size):
+        shifts[c] = floored if betas[c] < 1 else np.uint32(0)
+
+
+@nb.njit(**JIT)
+def run_sweeps(t, order, asked, chains, sums):
+    """Sweeps number asked.first … asked.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
+    more).
+
+    Args:
+        t: LaneTables.
+        order: in which variables are updated; reversed for R.
+        asked: what is summed.
+        chains: LaneChains; x is written to.
+        sums: (K, R, B) float64, added to where that is asked for.
+    """
+    keys, x, betas = chains
+    blocks, n, count = x.shape
+    rows, kmax = sums.shape[1], t.sizes.max()
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
+    weights, recent = np.empty(16 * kmax + 16, dtype=betas.dtype), np.zeros(rows * count + 16, dtype=betas.dtype)
+    walker, kept, totals = line_address(walk), line_address(saved), line_address(recent)
+    g, like = pointers(t), t.values[0]
+    for k in range(blocks):
+        gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * rows * count)
+        _set_shifts(betas[k], t.floored, shifts)
+        at = address(betas, k * count)
+        b = Lane(
+            count,
+            address(x, k * n * count),
+            totals,
+            at,
+            address(shifts, 0),
+            line_address(numbers),
+            line_address(weights),
+        )
+        for s in range(asked.first, asked.end):
+            _walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
+            for q in range(order.size):
+                v = order[q]
+                for c in range(0, count, 16):
+                    _fill(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
+                    if t.sizes[v] == 2:
+                        _update_binary(g, v, b, c, asked)
+                    else:
+                        _update_any(g, v, b, c, asked)
+            if (s - asked.first) % FLUSH == FLUSH - 1 and asked.credited:
+                add_recent(totals, out, 1.0, rows * count)
+        if asked.credited:
+            add_recent(totals, out, 1.0, rows * count)
+    keep(walk)
+    keep(saved)
+    keep(shifts)
+    keep(numbers)
+    keep(weights)
+    keep(recent)
+
+
+@nb.njit(**INLINE)
+def _force(t, v, k, b, c):
+    total = weights_of(t, v, b, c)
+    chosen = load_field_words(b.weights, 16 * k, WORDS)
+    none = load_state_vector(b.x, v * b.count + c) & 0
+    _put(b.x, v * b.count + c, none + k)
+    part = choose(chosen > ZERO(chosen), log(chosen / total), NEVER(chosen))
+    _add_total(b.totals, c, part)
+
+
+@nb.njit(**JIT)
+def force_sweep(t, order, mode, x, levels):
+    """log T(mode <- x) of sweeps at beta = 1, added to `levels` (K, B) of float64; x (K, N, B) becomes `mode`.
+
+    It is below -1e29 where T = 0.
+    """
+    blocks, n, count = x.shape
+    shifts, ones = np.zeros(count, dtype=np.uint32), np.ones(count, dtype=t.values.dtype)
+    weights, recent = np.empty(16 * t.sizes.max() + 16, dtype=ones.dtype), np.zeros(count + 16, dtype=ones.dtype)
+    totals = line_address(recent)
+    g = pointers(t)
+    for k in range(blocks):
+        at = address(x, k * n * count)
+        b = Lane(count, at, totals, address(ones, 0), address(shifts, 0), address(ones, 0), line_address(weights))
+        for q in range(order.size):
+            for c in range(0, count, 16):
+                _force(g, order[q], mode[order[q]], b, c)
+            add_recent(totals, address(levels, k * count), 1.0, count)
+    keep(shifts)
+    keep(ones)
+    keep(weights)
+    keep(recent)
+
+
+@nb.njit(**JIT)
+def sum_weights(t, floored, x, found):
+    """Sums of the factors' entries at states x (K, N, B), without the model's constant, into `found` (K, B) float64.
+
+    Args:
+        t: LaneTables.
+        floored: whether zeros count as at beta < 1: then it is d log p*^beta / d beta.
+        x: states.
+        found: written to.
+    """
+    shift = t.floored if floored else np.uint32(0)
+    index = np.empty(x.shape[2], dtype=np.int64)
+    for k in range(x.shape[0]):
+        found[k] = 0.0
+        for f in range(t.factor_starts.size - 1):
+            index[:] = t.factor_bases[f] + shift
+            for j in range(t.factor_starts[f], t.factor_starts[f + 1]):
+                states, step = x[k, t.factor_variables[j]], t.factor_strides[j]
+                for c in range(index.size):
+                    index[c] += np.int64(step) * states[c]
+            for c in range(index.size):
+                found[k, c] += t.values[index[c]]

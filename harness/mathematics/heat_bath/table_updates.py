@@ -1,0 +1,180 @@
+"""Heat-bath sweeps over flat factor tables in a backend's arrays, each chain at an inverse temperature of its own.
+
+States x are (N, C) int32, inverse temperatures beta (C,). A chain's law is p*^beta, in which at beta < 1 a hard zero
+counts `table_layouts.FLOOR` nats less than the lowest other entry of its factor, so that chains pass it; at beta = 1 it
+is a zero, and a chain there must stand at a state of positive weight. At beta = 0 a sweep makes independent draws.
+
+A conditional takes one entry a factor and state, found from the states of the factor's other variables: nothing is
+kept beside x.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spinbench.mathematics.graphs.table_layouts import Entries, Section, TableSweep
+
+if TYPE_CHECKING:
+    from spinbench.api import Array, Backend, Key
+
+
+class TableBath:
+    """Sweeps and single updates, conditional probabilities and log weights.
+
+    `p` is (R + 1, C): conditional probabilities of the R states that `reported_rows` names, as of their variables' last
+    updates; its last row means nothing. Where it is (), it stays.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+
+    def sweep(self, key: Key, t: TableSweep, x: Array, beta: Array, *, backward: bool = False) -> Array:
+        """x after each variable has been drawn once given the rest, in the layout's order or in its reverse."""
+        return self.sweep_and_conditionals(key, t, x, (), beta, backward=backward)[0]
+
+    def sweep_and_conditionals(
+        self, key: Key, t: TableSweep, x: Array, p: Array, beta: Array, *, backward: bool = False
+    ) -> tuple[Array, Array]:
+        """The same, and p."""
+        u = self._backend.uniform(key, x.shape)
+        shift = self.halves(t.entries, beta)
+        for section in reversed(t.sections) if backward else t.sections:
+            count = section.rows.shape[0]
+
+            def body(b: Any, carry: Any, section: Section = section, count: int = count) -> Any:
+                place = count - 1 - b if backward else b
+                own = self._backend.take(u, self._backend.take(section.rows, place))
+                x, p = carry
+                return self._update(t.entries, section, place, x, p, beta, shift, own)
+
+            x, p = self._backend.fori_loop(0, count, body, (x, p))
+        return x, p
+
+    def conditionals(self, t: TableSweep, x: Array, p: Array) -> Array:
+        """p of x as it is, at beta = 1."""
+        one = self._xp.ones_like(p[0, :])
+        shift = self.halves(t.entries, one)
+        for section in t.sections:
+
+            def body(b: Any, p: Array, section: Section = section) -> Array:
+                weights = self._chunk_weights(t.entries, section, b, x, one, shift)
+                return self._kept(section, b, p, weights / self._xp.sum(weights, axis=0))
+
+            p = self._backend.fori_loop(0, section.rows.shape[0], body, p)
+        return p
+
+    def update_chunk(self, t: TableSweep, b: Any, x: Array, p: Array, u: Array) -> tuple[Array, Array]:
+        """(x, p) after an update, at beta = 1, of number b of the single variables; u (1, C)."""
+        assert t.single is not None
+        beta = self._xp.ones_like(u[0, :])
+        return self._update(t.entries, t.single, b, x, p, beta, self.halves(t.entries, beta), u)
+
+    def update_anywhere(self, t: TableSweep, x: Array, p: Array, u: Array, v: Array) -> tuple[Array, Array]:
+        """(x, p) after an update, at beta = 1, of a variable that u (C,) chooses for each chain; v (C,)."""
+        xp, take, single = self._xp, self._backend.take, t.single
+        assert single is not None
+        chain = xp.arange(x.shape[1], dtype=xp.int32)
+        number = xp.astype(xp.floor(u * single.rows.shape[0]), xp.int32)
+        number = xp.minimum(number, xp.zeros_like(number) + (single.rows.shape[0] - 1))
+        flat = xp.reshape(x, (-1,))
+        index = take(single.bases[:, :, 0], number)
+        for axis in range(single.others.shape[1]):
+            near = take(flat, take(single.others[:, axis, :, 0], number) * x.shape[1] + chain[:, None])
+            index = index + take(single.steps[:, axis, :, 0], number) * near
+        states = take(single.states[:, :, 0], number)
+        every = index[:, :, None] + states[:, None, :] * take(single.strides[:, :, 0], number)[:, :, None]
+        logits = xp.sum(take(t.entries.values, every), axis=1).T[:, None, :]
+        weights = self._weights(states.T[:, None, :], logits, xp.ones_like(u))
+        drawn, total = self._drawn(weights, v[None, :])
+        where = take(single.rows[:, 0], number) * x.shape[1] + chain
+        x = xp.reshape(self._backend.update(flat, where, drawn[0, :], donate=True), x.shape)
+        if isinstance(p, tuple):
+            return x, p
+        places = take(single.places[:, :, 0], number).T * p.shape[1] + chain
+        found = xp.reshape((weights / total)[:, 0, :], (-1,))
+        flat = self._backend.update(xp.reshape(p, (-1,)), xp.reshape(places, (-1,)), found, donate=True)
+        return x, xp.reshape(flat, p.shape)
+
+    def log_transition(self, t: TableSweep, x: Array, mode: Array) -> Array:
+        """(C,) log T(mode <- x): of a sweep at beta = 1 in which every draw is forced to `mode` (N,) int32."""
+        total = self._xp.zeros_like(self.log_weights(t.entries, x))
+        one = total + 1.0
+        shift = self.halves(t.entries, one)
+        for section in t.sections:
+
+            def body(b: Any, carry: tuple[Array, Array], section: Section = section) -> tuple[Array, Array]:
+                mixed, total = carry
+                weights = self._chunk_weights(t.entries, section, b, mixed, one, shift)
+                rows = self._backend.take(section.rows, b)
+                target = self._backend.take(mode, rows)[:, None] + self._xp.zeros_like(mixed[:1, :])
+                chosen = self._xp.sum(self._xp.where(self._numbers(weights) == target, weights, 0.0), axis=0)
+                never = chosen == 0
+                parts = self._xp.log(self._xp.where(never, 1.0, chosen) / self._xp.sum(weights, axis=0))
+                parts = self._xp.where(never, -self._xp.inf, parts)
+                there = self._backend.take(section.valid, b)[:, None] > 0
+                total = total + self._xp.sum(self._xp.where(there, parts, 0.0), axis=0)
+                return self._backend.update(mixed, rows, target, donate=True), total
+
+            x, total = self._backend.fori_loop(0, section.rows.shape[0], body, (x + 0, total))
+        return total
+
+    def log_weights(self, entries: Entries, x: Array, *, floored: bool = False) -> Array:
+        """(C,) sums of the factors' entries, without the model's constant: d log p*^beta / d beta where floored."""
+        xp = self._xp
+        if entries.bases.shape[0] == 0:
+            return xp.zeros(x.shape[1:], dtype=self._backend.real)
+        index = entries.bases[:, None] + xp.zeros_like(x[:1, :]) + (entries.floored if floored else 0)
+        for axis in range(entries.variables.shape[0]):
+            near = self._backend.take(x, entries.variables[axis, :])
+            index = index + entries.strides[axis, :][:, None] * near
+        return xp.sum(self._backend.take(entries.values, index), axis=0)
+
+    def halves(self, entries: Entries, beta: Array) -> Array:
+        """(C,) int32: where the entries begin that a chain looks up, those with zeros or the floored ones."""
+        return self._xp.astype(beta < 1, self._xp.int32) * entries.floored
+
+    def _chunk_weights(self, entries: Entries, section: Section, b: Any, x: Array, beta: Array, shift: Array) -> Array:
+        """(K, w, C) what the states of a chunk's variables weigh at beta given the rest, the heaviest of each 1."""
+        take = self._backend.take
+        index = take(section.bases, b)[:, :, None] + shift
+        others, steps = take(section.others, b), take(section.steps, b)
+        for axis in range(section.others.shape[1]):
+            index = index + steps[axis, :, :][:, :, None] * take(x, others[axis, :, :])
+        states = take(section.states, b)
+        every = index[None, ...] + states[:, None, :, None] * take(section.strides, b)[None, :, :, None]
+        logits = self._xp.sum(take(entries.values, every), axis=1)
+        return self._weights(states[:, :, None], logits, beta)
+
+    def _weights(self, states: Array, logits: Array, beta: Array) -> Array:
+        xp = self._xp
+        none = (states != self._numbers(states)) | (logits == -xp.inf)  # a spare state is not its own number
+        top = xp.max(xp.where(none, -xp.inf, logits), axis=0)
+        top = xp.where(top == -xp.inf, 0.0, top)
+        return xp.where(none, 0.0, xp.exp(beta * (xp.where(none, top, logits) - top)))
+
+    def _numbers(self, weights: Array) -> Array:
+        """0 … K - 1 along the first axis of three."""
+        return self._xp.arange(weights.shape[0], dtype=self._xp.int32)[:, None, None]
+
+    def _update(
+        self, entries: Entries, section: Section, b: Any, x: Array, p: Array, beta: Array, shift: Array, u: Array
+    ) -> tuple[Array, Array]:
+        weights = self._chunk_weights(entries, section, b, x, beta, shift)
+        drawn, total = self._drawn(weights, u)
+        x = self._backend.update(x, self._backend.take(section.rows, b), drawn, donate=True)
+        return x, self._kept(section, b, p, weights / total)
+
+    def _drawn(self, weights: Array, u: Array) -> tuple[Array, Array]:
+        """(states, their variables' sums of weights): no state of weight 0 is drawn, whatever is rounded."""
+        xp = self._xp
+        upto = xp.cumulative_sum(weights, axis=0)
+        total = upto[-1, ...]
+        beyond = (upto <= u * total) & (upto < total)
+        return xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32), total
+
+    def _kept(self, section: Section, b: Any, p: Array, found: Array) -> Array:
+        if isinstance(p, tuple):
+            return p
+        places = self._xp.reshape(self._backend.take(section.places, b), (-1,))
+        return self._backend.update(p, places, self._xp.reshape(found, (-1, found.shape[2])), donate=True)

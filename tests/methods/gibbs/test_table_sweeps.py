@@ -1,0 +1,192 @@
+"""Sweeps over flat factor tables at any inverse temperature, as arrays and compiled, against enumeration."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spinbench.backends.numba.tables import layout, sweeps
+from spinbench.foundation.trees import map_arrays
+from spinbench.inference import registry
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.table_layouts import FLOOR, reported_rows, sweep_order, table_sweep
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.models import FactorGraph
+
+BACKENDS = ["numpy", "jax", "numba"]
+CHAINS = 20_000
+
+
+def graph(seed: int, zeros: float) -> FactorGraph:
+    """Six variables of 1 to 3 states, factors of order 0 to 3, unsorted scopes, one of them twice."""
+    rng = np.random.default_rng(seed)
+    sizes = [3, 2, 1, 3, 2, 3]
+    scopes = [[], [4], [1, 0], [0, 1], [3, 2], [5, 0, 3], [3, 5, 1], [4, 5], [4, 1]]
+    tables = []
+    for scope in scopes:
+        table = rng.normal(size=[sizes[v] for v in scope])
+        if len(scope) > 1:
+            table[rng.random(table.shape) < zeros] = -np.inf
+            table.flat[0] = 0.0
+        tables.append((scope, table))
+    return FactorGraph.from_log_tables(sizes, tables, log_constant=0.3)
+
+
+MODELS = {"zeros": graph(1, 0.25), "positive": graph(2, 0.0)}
+
+
+@cache
+def states(name: str) -> np.ndarray:
+    """(N, S), in C order."""
+    return np.indices(MODELS[name].cardinalities).reshape(len(MODELS[name].cardinalities), -1)
+
+
+@cache
+def law(name: str, beta: float) -> np.ndarray:
+    """(S,) probabilities of the states at an inverse temperature."""
+    model, x = MODELS[name], states(name)
+    log_p = np.zeros(x.shape[1])
+    for factor in factors_by_scope(name):
+        scope, table = factor
+        if beta < 1:
+            finite = np.isfinite(table)
+            table = beta * np.where(finite, table, table[finite].min() - FLOOR)
+        log_p += table[tuple(x[v] for v in scope)]
+    assert model.num_variables == len(x)
+    return np.exp(log_p - np.logaddexp.reduce(log_p))
+
+
+def factors_by_scope(name: str) -> list[tuple[list[int], np.ndarray]]:
+    """One table for each set of variables: zeros are floored after factors of one scope are multiplied."""
+    tables = factor_tables(MODELS[name])
+    found = []
+    for f in range(len(tables.offsets) - 1):
+        scope = tables.scope_variables[tables.scope_starts[f] : tables.scope_starts[f + 1]].tolist()
+        table = tables.values[tables.offsets[f] : tables.offsets[f + 1]]
+        found.append((scope, table.reshape([MODELS[name].cardinalities[v] for v in scope])))
+    return found
+
+
+class Arrays:
+    """On a backend with arrays."""
+
+    def __init__(self, backend: str, tables: FactorTables, scan: Any) -> None:
+        self.backend = registry.backend_class(backend)()
+        put = self.backend.to_device
+        self.tables = map_arrays(lambda a: put(np.asarray(a)), table_sweep(tables, scan, True))
+        self.bath = TableBath(self.backend)
+        self.rows = len(reported_rows(tables.cardinalities)[0])
+
+    def run(self, function: Any, *arrays: np.ndarray) -> Any:
+        put = self.backend.to_device
+        return map_arrays(self.backend.to_host, self.backend.compile(function)(self.tables, *map(put, arrays)))
+
+    def sweep(self, x: np.ndarray, beta: np.ndarray, *, backward: bool) -> tuple[np.ndarray, np.ndarray]:
+        empty, key = np.zeros((self.rows + 1, x.shape[1])), self.backend.key(3)
+
+        def sweep(t: Any, x: Any, p: Any, beta: Any) -> Any:
+            return self.bath.sweep_and_conditionals(key, t, x, p, beta, backward=backward)
+
+        drawn, p = self.run(sweep, x.astype(np.int32), empty, beta)
+        return drawn, p[:-1]
+
+    def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:
+        return self.run(self.bath.log_transition, x.astype(np.int32), mode.astype(np.int32))
+
+    def log_weights(self, x: np.ndarray, floored: bool) -> np.ndarray:
+        return self.run(lambda t, x: self.bath.log_weights(t.entries, x, floored=floored), x.astype(np.int32))
+
+
+class Compiled:
+    """On numba."""
+
+    def __init__(self, _: str, tables: FactorTables, scan: Any) -> None:
+        registry.backend_class("numba")()
+        self.tables, self.rows = (
+            layout.lane_tables(tables, np.dtype(np.float64)),
+            len(reported_rows(tables.cardinalities)[0]),
+        )
+        self.order = sweep_order(tables, scan)[0]
+
+    def chains(self, x: np.ndarray) -> layout.LaneChains:
+        return layout.lane_chains(5, x, np.dtype(np.float64))
+
+    def sweep(self, x: np.ndarray, beta: np.ndarray, *, backward: bool) -> tuple[np.ndarray, np.ndarray]:
+        chains = self.chains(x)
+        chains.betas.ravel()[: x.shape[1]] = beta
+        sums = np.zeros((len(chains.x), self.rows, chains.x.shape[2]))
+        order = self.order[::-1].copy() if backward else self.order
+        sweeps.run_sweeps(self.tables, order, sweeps.Asked(True, True, 4, 5), chains, sums)
+        return layout.states_of(chains.x, x.shape[1]), layout.of_chains(sums, x.shape[1])
+
+    def log_transition(self, x: np.ndarray, mode: np.ndarray) -> np.ndarray:
+        states = self.chains(x).x
+        levels = np.zeros((len(states), states.shape[2]))
+        sweeps.force_sweep(self.tables, self.order, mode, states, levels)
+        return layout.of_chains(levels, x.shape[1])
+
+    def log_weights(self, x: np.ndarray, floored: bool) -> np.ndarray:
+        states = self.chains(x).x
+        found = np.zeros((len(states), states.shape[2]))
+        sweeps.sum_weights(self.tables, floored, states, found)
+        return layout.of_chains(found, x.shape[1])
+
+
+@cache
+def bath(backend: str, name: str, scan: str) -> Any:
+    return (Compiled if backend == "numba" else Arrays)(backend, factor_tables(MODELS[name]), scan)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "scan", "backward"),
+    [("zeros", "chromatic", False), ("zeros", "raster", True), ("positive", "raster", False)],
+)
+def test_each_chain_keeps_the_law_of_its_temperature(backend: str, name: str, scan: str, backward: bool) -> None:
+    """Chains of three temperatures beside each other, from exact draws; at beta = 0 from a state of no weight."""
+    x, number = states(name), np.random.default_rng(4)
+    betas = [1.0, 0.3, 0.0]
+    drawn = [number.choice(x.shape[1], p=law(name, beta), size=CHAINS) for beta in betas[:2]]
+    drawn.append(np.full(CHAINS, x.shape[1] - 1))
+    after, p = bath(backend, name, scan).sweep(x[:, np.concatenate(drawn)], np.repeat(betas, CHAINS), backward=backward)
+    found = np.ravel_multi_index(tuple(after), MODELS[name].cardinalities).reshape(3, CHAINS)
+    variables, values = reported_rows(np.array(MODELS[name].cardinalities))
+    for k, beta in enumerate(betas):
+        expected = CHAINS * law(name, beta)
+        counts = np.bincount(found[k], minlength=len(expected))
+        assert not counts[expected == 0].any()
+        rare = expected < 10
+        seen, wanted = (np.append(a[~rare], a[rare].sum()) for a in (counts, expected))
+        kept = wanted > 0
+        assert stats.chisquare(seen[kept], wanted[kept] * seen.sum() / wanted.sum()).pvalue > 1e-4
+        exact = (x[variables] == values[:, None]) @ law(name, beta)
+        own = p[:, k * CHAINS : (k + 1) * CHAINS]
+        np.testing.assert_array_less(abs(own.mean(axis=1) - exact), 5 * own.std(axis=1) / np.sqrt(CHAINS) + 1e-9)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_transitions_leave_the_law_as_it_is(backend: str, name: str) -> None:
+    """Σ_s p(s) T(s* <- s) = p(s*) for every s*, to rounding."""
+    x, p = states(name), law(name, 1.0)
+    possible = np.flatnonzero(p)
+    for target in possible[:: max(1, len(possible) // 6)]:
+        log_t = bath(backend, name, "raster").log_transition(x[:, possible], x[:, target])
+        assert np.exp(log_t) @ p[possible] == pytest.approx(p[target], rel=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_log_weights_are_sums_of_entries(backend: str) -> None:
+    model, x = MODELS["zeros"], states("zeros")
+    constant = factor_tables(model).log_constant
+    found = bath(backend, "zeros", "raster").log_weights(x, False)
+    np.testing.assert_allclose(found + constant, model.log_weight(x.T), rtol=1e-6)
+    cold = bath(backend, "zeros", "raster").log_weights(x, True)
+    np.testing.assert_allclose(cold - np.logaddexp.reduce(0.3 * cold) / 0.3, np.log(law("zeros", 0.3)) / 0.3, atol=1e-4)
+    possible = np.isfinite(found)
+    np.testing.assert_allclose(cold[possible], found[possible], rtol=1e-6)
+    assert (cold[~possible] < found[possible].max() - FLOOR).all()
