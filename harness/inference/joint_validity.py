@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,20 @@ class Joint:
     Where a method gives a function, they are found, and checked, when they are first asked for.
     """
 
-    def __init__(self, pairs: Any = None, errors: Any = None, *, model: Model | None = None, who: str = "") -> None:
-        """Of pairs and errors that are known, or of a run on a model by a method and a backend."""
+    def __init__(
+        self,
+        pairs: Any = None,
+        errors: Any = None,
+        *,
+        model: Model | None = None,
+        who: str = "",
+        back: Callable[[Estimate], tuple[Any, Any]] | None = None,
+    ) -> None:
+        """Of pairs and errors that are known, or of a run on a model by a method and a backend, and the way back to the
+        model that was given."""
         self._estimate = Estimate(pairs=pairs, pairs_se=errors)
         self._model = model
+        self._back = back
         self._who = who
 
     def taken(self, estimate: Estimate) -> Estimate:
@@ -43,10 +54,13 @@ class Joint:
         Raises:
             InvalidResultError: as `check_joint`.
         """
-        if callable(self._estimate.pairs) and self._model is not None:
-            whole = replace(self._estimate, pairs=self._estimate.pairs())
+        whole = self._estimate
+        if callable(whole.pairs) and self._model is not None:
+            whole = replace(whole, pairs=whole.pairs())
             check_joint(whole, self._model, self._who)
-            self._estimate = Estimate(pairs=whole.pairs, pairs_se=whole.pairs_se)
+        if whole is not self._estimate or self._back is not None:
+            pairs, errors = (whole.pairs, whole.pairs_se) if self._back is None else self._back(whole)
+            self._estimate, self._back = Estimate(pairs=pairs, pairs_se=errors), None
         return self._estimate.pairs, self._estimate.pairs_se
 
 

@@ -50,8 +50,9 @@ class Result:
         ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
             determines, the number of draws.
         r_hat: split R-hat, in the same layout; 1 where evidence determines.
-        pairs: joint probabilities in the model that was run: of a `PairwiseModel` (E,) p(s_i = s_j = 1) of its edges,
-            of a `FactorGraph` a flat table for each factor; None where the method gives none or had it converted.
+        pairs: joint probabilities in the model that was given to `run`: of a `PairwiseModel` (E,) p(s_i = s_j = 1) of
+            its edges, of a `FactorGraph` a flat table for each factor; None where the method gives none or had it
+            converted, or where the variables of a factor share none once it is simplified.
         pairs_se: their standard errors, in the same layout.
         draws: (N, S) integer states of the variables that the user gave, and their log weights (S,) or None.
         seconds: plan, compile, burn-in and run.
@@ -59,7 +60,8 @@ class Result:
         trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
         tier: what ran: "native", a kernel, or "generic", the method's program on the backend's arrays.
         kernel: distribution and version of the kernel; empty where none ran.
-        notes: a sentence for each kernel that refused, and for each of another distribution that was not asked.
+        notes: a sentence on what fell away before the method saw the model, one for each kernel that refused, and one
+            for each of another distribution that was not asked.
         status: the verdict: "ok", or what speaks against the numbers: "not converged" (an iteration ended without
             reaching its tolerance), "marginals not mixed", "marginals too short", "marginals too few chains",
             "log Z unresolved".

@@ -20,11 +20,13 @@ from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
+from spinbench.inference.origins import in_terms_of_origin, pairs_as_given
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import FactorGraph, Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
+from spinbench.models.simplification import Simplified, simplified
 
 
 def run(
@@ -42,6 +44,7 @@ def run(
     checkpoints: int = 12,
     tier: Literal["native", "generic"] | None = None,
     kernel: str | None = None,
+    simplify: bool = True,
     **settings: Any,
 ) -> Result:
     """Run one method on one backend.
@@ -58,11 +61,13 @@ def run(
         device: "cpu" or "gpu".
         start: (N, C) states to start from, 0 and 1 of binary units, 0 … K - 1 where the method takes a variable of K
             states as it is; by default uniform random states, or random ones of positive weight where a sampler takes
-            hard zeros.
+            hard zeros. They are of the model as it is, which is not simplified then.
         checkpoints: at most so many entries of `Result.trajectory`.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
         kernel: the distribution whose kernel is asked; None: those of the method's own, then of the backend's.
+        simplify: whether the method gets the model without what falls away exactly (`spinbench.models.simplify`), as
+            `Result.notes` tells; the result is of the variables that were given either way.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
@@ -81,7 +86,8 @@ def run(
         parsed = dataclasses.replace(parsed, burn_in=0)
 
     since = time.perf_counter()
-    given = as_pairs(model, chosen) if chosen.takes == "pairwise" else model
+    simple = simplified(model) if simplify and start is None else Simplified(model, model)
+    given = as_pairs(simple.model, chosen) if chosen.takes == "pairwise" else simple.model
     sampler = chosen.anytime and chosen.stochastic
     states = random_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
@@ -91,13 +97,13 @@ def run(
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
 
     who = f"{chosen.name} on {backend}"
-    joint = Joint(model=given, who=who)
+    joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
         said = _widened(joint.taken(said), given, precision)
-        return in_terms_of_origin(given, said, trace.samples * states.shape[1])
+        return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
         if chosen.anytime:
@@ -123,7 +129,7 @@ def run(
         log_z_kind=estimate.log_z_kind,
         ess=estimate.ess,
         r_hat=estimate.r_hat,
-        joint=joint if given is model else Joint(),  # of a conversion the edges are others
+        joint=joint if given is simple.model else Joint(),  # of a conversion the edges are others
         draws=estimate.draws,
         seconds=Seconds(
             plan=planned - since,
@@ -149,7 +155,7 @@ def run(
         burn_in=outcome.burn_in,
         laps=outcome.laps,
         kernel=found.kernel,
-        notes=found.notes,
+        notes=(*([simple.note] if simple.note else []), *found.notes),
     )
 
 
@@ -242,32 +248,6 @@ def as_pairs(model: Model, method: Method) -> PairwiseModel:
         return to_pairwise(model)
     except ConversionError as why:
         raise UnsupportedError(f"{method.name} takes pairwise models: {why}; bp and mf take this one") from None
-
-
-def in_terms_of_origin(model: Model, estimate: Estimate, draws: int) -> Estimate:
-    """Marginals and their diagnostics of the variables that the user gave, from those that were computed with.
-
-    What evidence or zeros determine is as good as if every draw had been independent.
-    """
-    origin = model.origin
-    if origin is None:
-        return estimate
-    if estimate.draws is not None:
-        drawn, log_weights = estimate.draws
-        estimate = dataclasses.replace(estimate, draws=(origin.lift(np.asarray(drawn).T).T, log_weights))
-    if estimate.marginals is None:
-        return estimate
-
-    def spread(values: Any, fixed: float) -> Any:
-        return None if values is None else origin.diagnostics(values, fixed)
-
-    return dataclasses.replace(
-        estimate,
-        marginals=origin.marginals(estimate.marginals),
-        marginals_se=spread(estimate.marginals_se, 0.0),
-        ess=spread(estimate.ess, float(draws)),
-        r_hat=spread(estimate.r_hat, 1.0),
-    )
 
 
 def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:

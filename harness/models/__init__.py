@@ -10,6 +10,7 @@ from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
+from spinbench.models.simplification import simplify
 
 if TYPE_CHECKING:
     from spinbench.models.forney.convert import to_forney
@@ -31,6 +32,7 @@ __all__ = [
     "condition",
     "load",
     "save",
+    "simplify",
     "to_factor_graph",
     "to_forney",
     "to_pairwise",

@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.models.conditionals import Conditional, Rule, means, most
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 # One number a variable (p(s = 1) of binary variables), or one array over the states a variable.
@@ -19,9 +21,10 @@ PerVariable = FloatArray | list[FloatArray]
 class Origin:
     """Map between M original variables and the N variables of a model derived from them.
 
-    Conditioning and 1-of-K coding both produce one. An original variable v is
+    Conditioning, simplification and 1-of-K coding produce one. An original variable v is
 
     * determined (`variables[v]` empty, one entry in `states[v]`);
+    * summed out (`variables[v]` empty, more entries in `states[v]`): a conditional tells of it;
     * one derived variable, whose state k stands for `states[v][k]`;
     * several binary derived variables of which exactly one is 1: the k-th stands for `states[v][k]`.
 
@@ -30,12 +33,14 @@ class Origin:
         states: for each original variable the states that remain possible, ascending.
         variables: for each original variable the derived variables that carry it.
         labels: the original variables' labels, or empty where they are 0, …, M - 1.
+        conditionals: of original variables that were summed out, each after all that it is given.
     """
 
     cardinalities: tuple[int, ...]
     states: tuple[tuple[int, ...], ...]
     variables: tuple[tuple[int, ...], ...]
     labels: tuple[Hashable, ...] = ()
+    conditionals: tuple[Conditional, ...] = ()
 
     @classmethod
     def identity(cls, cardinalities: Sequence[int], labels: tuple[Hashable, ...] = ()) -> Origin:
@@ -51,11 +56,13 @@ class Origin:
 
     @property
     def free(self) -> IntArray:
-        """Indices of the original variables that are not determined, ascending."""
+        """Indices of the original variables that the derived model has, ascending."""
         return np.array([v for v, carriers in enumerate(self.variables) if carriers], dtype=np.int64)
 
     def marginals(self, marginals: npt.ArrayLike | Sequence[npt.ArrayLike]) -> PerVariable:
         """Marginals of the original variables from those of the derived ones.
+
+        Of a variable that was summed out given two others or more they are not known, NaN.
 
         Args:
             marginals: (..., N) array of p(s = 1) of binary variables, or a list of N arrays (..., K).
@@ -63,19 +70,27 @@ class Origin:
         Returns:
             (..., M) array of p(s = 1) where all original variables are binary, else a list of M (..., K).
         """
-        return self._spread(marginals, fixed=1.0, absent=0.0, other=lambda p: 1.0 - p)
+        spread = self._spread(marginals, fixed=1.0, absent=0.0, other=_complement)
+        return self._followed(spread, means, None, other=_complement)
 
-    def diagnostics(self, values: npt.ArrayLike | Sequence[npt.ArrayLike], fixed: float) -> PerVariable:
+    def diagnostics(
+        self,
+        values: npt.ArrayLike | Sequence[npt.ArrayLike],
+        fixed: float,
+        along: Rule = most,
+    ) -> PerVariable:
         """What is known about `marginals`, such as their errors, of the same shapes.
 
         Args:
             values: in the layout of the derived variables' marginals.
             fixed: of determined variables, and of states that are not possible.
+            along: what it makes of variables that were summed out, given one other.
         """
-        return self._spread(values, fixed=fixed, absent=fixed, other=lambda value: value)
+        spread = self._spread(values, fixed=fixed, absent=fixed, other=_same)
+        return self._followed(spread, along, fixed, other=_same)
 
-    def lift(self, states: npt.ArrayLike) -> IntArray:
-        """(..., M) original states of (..., N) derived states."""
+    def lift(self, states: npt.ArrayLike, seed: int | np.random.Generator = 0) -> IntArray:
+        """(..., M) original states of (..., N) derived states; those that were summed out are drawn."""
         x = np.asarray(states, dtype=np.int64)
         lifted = np.empty((*x.shape[:-1], self.num_variables), dtype=np.int64)
         for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
@@ -84,6 +99,9 @@ class Origin:
             else:
                 k = x[..., carriers[0]] if len(carriers) == 1 else x[..., list(carriers)].argmax(axis=-1)
                 lifted[..., v] = np.asarray(labels)[k]
+        rng = np.random.default_rng(seed)
+        for conditional in self.conditionals:
+            lifted[..., conditional.variable] = conditional.draw(lifted, rng)
         return lifted
 
     def lower(self, states: npt.ArrayLike) -> IntArray:
@@ -108,14 +126,23 @@ class Origin:
             kept, units = _compose(labels, carriers, later)
             states.append(kept)
             variables.append(units)
-        return Origin(self.cardinalities, tuple(states), tuple(variables), self.labels)
+        found = self._in_these_variables(later.conditionals) + self.conditionals
+        return Origin(self.cardinalities, tuple(states), tuple(variables), self.labels, found)
+
+    def _in_these_variables(self, later: tuple[Conditional, ...]) -> tuple[Conditional, ...]:
+        """Conditionals of derived variables, each of which has to be an original one."""
+        if not later:
+            return ()
+        owner = {units[0]: v for v, units in enumerate(self.variables) if len(units) == 1}
+        variables = [owner.get(unit, -1) for unit in range(1 + max(owner))]
+        return tuple(each.expanded(variables, self.cardinalities, self.states) for each in later)
 
     @cached_property
     def _binary_tables(self) -> tuple[IntArray, IntArray, FloatArray] | None:
         """(free variables, their carriers, (M,) state where determined), or None where K > 2 occurs."""
         if any(k != 2 for k in self.cardinalities) or any(len(c) > 1 for c in self.variables):
             return None
-        free = np.array([v for v, c in enumerate(self.variables) if len(self.states[v]) == 2], dtype=np.int64)
+        free = np.array([v for v, c in enumerate(self.variables) if c and len(self.states[v]) == 2], dtype=np.int64)
         carriers = np.array([self.variables[v][0] for v in free], dtype=np.int64)
         return free, carriers, np.array([labels[0] for labels in self.states], dtype=np.float64)
 
@@ -145,13 +172,45 @@ class Origin:
             table = np.full((*lead, k), absent)
             if len(labels) == 1:
                 table[..., labels[0]] = fixed
-            else:
+            elif carriers:
                 given = [columns[unit] for unit in carriers]
                 _fill(table, labels, given, binary=flat is not None, other=other)
             per_variable.append(table)
         if all(k == 2 for k in self.cardinalities):
             return np.stack([table[..., 1] for table in per_variable], axis=-1)
         return per_variable
+
+    def _followed(
+        self, values: PerVariable, along: Rule, fixed: float | None, other: Callable[[FloatArray], FloatArray]
+    ) -> PerVariable:
+        """With what is known of the variables that were summed out; given none, `fixed`, or where None the table."""
+
+        def known(u: int) -> FloatArray:
+            if isinstance(values, np.ndarray):
+                return np.stack([other(values[..., u]), values[..., u]], axis=-1)
+            return values[u]
+
+        for each in self.conditionals:
+            v, table = each.variable, each.table
+            if len(each.given) > 1:
+                column = np.full(table.shape[-1], np.nan)
+            elif each.given:
+                column = along(table, known(each.given[0]))
+            else:
+                column = table if fixed is None else np.full(table.shape, fixed)
+            if isinstance(values, np.ndarray):
+                values[..., v] = column[..., 1]
+            else:
+                values[v] = np.broadcast_to(column, values[v].shape).copy()
+        return values
+
+
+def _same(value: FloatArray) -> FloatArray:
+    return value
+
+
+def _complement(p: FloatArray) -> FloatArray:
+    return 1.0 - p
 
 
 def _fill(

@@ -13,7 +13,8 @@ from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import validity
-from spinbench.inference.runner import as_pairs, in_terms_of_origin, random_start
+from spinbench.inference.origins import in_terms_of_origin
+from spinbench.inference.runner import as_pairs, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import FloatArray, law
 from spinbench.testing.known import known

@@ -43,6 +43,7 @@ DOOR_OPTIONS = (
     "checkpoints",
     "tier",
     "kernel",
+    "simplify",
     "settings",
 )
 """`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in

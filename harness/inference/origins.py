@@ -1,0 +1,136 @@
+"""From what was computed with, back to the model that was given: marginals, draws, joint tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.models import Factor, FactorGraph, Model, Origin, conditionals
+from spinbench.models.simplification import Simplified
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int = 0) -> Estimate:
+    """Marginals and their diagnostics of the variables that the user gave, from those that were computed with.
+
+    What evidence or zeros determine is as good as if every draw had been independent. Of draws, variables that were
+    summed out are drawn given the others.
+    """
+    origin = model.origin
+    if origin is None:
+        return estimate
+    if estimate.draws is not None:
+        drawn, log_weights = estimate.draws
+        rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4C494654)))
+        estimate = dataclasses.replace(estimate, draws=(origin.lift(np.asarray(drawn).T, rng).T, log_weights))
+    if estimate.marginals is None:
+        return estimate
+
+    def spread(values: Any, fixed: float, along: conditionals.Rule) -> Any:
+        return None if values is None else origin.diagnostics(values, fixed, along)
+
+    return dataclasses.replace(
+        estimate,
+        marginals=origin.marginals(estimate.marginals),
+        marginals_se=spread(estimate.marginals_se, 0.0, conditionals.errors),
+        ess=spread(estimate.ess, float(draws), conditionals.least),
+        r_hat=spread(estimate.r_hat, 1.0, conditionals.most),
+    )
+
+
+def pairs_as_given(simplified: Simplified, estimate: Estimate) -> tuple[Any, Any]:
+    """Joint tables of the factors that were given, and their errors, from those of the factors that are left.
+
+    Args:
+        simplified: the model, of which `estimate` tells where something fell away.
+        estimate: with marginals and pairs of the model that is left.
+
+    Returns:
+        Pairs and their errors; None where a factor's variables share none of the factors that are left.
+    """
+    if simplified.step is None or estimate.pairs is None:
+        return estimate.pairs, estimate.pairs_se
+    pairs = _Joint(simplified, estimate.marginals, estimate.pairs, errors=False).tables()
+    if pairs is None or estimate.pairs_se is None or estimate.marginals_se is None:
+        return pairs, None
+    return pairs, _Joint(simplified, estimate.marginals_se, estimate.pairs_se, errors=True).tables()
+
+
+class _Joint:
+    """Tables over the scopes of the factors that were given. All maps are linear: errors add up to no less."""
+
+    def __init__(self, simplified: Simplified, marginals: Any, pairs: Sequence[FloatArray], *, errors: bool) -> None:
+        given, left, step = simplified.given, simplified.model, simplified.step
+        assert isinstance(given, FactorGraph)
+        assert isinstance(left, FactorGraph)
+        assert step is not None
+        self.factors, self.step = given.factors, step
+        self.single = _columns(step, marginals, errors=errors)
+        back = {units[0]: v for v, units in enumerate(step.variables) if units}
+        scopes = [tuple(back[u] for u in factor.scope) for factor in left.factors]
+        self.left = {frozenset(scope): k for k, scope in enumerate(scopes)}
+        self.tables_left = [
+            (scope, np.asarray(table).reshape(factor.log_table.shape))
+            for scope, factor, table in zip(scopes, left.factors, pairs, strict=True)
+        ]
+        self.holding: Mapping[int, list[int]] = _by_variable(scopes)
+        self.summed = {frozenset((each.variable, *each.given)): each for each in step.conditionals}
+
+    def tables(self) -> list[FloatArray] | None:
+        found: list[FloatArray] = []
+        for factor in self.factors:
+            table = self._table(factor)
+            if table is None:
+                return None
+            found.append(table.ravel())
+        return found
+
+    def _table(self, factor: Factor) -> FloatArray | None:
+        free = [v for v in factor.scope if len(self.step.states[v]) > 1]
+        states = [self.step.states[v] for v in factor.scope]
+        joint = self._free(free)
+        if joint is None:
+            return None
+        table = np.zeros(factor.log_table.shape)
+        table[np.ix_(*states)] = joint.reshape([len(each) for each in states])
+        return table
+
+    def _free(self, free: list[int]) -> FloatArray | None:
+        """Over the possible states of variables that are not determined, in this order."""
+        if not free:
+            return np.ones(())
+        if len(free) == 1:
+            return self.single[free[0]][list(self.step.states[free[0]])]
+        if (each := self.summed.get(frozenset(free))) is not None and len(free) == 2:
+            u = each.given[0]
+            both = (each.table * self.single[u][:, None])[np.ix_(self.step.states[u], self.step.states[each.variable])]
+            return both if free[0] == u else both.T
+        index = next((k for k in self.holding.get(free[0], []) if set(free) <= set(self.tables_left[k][0])), None)
+        if index is None:
+            return None
+        scope, table = self.tables_left[index]
+        kept = [v for v in scope if v in free]
+        within = table.sum(axis=tuple(axis for axis, v in enumerate(scope) if v not in free))
+        return np.asarray(within).transpose([kept.index(v) for v in free])
+
+
+def _columns(step: Origin, marginals: Any, *, errors: bool) -> list[FloatArray]:
+    """(K,) of each variable that was given."""
+    values = step.diagnostics(marginals, 0.0, conditionals.errors) if errors else step.marginals(marginals)
+    if not isinstance(values, np.ndarray):
+        return values
+    return [np.array([p if errors else 1.0 - p, p]) for p in values]
+
+
+def _by_variable(scopes: Sequence[tuple[int, ...]]) -> Mapping[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for k, scope in enumerate(scopes):
+        for v in scope:
+            found.setdefault(v, []).append(k)
+    return found

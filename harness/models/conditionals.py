@@ -1,0 +1,80 @@
+"""Variables that were summed out of a model: what is known of them once the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """p(x_v | x_S) of a variable that sums out of the model once those drawn after it have.
+
+    Attributes:
+        variable: v.
+        given: S, variables that are left, or that other conditionals tell of.
+        table: (K of each variable of S, K_v), rows that sum to 1; 0 where a state of S is not possible.
+    """
+
+    variable: int
+    given: tuple[int, ...]
+    table: FloatArray
+
+    def draw(self, states: IntArray, rng: np.random.Generator) -> IntArray:
+        """States (...) of v, given states (..., M) of all variables."""
+        rows = self.table[tuple(states[..., u] for u in self.given)]
+        rows = np.broadcast_to(rows, (*states.shape[:-1], self.table.shape[-1]))
+        cumulative = np.cumsum(rows, axis=-1)
+        below = np.nextafter(cumulative[..., -1:], 0.0)  # rounding must not reach a state of probability zero
+        u = np.minimum(rng.random((*rows.shape[:-1], 1)) * cumulative[..., -1:], below)
+        return np.asarray((u >= cumulative[..., :-1]).sum(axis=-1), dtype=np.int64)
+
+    def expanded(
+        self, variables: Sequence[int], cardinalities: Sequence[int], states: Sequence[Sequence[int]]
+    ) -> Conditional:
+        """The same of other variables, of which those here are parts.
+
+        Args:
+            variables: for each variable here, which it is there.
+            cardinalities: of all variables there.
+            states: for each variable there, the states that are left here, ascending.
+        """
+        axes = [variables[u] for u in (*self.given, self.variable)]
+        table = np.zeros([cardinalities[u] for u in axes])
+        table[np.ix_(*(states[u] for u in axes))] = self.table
+        return Conditional(axes[-1], tuple(axes[:-1]), table)
+
+
+Rule = Callable[[FloatArray, FloatArray], FloatArray]
+"""From a table (K_u, K_v) and what is known of u, (..., K_u), to what is known of v, (..., K_v)."""
+
+
+def means(table: FloatArray, given: FloatArray) -> FloatArray:
+    """p(x_v) = Σ_u p(x_u) p(x_v | x_u)."""
+    return np.asarray(given @ table)
+
+
+def errors(table: FloatArray, given: FloatArray) -> FloatArray:
+    """Standard errors of `means`, no smaller than they are however those of u's states go together.
+
+    The errors of a variable's probabilities add up to 0, so that Σ_u δ_u p(x_v | x_u) is Σ_u δ_u (p(x_v | x_u) - c)
+    for any c; the triangle inequality is tightest where c is one of the row's values.
+    """
+    apart = np.abs(table[None] - table[:, None])  # (K_c, K_u, K_v)
+    return np.asarray(np.einsum("...u,cuk->...ck", given, apart).min(axis=-2))
+
+
+def least(table: FloatArray, given: FloatArray) -> FloatArray:
+    """What holds of v because it holds of all states of u: an effective sample size."""
+    return np.repeat(given.min(axis=-1, keepdims=True), table.shape[-1], axis=-1)
+
+
+def most(table: FloatArray, given: FloatArray) -> FloatArray:
+    """What is as bad for v as for the worst state of u: R-hat."""
+    return np.repeat(given.max(axis=-1, keepdims=True), table.shape[-1], axis=-1)
