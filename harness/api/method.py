@@ -135,7 +135,7 @@ class Method(ABC):
     """What the generic program, where there is one, asks of `Backend.provides`; nothing, if it runs on the host."""
     takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
-    variables, and turns the marginals of units back); any: the model as it is."""
+    variables, and turns the marginals of units back); any: the model, simplified."""
     anytime: ClassVar[bool] = True
     """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
     stochastic: ClassVar[bool] = True

@@ -22,7 +22,7 @@ RUNS = [
 
 
 def run(model: Model, backend: str = "numba", budget: int = 3000, **settings: object) -> Result:
-    return runner.run(model, "bp", backend, budget, **{"chains": 1, "checkpoints": 1} | settings)
+    return runner.run(model, "bp", backend, budget, **{"chains": 1, "checkpoints": 1, "simplify": False} | settings)
 
 
 def naive(model: FactorGraph, iterations: int) -> tuple[float, list[np.ndarray]]:

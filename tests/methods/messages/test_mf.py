@@ -18,7 +18,7 @@ BACKENDS = ("numpy", "numba")
 
 
 def run(model: Model, backend: str = "numba", budget: int = 2000, **settings: object) -> Result:
-    return runner.run(model, "mf", backend, budget, **{"chains": 4, "checkpoints": 1} | settings)
+    return runner.run(model, "mf", backend, budget, **{"chains": 4, "checkpoints": 1, "simplify": False} | settings)
 
 
 def direct_bound(model: Model, q: list[np.ndarray]) -> float:
