@@ -1,4 +1,7 @@
-"""Every backend that comes with spinbench, and every method that does on each of them, through the shipped suite."""
+"""Every backend that comes with spinbench, and every method that does on each of them, through the shipped suite.
+
+Of each pair the whole suite runs with `-m thorough`; without it, what `GATE` names, with `CHAINS` chains.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,36 @@ def built_in(kind: registry.Kind) -> list[str]:
 
 
 BACKENDS, METHODS = built_in("backends"), built_in("methods")
-CHECKS = [check for backend in BACKENDS for check in backend_checks(backend)]
-CHECKS += [check for method in METHODS for backend in BACKENDS for check in method_checks(method, backend)]
+PAIRS = [(method, backend) for method in METHODS for backend in BACKENDS]
+CHAINS = 1024
+"""As many as a calibration needs, so that most checks share one run."""
+GATE = {
+    *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32", "accuracy, a state of no weight"),
+    *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
+}
+"""What shows that an answer is right, keeps its law and can be had again."""
+SHAPES = {
+    *("accuracy, one to four states", "accuracy, order three", "accuracy, zeros", "accuracy, 101 variables"),
+    *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
+    *("frozen settings", "seeds"),
+}
+"""Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
+
+
+def in_gate(method: str, backend: str) -> list[Check]:
+    """What the gate runs of a pair; one that does not run here has a single check."""
+    names = GATE if backend == "jax" else GATE | SHAPES
+    found = method_checks(method, backend, chains=CHAINS)
+    return [check for check in found if check.name in names or len(found) == 1]
+
+
+def parameter(check: Check) -> Any:
+    return pytest.param(check, marks=pytest.mark.xdist_group(check.subject))
+
+
+OF_BACKENDS = [check for backend in BACKENDS for check in backend_checks(backend)]
+OF_PAIRS = [check for pair in PAIRS for check in in_gate(*pair)]
+WHOLE = [check for pair in PAIRS for check in method_checks(*pair)]
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("gibbs", {"marginals": "empirical"}),
@@ -39,14 +70,23 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 def test_the_matrix_is_whole() -> None:
     assert {"numpy", "numba", "jax"} <= set(BACKENDS)
     assert {"exact", "gibbs", "block_gibbs", "dhmc"} <= set(METHODS)
-    subjects = {check.subject for check in CHECKS}
-    assert subjects == {*BACKENDS, *(f"{method}.{backend}" for method in METHODS for backend in BACKENDS)}
+    assert {check.subject for check in OF_BACKENDS} == set(BACKENDS)
+    pairs = {f"{method}.{backend}" for method, backend in PAIRS}
+    assert {check.subject for check in OF_PAIRS} == {check.subject for check in WHOLE} == pairs
 
 
-@pytest.mark.parametrize(
-    "check", [pytest.param(check, marks=pytest.mark.xdist_group(check.subject)) for check in CHECKS], ids=str
-)
+def test_the_gate_names_checks_that_there_are() -> None:
+    assert {check.name for check in WHOLE} >= GATE | SHAPES
+
+
+@pytest.mark.parametrize("check", [parameter(check) for check in (*OF_BACKENDS, *OF_PAIRS)], ids=str)
 def test_conformance(check: Check) -> None:
+    check()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("check", [parameter(check) for check in WHOLE], ids=str)
+def test_whole_conformance(check: Check) -> None:
     check()
 
 
