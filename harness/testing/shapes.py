@@ -42,6 +42,9 @@ def size(pair: Pair, name: str) -> None:
         compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True)
         return
     require(found.marginals_se is not None, "a stochastic method reports marginals without standard errors")
+    if not np.any(found.marginals_se):  # no chance is claimed to be in it
+        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True)
+        return
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
     require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
     error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)

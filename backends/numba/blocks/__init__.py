@@ -1,0 +1,1 @@
+"""Blocks of bounded width in compiled code."""

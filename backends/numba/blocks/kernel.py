@@ -1,0 +1,151 @@
+"""`blocks` in compiled code: vectors of chains, each of which does all its steps before the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.blocks.maps import make_maps
+from spinbench.backends.numba.blocks.steps import Chains, Steps, log_weights, run_steps
+from spinbench.backends.numba.blocks.sums import Room, make_weights
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
+from spinbench.methods.blocks.blocks import Blocks
+from spinbench.methods.blocks.program import DESCENT
+from spinbench.methods.blocks.tables import Tables
+from spinbench.models import Model
+
+Array = npt.NDArray[Any]
+LOOK_STREAM, CLIMB_STREAM = 1 << 129, 1 << 130
+"""Added to the seed for the numbers of looks and of sweeps at other temperatures."""
+
+
+@dataclass
+class BlocksState:
+    """Chains of one run; consumed by `advance` and `warm`.
+
+    Attributes:
+        x: (G, N, L) states of vectors of chains, the last of which repeat the first chain.
+        keys, look_keys, climb_keys: (G, 2, L) uint64.
+        chains: C.
+        step, climbed: steps so far, and sweeps at other temperatures.
+        mode: (N,) s*; weight: log p*(s*), less the model's constant.
+    """
+
+    x: Array
+    keys: Array
+    look_keys: Array
+    climb_keys: Array
+    chains: int
+    step: int
+    climbed: int
+    mode: Array
+    weight: float
+
+
+class BlocksKernel(Kernel):
+    """float32 and float64, of tables, products and messages."""
+
+    def __init__(self, method: Blocks, backend: Backend, model: Model, tables: Tables) -> None:
+        real = np.dtype(backend.precision)
+        self._t, self._looks, self._lanes = tables, method.log_z != "none", LINE // real.itemsize
+        self._maps, room = make_maps(tables)
+        self._weights = make_weights(tables, real)
+        rows = max(room.rows, len(tables.states)) + 1
+        W, T, A = (aligned_zeros((size, self._lanes), real) for size in (rows, room.entries, rows))
+        bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(tables.places), self._lanes))
+        self._room = Room(W, T, A, bases, u)
+
+    def init(self, seed: int, start: Array) -> BlocksState:
+        chains = start.shape[1]
+        keys, look_keys, climb_keys = (
+            self._vectors(chain_keys(seed + stream, chains)) for stream in (0, LOOK_STREAM, CLIMB_STREAM)
+        )
+        x = self._vectors(start.astype(np.int64))
+        state = BlocksState(x, keys, look_keys, climb_keys, chains, 0, 0, x[0, :, 0].copy(), -np.inf)
+        return self._found(state) if self._looks else state
+
+    def adapt(self, state: BlocksState, last: bool) -> BlocksState:
+        return self._found(state) if last and self._looks else state
+
+    def advance(self, state: BlocksState, steps: int) -> tuple[BlocksState, dict[str, Array]]:
+        vectors, variables, lanes = state.x.shape
+        sums = np.zeros((vectors, variables, len(self._t.states), lanes))
+        self._draw(self._t.sweep, state.x, state.keys, Steps(state.step, state.step + steps, False, -1.0), sums=sums)
+        p = sums.transpose(1, 2, 0, 3).reshape(-1, vectors * lanes)
+        return replace(state, step=state.step + steps), {"p": p[self._t.rows, : state.chains]}
+
+    def look(self, state: BlocksState) -> dict[str, Array]:
+        if not self._looks:
+            return {}
+        drawn, count = np.empty_like(state.x), state.chains
+        drawn[:] = state.mode[None, :, None]
+        blocks = self._t.transition
+        self._draw(blocks, drawn, state.look_keys, Steps(state.step, state.step + 1, False, -1.0))
+        log_t, log_r = (self._log_transitions(blocks[::-1].copy(), x, state.mode) for x in (state.x.copy(), drawn))
+        return {"log_t": log_t[:count] - state.weight, "log_r": log_r[:count] - state.weight}
+
+    def climb(self, state: BlocksState, betas: Array, sweeps: int) -> tuple[BlocksState, Array]:
+        seen = np.empty((sweeps, len(betas), state.chains))
+        for k, beta in enumerate(betas.tolist()):
+            for i in range(sweeps):
+                state = self.temper(state, np.full(state.chains, beta))
+                seen[i, k] = self.slopes(state)["slope"]
+        return state, seen
+
+    def temper(self, state: BlocksState, betas: Array) -> BlocksState:
+        """A sweep at the inverse temperatures β (C,) of the chains, as the program's `temper`."""
+        steps = Steps(state.climbed, state.climbed + 1, True, -1.0)
+        self._draw(self._t.sweep, state.x, state.climb_keys, steps, self._vectors(betas))
+        return replace(state, climbed=state.climbed + 1)
+
+    def slopes(self, state: BlocksState) -> dict[str, Array]:
+        return {"slope": self._log_weights(state.x)[: state.chains]}
+
+    def _draw(
+        self, blocks: Array, x: Array, keys: Array, steps: Steps, beta: Array | None = None, sums: Array | None = None
+    ) -> None:
+        """Blocks of x (G, N, L) in place, at inverse temperatures β (G, L)."""
+        vectors, _, lanes = x.shape
+        chains = Chains(x, keys, np.ones((vectors, lanes)) if beta is None else beta)
+        wanted = np.zeros((vectors, 0, 0, lanes)) if sums is None else sums
+        nowhere = np.zeros((0, lanes), dtype=np.int64)
+        logs = np.zeros((vectors, lanes))
+        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, wanted, nowhere, logs)
+
+    def _log_transitions(self, blocks: Array, x: Array, mode: Array) -> Array:
+        """(G L,) log of how likely the blocks, drawn one after the other, end in s*. Overwrites x."""
+        vectors, _, lanes = x.shape
+        chains = Chains(x, np.zeros((vectors, 2, lanes), dtype=np.uint64), np.ones((vectors, lanes)))
+        target, logs = np.repeat(mode[:, None], lanes, axis=1), np.zeros((vectors, lanes))
+        steps, nothing = Steps(0, 1, False, -1.0), np.zeros((vectors, 0, 0, lanes))
+        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, nothing, target, logs)
+        return logs.ravel()
+
+    def _log_weights(self, x: Array) -> Array:
+        """(G L,) less the model's constant."""
+        t = self._t
+        weights: Array = log_weights(t.values, t.offsets, t.members, t.strides, x)
+        return weights.ravel()
+
+    def _found(self, state: BlocksState) -> BlocksState:
+        """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""
+        x = state.x.copy()
+        for i in range(DESCENT):
+            self._draw(self._t.sweep, x, state.keys, Steps(0, 1, True, 0.5), np.full(x.shape[::2], 2.0**i))
+        weights = self._log_weights(x)
+        best = int(weights.argmax())
+        if weights[best] <= state.weight:
+            return state
+        return replace(state, mode=x[best // self._lanes, :, best % self._lanes].copy(), weight=float(weights[best]))
+
+    def _vectors(self, chains: Array) -> Array:
+        """(G, …, L) from (…, C); what is missing to whole vectors is like the first chain."""
+        missing = -chains.shape[-1] % self._lanes
+        whole = np.concatenate([chains, np.repeat(chains[..., :1], missing, axis=-1)], axis=-1)
+        split = whole.reshape(*whole.shape[:-1], -1, self._lanes)
+        return np.ascontiguousarray(np.moveaxis(split, -2, 0))

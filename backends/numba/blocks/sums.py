@@ -1,0 +1,289 @@
+"""Buckets of a block in vectors of chains: sums, draws, marginals and probabilities, given the other variables.
+
+Tables are products of weights, each message divided by its largest number, so that no logarithm is taken; where a
+chain's numbers come near the end of what floating point holds, the block is summed once more in the log domain.
+
+Arrays of a vector of chains: x (N, L) states; W (rows, L) of groups and messages; T (entries, L); A (rows, L).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.gibbs.shared import vector_width
+from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
+from spinbench.backends.numba.simd.memory import address, keep
+from spinbench.backends.numba.simd.vector_memory import (
+    load_field_vector,
+    load_state_vector,
+    load_sum_vector,
+    store_field_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.simd.vectors import any_lane, choose
+from spinbench.methods.blocks.tables import Tables
+
+Array = npt.NDArray[Any]
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+LEAST = constant(1e-25, 1e-250)
+"""Largest numbers of a message below it are not trusted: others may have been lost."""
+LOWEST = constant(-1e30, -1e300)
+"""What the log domain has for -inf, which its differences would make NaN."""
+_GONE = constant(-80.0, -700.0)
+"""Logarithms, from a maximum, that are 0 in the linear domain."""
+
+
+class Weights(NamedTuple):
+    """The factors' tables, in the precision of the chains.
+
+    Attributes:
+        logs: (T + 1,); linear: (T + 1,) exponentials, the largest of each table 1.
+        offsets: (F + 1,); floors: (F + 1,) as in `Tables`.
+    """
+
+    logs: Array
+    linear: Array
+    offsets: Array
+    floors: Array
+
+
+class Room(NamedTuple):
+    """For a vector of chains: W, T, A, bases (L,) and uniform numbers u (P, L)."""
+
+    W: Array
+    T: Array
+    A: Array
+    bases: Array
+    u: Array
+
+
+def make_weights(t: Tables, real: np.dtype[Any]) -> Weights:
+    """From the tables of a plan."""
+    tops = np.maximum.reduceat(t.values, t.offsets)
+    linear = np.exp(t.values - np.repeat(tops, np.diff(np.append(t.offsets, len(t.values)))))
+    return Weights(t.values.astype(real), linear.astype(real), t.offsets, t.floors)
+
+
+@nb.njit(**OPTIONS)
+def forward(m, w, block, x, beta, tempered, room):
+    """T: p(v | separator) of all buckets of a block, at the chains' β where they are tempered."""
+    low, high = m.starts[block], m.starts[block + 1]
+    if tempered:
+        _fill_logs(m, w, low, high, x, beta, tempered, room)
+        _to_linear(m, low, high, room)
+    else:
+        _fill(m, w, low, high, x, room)
+    if not _sum_out(m, low, high, room):
+        _fill_logs(m, w, low, high, x, beta, tempered, room)
+        _sum_out_logs(m, low, high, room)
+
+
+@nb.njit(**OPTIONS)
+def _base(m, w, i, x, bases):
+    """bases: where the table of link i is entered at the states outside the block."""
+    for lane in range(x.shape[1]):
+        bases[lane] = w.offsets[m.factors[i]]
+    for j in range(m.outer_starts[i], m.outer_starts[i + 1]):
+        v, stride = m.outer[j], m.outer_strides[j]
+        for lane in range(x.shape[1]):
+            bases[lane] += x[v, lane] * stride
+
+
+@nb.njit(**OPTIONS)
+def _fill(m, w, low, high, x, room):
+    """Rows of groups: products of weights."""
+    W, bases = room.W, room.bases
+    for g in range(m.group_starts[low], m.group_starts[high]):
+        first, size = m.group_rows[g], m.group_sizes[g]
+        for i in range(m.link_starts[g], m.link_starts[g + 1]):
+            _base(m, w, i, x, bases)
+            place, fresh = m.places[i], i == m.link_starts[g]
+            for r in range(size):
+                for lane in range(x.shape[1]):
+                    weight = w.linear[bases[lane] + m.inner[place + r]]
+                    W[first + r, lane] = weight if fresh else W[first + r, lane] * weight
+
+
+@nb.njit(**OPTIONS)
+def _fill_logs(m, w, low, high, x, beta, tempered, room):
+    """Rows of groups: sums of β log weights."""
+    W, bases = room.W, room.bases
+    for g in range(m.group_starts[low], m.group_starts[high]):
+        first, size = m.group_rows[g], m.group_sizes[g]
+        for i in range(m.link_starts[g], m.link_starts[g + 1]):
+            _base(m, w, i, x, bases)
+            place, fresh, floor = m.places[i], i == m.link_starts[g], w.floors[m.factors[i]]
+            for r in range(size):
+                for lane in range(x.shape[1]):
+                    value = w.logs[bases[lane] + m.inner[place + r]]
+                    if tempered:
+                        value = beta[lane] * (max(value, floor) if beta[lane] < 1 else value)
+                    W[first + r, lane] = value if fresh else W[first + r, lane] + value
+
+
+@nb.njit(**OPTIONS)
+def _to_linear(m, low, high, room):
+    """Exponentials of the groups' rows, the largest of each 1."""
+    W = address(room.W, 0)
+    wide = vector_width(W)
+    for g in range(m.group_starts[low], m.group_starts[high]):
+        first, end = m.group_rows[g], m.group_rows[g] + m.group_sizes[g]
+        top = load_state_vector(W, first * wide)
+        for r in range(first, end):
+            top = at_least(load_state_vector(W, r * wide), top)
+        top = at_least(top, LOWEST(top))
+        for r in range(first, end):
+            value = load_state_vector(W, r * wide) - top
+            store_state_vector(W, r * wide, choose(value > _GONE(value), exp(value), ZERO(value)))
+    keep(room.W)
+
+
+@nb.njit(**OPTIONS)
+def _sum_out(m, low, high, room):
+    """Bucket by bucket, from products; whether no number came too near 0."""
+    W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
+    wide = vector_width(W)
+    least = ONE(load_state_vector(W, 0))
+    for b in range(low, high):
+        K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
+        q = m.entries[b]
+        top = ZERO(least)
+        for s in range(m.separators[b]):
+            total = ZERO(least)
+            for k in range(K):
+                weight = ONE(least)
+                for j in range(at, at + terms):
+                    weight = weight * load_state_vector(W, np.int64(rows[j]) * wide)
+                at += terms
+                store_field_vector(T, (q + k) * wide, weight)
+                total = total + weight
+            store_state_vector(W, (out + s) * wide, total)
+            top = at_least(total, top)
+            scale = choose(total > 0, ONE(total) / total, ZERO(total))
+            for k in range(K):
+                store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
+            q += K
+        least = choose(top < least, top, least)
+        scale = choose(top > 0, ONE(top) / top, ZERO(top))
+        for s in range(out, out + m.separators[b]):
+            store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
+    keep(room.W)
+    keep(room.T)
+    return not any_lane(least < LEAST(least))
+
+
+@nb.njit(**OPTIONS)
+def _sum_out_logs(m, low, high, room):
+    """The same from sums of logarithms; where nothing is possible, all probabilities are 0."""
+    W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
+    wide = vector_width(W)
+    zero = ZERO(load_state_vector(W, 0))
+    for b in range(low, high):
+        K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
+        q = m.entries[b]
+        for s in range(m.separators[b]):
+            top = LOWEST(zero) + zero
+            for k in range(K):
+                value = zero
+                for j in range(at, at + terms):
+                    value = value + load_state_vector(W, np.int64(rows[j]) * wide)
+                at += terms
+                store_field_vector(T, (q + k) * wide, value)
+                top = at_least(value, top)
+            total = zero
+            for k in range(K):
+                value = load_field_vector(T, (q + k) * wide) - top
+                weight = choose((value > _GONE(value)) & (top > LOWEST(top)), exp(value), zero)
+                store_field_vector(T, (q + k) * wide, weight)
+                total = total + weight
+            some = total > 0
+            scale = choose(some, ONE(total) / total, zero)
+            for k in range(K):
+                store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
+            message = choose(some, top + log(choose(some, total, ONE(total))), LOWEST(top))
+            store_state_vector(W, (out + s) * wide, message)
+            q += K
+    keep(room.W)
+    keep(room.T)
+
+
+@nb.njit(**OPTIONS)
+def _entry(m, b, x, lane):
+    """The first entry of the bucket's variable, given the separator's states."""
+    s = 0
+    for e in range(m.scope_starts[b], m.scope_starts[b + 1]):
+        s += x[m.scope[e], lane] * m.steps[e]
+    return m.entries[b] + s * m.cards[b]
+
+
+@nb.njit(**OPTIONS)
+def draw(m, block, x, room):
+    """x with the block drawn by the room's uniform numbers."""
+    T, u, low = room.T, room.u, m.starts[block]
+    for b in range(m.starts[block + 1] - 1, low - 1, -1):
+        v, K = m.variable[b], m.cards[b]
+        for lane in range(x.shape[1]):
+            q = _entry(m, b, x, lane)
+            left, found = u[b - low, lane], 0
+            for k in range(K):
+                p = T[q + k, lane]
+                if p > 0:
+                    found = k
+                    left -= p
+                    if left < 0:
+                        break
+            x[v, lane] = found
+
+
+@nb.njit(**OPTIONS)
+def add_log_probability(m, block, target, x, room, logs):
+    """logs (L,) += log p(block = target | rest), and x takes the target's states."""
+    for b in range(m.starts[block], m.starts[block + 1]):
+        v = m.variable[b]
+        for lane in range(x.shape[1]):
+            p = room.T[_entry(m, b, target, lane) + target[v, lane], lane]
+            logs[lane] += math.log(p) if p > 0 else -np.inf
+    for b in range(m.starts[block], m.starts[block + 1]):
+        x[m.variable[b], :] = target[m.variable[b], :]
+
+
+@nb.njit(**OPTIONS)
+def add_marginals(m, block, room, sums):
+    """sums (N, K, L) += the block's marginals given the rest, times variables' shares. T becomes p(v, separator)."""
+    T, A, out, rows = address(room.T, 0), address(room.A, 0), room.W, m.rows
+    W = address(out, 0)
+    wide = vector_width(W)
+    one = ONE(load_state_vector(W, 0))
+    low, high = m.starts[block], m.starts[block + 1]
+    for r in range(m.messages[low], m.messages[high - 1] + m.separators[high - 1]):
+        store_sum_vector(A, r * wide, ZERO(one))
+    for b in range(high - 1, low - 1, -1):
+        K, terms, children = m.cards[b], m.terms[b], m.children[b]
+        at, q = m.term_rows[b], m.entries[b]
+        if m.scope_starts[b] == m.scope_starts[b + 1]:
+            store_sum_vector(A, m.messages[b] * wide, one)
+        for k in range(K):
+            store_state_vector(W, k * wide, ZERO(one))  # what was summed has done its part
+        for s in range(m.separators[b]):
+            above = load_sum_vector(A, (m.messages[b] + s) * wide)
+            for k in range(K):
+                joint = load_field_vector(T, (q + k) * wide) * above
+                store_state_vector(W, k * wide, load_state_vector(W, k * wide) + joint)
+                for j in range(at + terms - children, at + terms):
+                    place = np.int64(rows[j]) * wide
+                    store_sum_vector(A, place, load_sum_vector(A, place) + joint)
+                at += terms
+            q += K
+        v, share = m.variable[b], m.share[b]
+        for k in range(K):
+            for lane in range(out.shape[1]):
+                sums[v, k, lane] += share * out[k, lane]
+    keep(room.T)
+    keep(room.A)
+    keep(out)

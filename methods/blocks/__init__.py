@@ -1,0 +1,1 @@
+"""Gibbs sampling of blocks of bounded width, each drawn exactly."""

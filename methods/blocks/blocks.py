@@ -1,0 +1,145 @@
+"""Gibbs sampling in blocks: many variables at once, drawn exactly given the others, on any factor graph.
+
+A block is all that greedy elimination reaches with tables of at most `size` entries (`planning`); it is summed out
+bucket by bucket and drawn in reverse order, so that a step, every block once, keeps p(x). Overlapping blocks take
+turns, each leaving out other variables.
+
+Marginals: the block's exact ones given the rest (Rao-Blackwellised), averaged over the blocks that hold the variable.
+
+log Z, for a fixed state s*: where T(s* <- s) is the probability that a transition ends in s*, of which each variable is
+drawn once, in disjoint blocks, and R the same in reverse order,
+
+    chib_bar p(s) T(s* <- s) = p(s*) R(s <- s*), so p*(s*) / T(s* <- s) is Z times the ratio of two laws, p at the
+             chains' states and R(. <- s*) at reversed transitions from s*. Bennett's ratio joins both, and their
+             overlap tells whether the chains know the states that carry 1 / Z (`mathematics.claims.ratio`).
+    stones   p*^β from β = 0, where Z is known, to β = 1, by sweeps of the same blocks that take the place of burn-in
+             (`mathematics.stepping_stones`); not where there are hard zeros.
+    auto     chib_bar where its overlap is seen to be large early on, else stones.
+
+Where one block holds all variables both are exact, and log Z is of the kind "exact".
+
+Jensen, Kong and Kjærulff, "Blocking Gibbs sampling in very large probabilistic expert systems", Int. J. Human-Computer
+Studies 1995; Hamze and de Freitas, "From fields to trees", UAI 2004; Chib, "Marginal likelihood from the Gibbs output",
+JASA 1995.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables
+from spinbench.methods.blocks import log_z
+from spinbench.methods.blocks.program import BlocksProgram
+from spinbench.methods.blocks.tables import Tables, make_tables
+from spinbench.methods.gibbs import stones
+from spinbench.models import Model
+
+LogZ = Literal["auto", "chib_bar", "stones", "none"]
+
+
+@dataclass(frozen=True)
+class Blocks(Method):
+    """Settings.
+
+    Attributes:
+        size: entries of a table at most. Larger blocks mix better and cost more; no variable may have more states.
+        blocks: of a step at least, where one block does not hold all variables; more where some variable is in none.
+        log_z: which estimate of log Z is reported.
+    """
+
+    size: int = 32
+    blocks: int = 2
+    log_z: LogZ = "auto"
+
+    name: ClassVar[str] = "blocks"
+    summary: ClassVar[str] = "Gibbs sampling of blocks of bounded width, each drawn exactly; any factor graph"
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+
+    def __post_init__(self) -> None:
+        for setting, least in (("size", 2), ("blocks", 2)):
+            given = getattr(self, setting)
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+                raise SpinbenchError(f"blocks: {setting}={given!r} was given; an integer of at least {least} is needed")
+        if self.log_z not in get_args(LogZ):
+            raise SpinbenchError(f"blocks: log_z={self.log_z!r} was given; {', '.join(get_args(LogZ))} are allowed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """p: (R, C) probabilities of states, see `Tables.rows`."""
+        return {"p": "sum"}
+
+    def plan(self, model: Model) -> Tables:
+        """The blocks and the buckets they are summed out in.
+
+        Raises:
+            UnsupportedError: a variable of more than `size` states.
+        """
+        flat = factor_tables(model)
+        if (most := int(flat.cardinalities.max())) > self.size:
+            raise UnsupportedError(
+                f"blocks: a variable of {model.name} has {most} states; size={self.size} takes at most {self.size}"
+            )
+        return make_tables(flat, self.size, self.blocks)
+
+    def program(self, backend: Backend) -> Program:
+        """Blocks over `backend`'s arrays; see `spinbench.methods.blocks.program`."""
+        return BlocksProgram(backend, looks=self.log_z != "none").program()
+
+    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        """Stepping stones, where they are asked for, or needed."""
+        one = len(tables.transition) == 1
+        if one or self.log_z not in ("auto", "stones") or np.isneginf(tables.values).any():
+            return state, 0
+        return stones.warm_up(engine, state, steps, 1, 0.0 if self.log_z == "auto" else None, trace)
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
+        chains, cards = trace.mean("p"), model.cardinalities
+        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
+        if len(tables.transition) == 1:
+            return _exact(tables, trace, cards, means, draws)
+        found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)))
+        claims, diagnostics = log_z.estimates(tables, trace)
+        value, claim = next(iter(claims.values()), (None, None))
+        doubts = [f"marginals {found.doubt}"] if found.doubt else []
+        if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
+            doubts.append("log Z unresolved")
+        return Estimate(
+            marginals=_by_variable(cards, means),
+            marginals_se=_by_variable(cards, found.errors),
+            log_z=value,
+            log_z_se=claim,
+            ess=_by_variable(cards, statistics.effective_sample_size(means, found.standard_errors, draws)),
+            r_hat=_by_variable(cards, found.r_hat),
+            log_z_estimates=claims,
+            diagnostics=diagnostics,
+            doubts=tuple(doubts),
+        )
+
+
+def _exact(t: Tables, trace: Trace, cards: Sequence[int], means: FloatArray, draws: int) -> Estimate:
+    """Of one block that holds everything: its sums are those of all states."""
+    value = log_z.exact(t, trace)
+    return Estimate(
+        marginals=_by_variable(cards, means),
+        marginals_se=_by_variable(cards, np.zeros_like(means)),
+        log_z=value,
+        log_z_se=None if value is None else 0.0,
+        log_z_kind="estimate" if value is None else "exact",
+        ess=_by_variable(cards, np.full_like(means, draws)),
+        r_hat=_by_variable(cards, np.ones_like(means)),
+    )
+
+
+def _by_variable(cards: Sequence[int], rows: FloatArray) -> FloatArray | list[FloatArray]:
+    """Numbers of states that were reported (`Tables.rows`), in the layout of marginals."""
+    return rows if set(cards) <= {2} else np.split(rows, np.cumsum(cards)[:-1])

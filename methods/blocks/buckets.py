@@ -1,0 +1,179 @@
+"""One block's buckets over a backend's arrays: sums, draws, marginals and probabilities, given the other variables.
+
+Tables of a block are (P, S, K, C), p(v | separator) of bucket after bucket, in which what lies beyond a bucket's own
+separators and states has no meaning, or probability 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinbench.api import Array, Backend
+from spinbench.methods.blocks.tables import Tables
+
+
+class Buckets:
+    """Functions of the tables, a block's number and states x (N, C)."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+
+    def forward(self, t: Tables, block: Any, x: Array, beta: Array | None = None) -> Array:
+        """Sum the block's variables out, given the others.
+
+        Args:
+            t: tables.
+            block: its number.
+            x: (N, C) states.
+            beta: (C,) inverse temperatures, of which a hard zero is `floors` where they are below 1; None: 1.
+        """
+        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+        most, S, K, C = t.places.shape[0], t.separators.shape[0], t.states.shape[0], x.shape[1]
+        tables = xp.zeros((most, S, K, C), dtype=backend.real)
+        messages = xp.zeros((most, S, C), dtype=backend.real)
+
+        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            tables, messages = carry
+            logs = self._product(t, b, low, x, messages, beta)
+            top = xp.max(logs, axis=1)
+            top = xp.where(top > -xp.inf, top, xp.zeros_like(top))
+            weights = xp.exp(logs - top[:, None, :])
+            total = xp.sum(weights, axis=1)
+            possible = total > 0
+            share = weights / xp.where(possible, total, xp.ones_like(total))[:, None, :]
+            message = xp.where(possible, top + xp.log(xp.where(possible, total, xp.ones_like(total))), -xp.inf)
+            tables = backend.update(tables, b - low, share, donate=True)
+            return tables, backend.update(messages, b - low, message, donate=True)
+
+        done: Array = backend.fori_loop(low, high, body, (tables, messages))[0]
+        return done
+
+    def draw(self, t: Tables, block: Any, tables: Array, x: Array, u: Array) -> Array:
+        """x with the block drawn, by uniform numbers u (P, C)."""
+        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+
+        def body(i: Any, x: Array) -> Array:
+            b = high - 1 - i
+            summed = xp.cumulative_sum(self._row(t, b, b - low, tables, x), axis=0)
+            beyond = summed <= (backend.take(u, b - low) * summed[-1, :])[None, :]
+            state = xp.count_nonzero(beyond, axis=0)
+            last = backend.take(t.cards, b)[0] - 1
+            state = xp.astype(xp.minimum(xp.astype(state, x.dtype), last), x.dtype)
+            return backend.update(x, backend.take(t.variable, b), state, donate=True)
+
+        return backend.fori_loop(0, high - low, body, x + 0)
+
+    def log_probability(self, t: Tables, block: Any, tables: Array, target: Array) -> Array:
+        """(C,) log p(the block is in the states of target (N, C) | the rest)."""
+        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+
+        def body(b: Any, total: Array) -> Array:
+            row = self._row(t, b, b - low, tables, target)
+            state = backend.take(target, backend.take(t.variable, b))
+            p = xp.sum(xp.where(t.states[:, None] == state[None, :], row, xp.zeros_like(row)), axis=0)
+            return total + xp.log(p)
+
+        return backend.fori_loop(low, high, body, xp.zeros_like(tables[0, 0, 0, :]))
+
+    def add_marginals(self, t: Tables, block: Any, tables: Array, p: Array) -> Array:
+        """p (N K, C) with the block's marginals given the rest, times each variable's share, added."""
+        backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
+        most, S, K, C = tables.shape
+        entries = xp.arange(S + 1, dtype=t.separators.dtype)
+
+        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            joint, p = carry
+            b = high - 1 - i
+            parent = backend.take(t.parent, b)
+            above = xp.where(parent >= 0, parent, b)
+            to = xp.where(self._exists(t, above), self._entries(t, above, backend.take(t.up, b)), xp.asarray(S))
+            to = xp.reshape(to, (-1,))
+            order = xp.argsort(to, stable=True)
+            summed = xp.cumulative_sum(
+                backend.take(xp.reshape(backend.take(joint, above - low), (S * K, C)), order),
+                axis=0,
+                include_initial=True,
+            )
+            ends = backend.take(summed, xp.searchsorted(backend.take(to, order), entries))
+            alone = xp.astype(t.separators == 0, backend.real)[:, None] + xp.zeros_like(ends[1:, :])
+            separator = xp.where(parent >= 0, ends[1:, :] - ends[:-1, :], alone)
+            own = backend.take(tables, b - low) * xp.maximum(separator, xp.zeros_like(separator))[:, None, :]
+            rows = backend.take(t.variable, b) * K + t.states
+            share = xp.sum(own, axis=0) * backend.take(t.share, b)
+            p = backend.update(p, rows, backend.take(p, rows) + share, donate=True)
+            return backend.update(joint, b - low, own, donate=True), p
+
+        empty = xp.zeros((most, S, K, C), dtype=backend.real)
+        added: Array = backend.fori_loop(0, high - low, body, (empty, p))[1]
+        return added
+
+    def assigned(self, t: Tables, block: Any, x: Array, target: Array) -> Array:
+        """x with the block in the states of target."""
+        backend, (low, high) = self._backend, self._ends(t, block)
+
+        def body(b: Any, x: Array) -> Array:
+            v = backend.take(t.variable, b)
+            return backend.update(x, v, backend.take(target, v), donate=True)
+
+        return backend.fori_loop(low, high, body, x + 0)
+
+    def log_weight(self, t: Tables, x: Array) -> Array:
+        """(C,) log p*(x), less the model's constant."""
+        xp, backend = self._xp, self._backend
+        steps = t.strides[:, :, None] * backend.take(x, t.members)
+        return xp.sum(backend.take(t.values, t.offsets[:, None] + xp.sum(steps, axis=1)), axis=0)
+
+    def _ends(self, t: Tables, block: Any) -> tuple[Any, Any]:
+        return self._backend.take(t.starts, block), self._backend.take(t.starts, block + 1)
+
+    def _product(self, t: Tables, b: Any, low: Any, x: Array, messages: Array, beta: Array | None) -> Array:
+        """(S, K, C) logs of the product of a bucket's factors and messages; -inf beyond its states."""
+        backend, xp = self._backend, self._xp
+        _, S, C = messages.shape
+        flat = xp.reshape(messages, (-1, C))
+
+        def factor(i: Any, total: Array) -> Array:
+            f = backend.take(t.factors, i)
+            steps = backend.take(t.outer_strides, i)[:, None] * backend.take(x, backend.take(t.outer, i))
+            base = backend.take(t.offsets, f) + xp.sum(steps, axis=0)
+            entries = self._entries(t, b, backend.take(t.inner, i))
+            logs = backend.take(t.values, entries[:, :, None] + base[None, None, :])
+            if beta is not None:
+                raised = xp.maximum(logs, backend.take(t.floors, f))
+                logs = xp.where(beta < 1, raised, logs) * beta
+            return total + logs
+
+        def message(i: Any, total: Array) -> Array:
+            child = backend.take(t.children, i)
+            entries = self._entries(t, b, backend.take(t.up, child))
+            return total + backend.take(flat, (child - low) * S + entries)
+
+        own = xp.where(self._exists(t, b)[:, :, None], 0.0, -xp.inf)
+        total = xp.astype(own, backend.real) + xp.zeros((1, 1, C), dtype=backend.real)
+        first, end = backend.take(t.factor_starts, b), backend.take(t.factor_starts, b + 1)
+        total = backend.fori_loop(first, end, factor, total)
+        first, end = backend.take(t.child_starts, b), backend.take(t.child_starts, b + 1)
+        return backend.fori_loop(first, end, message, total)
+
+    def _entries(self, t: Tables, b: Any, strides: Array) -> Array:
+        """(S, K) where entries of a bucket lie in what has these strides along its scope."""
+        backend, xp = self._backend, self._xp
+        cards, steps = backend.take(t.cards, b), backend.take(t.steps, b)
+        digits = t.separators[None, :] // xp.maximum(steps, xp.ones_like(steps))[:, None] % cards[:, None]
+        separator = xp.sum(digits[1:, :] * strides[1:, None], axis=0)
+        return xp.minimum(t.states, cards[0] - 1)[None, :] * strides[0] + separator[:, None]
+
+    def _exists(self, t: Tables, b: Any) -> Array:
+        """(S, K) which entries a bucket has."""
+        cards = self._backend.take(t.cards, b)
+        return (t.separators < self._xp.prod(cards[1:]))[:, None] & (t.states < cards[0])[None, :]
+
+    def _row(self, t: Tables, b: Any, place: Any, tables: Array, x: Array) -> Array:
+        """(K, C) a bucket's probabilities given the separator's states in x."""
+        backend, xp = self._backend, self._xp
+        _, S, K, C = tables.shape
+        steps = backend.take(t.steps, b)[:, None] * backend.take(x, backend.take(t.scope, b))
+        row = (place * S + xp.sum(steps, axis=0)) * K
+        entries = (row[None, :] + t.states[:, None]) * C + xp.arange(C, dtype=x.dtype)[None, :]
+        return backend.take(xp.reshape(tables, (-1,)), entries)

@@ -1,0 +1,155 @@
+"""Sweeps of blocks over a backend's arrays: buckets one after another, each a table (S, K, C) for all C chains."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.blocks.buckets import Buckets
+from spinbench.methods.blocks.tables import Tables
+
+DESCENT = 6
+"""Sweeps at inverse temperatures 1, 2, 4, … with which s* is looked for."""
+
+
+class State(NamedTuple):
+    """What chains carry.
+
+    Attributes:
+        x: (N, C) states, int.
+        p: (N K, C) probabilities of states given what the blocks that hold the variable were drawn from.
+        mode: (N, C) s* in every chain.
+        weight: (C,) log p*(s*) less the model's constant, in every chain.
+    """
+
+    x: Array
+    p: Array
+    mode: Array
+    weight: Array
+
+
+class BlocksProgram:
+    """Init, step and observe, with what logs of Z need."""
+
+    def __init__(self, backend: Backend, looks: bool) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._buckets = Buckets(backend)
+        self._looks = looks
+
+    def program(self) -> Program:
+        """As the settings ask."""
+        if not self._looks:
+            return Program(self.init, self.step, self.observe)
+        return Program(
+            self.init, self.step, self.observe, adapt=self.adapt, look=self.look, temper=self.temper, slope=self.slope
+        )
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """From states, with s* where a descent from them ends."""
+        xp = self._xp
+        x = xp.astype(start, t.variable.dtype)
+        p = xp.zeros((start.shape[0] * t.states.shape[0], start.shape[1]), dtype=self._backend.real)
+        state = State(x, p, x, xp.zeros_like(start[0, :]) - xp.inf)
+        return self._found(t, state) if self._looks else state
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """Every block once."""
+        x, p = self.sweep(key, t, state.x, state.p)
+        return state._replace(x=x, p=p)
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """p of all states but the first of each variable."""
+        return {"p": self._backend.take(state.p, t.rows)}
+
+    def sweep(self, key: Key, t: Tables, x: Array, p: Array) -> tuple[Array, Array]:
+        """Every block once, and the probabilities before each draw."""
+        backend, chains = self._backend, x.shape[1]
+
+        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, p = carry
+            block = backend.take(t.sweep, i)
+            tables = self._buckets.forward(t, block, x)
+            p = self._buckets.add_marginals(t, block, tables, p)
+            u = backend.uniform(backend.fold_in(key, i), (t.places.shape[0], chains))
+            return self._buckets.draw(t, block, tables, x, u), p
+
+        swept: tuple[Array, Array] = backend.fori_loop(0, t.sweep.shape[0], body, (x, self._xp.zeros_like(p)))
+        return swept
+
+    def adapt(self, t: Tables, state: State, last: bool) -> State:
+        """At the end of burn-in s* is looked for once more."""
+        return self._found(t, state) if last else state
+
+    def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
+        """log T(s* <- s) / p*(s*) at the chains' states, and at what sweeps in reverse order make of s*."""
+        xp, chains = self._xp, state.x.shape[1]
+        drawn = self._reversed(key, t, state.mode + 0)
+        both, mode = (xp.concat(pair, axis=1) for pair in ((state.x, drawn), (state.mode, state.mode)))
+        logs = self._log_transition(t, both, mode)
+        return {"log_t": logs[:chains] - state.weight, "log_r": logs[chains:] - state.weight}
+
+    def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
+        """A sweep at β, a number or (C,)."""
+        beta = beta + self._xp.zeros_like(state.weight)
+        return state._replace(x=self._tempered(key, t, state.x, beta, None))
+
+    def slope(self, t: Tables, state: State) -> dict[str, Array]:
+        """log p*, less the model's constant."""
+        return {"slope": self._buckets.log_weight(t, state.x)}
+
+    def _tempered(self, key: Key, t: Tables, x: Array, beta: Array, fixed: float | None) -> Array:
+        """A sweep at β (C,), with random numbers, or with one that is fixed in their place."""
+        backend, shape = self._backend, (t.places.shape[0], x.shape[1])
+
+        def body(i: Any, x: Array) -> Array:
+            block = backend.take(t.sweep, i)
+            tables = self._buckets.forward(t, block, x, beta)
+            if fixed is None:
+                u = backend.uniform(backend.fold_in(key, i), shape)
+            else:
+                u = self._xp.full(shape, fixed, dtype=backend.real)
+            return self._buckets.draw(t, block, tables, x, u)
+
+        return backend.fori_loop(0, t.sweep.shape[0], body, x)
+
+    def _found(self, t: Tables, state: State) -> State:
+        """With the likeliest of s* and the ends of all chains' descents for s*."""
+        backend, xp = self._backend, self._xp
+
+        def body(i: Any, x: Array) -> Array:
+            beta = xp.zeros_like(state.weight) + 2.0 ** xp.astype(xp.asarray(i), backend.real)
+            return self._tempered(None, t, x, beta, 0.5)
+
+        x = backend.fori_loop(0, DESCENT, body, state.x)
+        weight = self._buckets.log_weight(t, x)
+        best = xp.argmax(weight)
+        better = weight[best] > state.weight
+        mode = xp.where(better[None, :], backend.take(x.T, best)[:, None], state.mode)
+        return state._replace(mode=mode, weight=xp.where(better, weight[best], state.weight))
+
+    def _log_transition(self, t: Tables, x: Array, mode: Array) -> Array:
+        """(C,) log of how likely the transition's blocks, the first one last, end in s*."""
+        backend, count = self._backend, t.transition.shape[0]
+
+        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, total = carry
+            block = backend.take(t.transition, count - 1 - i)
+            tables = self._buckets.forward(t, block, x)
+            total = total + self._buckets.log_probability(t, block, tables, mode)
+            return self._buckets.assigned(t, block, x, mode), total
+
+        zero = self._xp.zeros(x.shape[1:], dtype=backend.real)
+        return backend.fori_loop(0, count, body, (x, zero))[1]
+
+    def _reversed(self, key: Key, t: Tables, x: Array) -> Array:
+        """The transition's blocks drawn, the first one first."""
+        backend = self._backend
+
+        def body(i: Any, x: Array) -> Array:
+            block = backend.take(t.transition, i)
+            tables = self._buckets.forward(t, block, x)
+            u = backend.uniform(backend.fold_in(key, i), (t.places.shape[0], x.shape[1]))
+            return self._buckets.draw(t, block, tables, x, u)
+
+        return backend.fori_loop(0, t.transition.shape[0], body, x)

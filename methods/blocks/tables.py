@@ -1,0 +1,212 @@
+"""Buckets of all blocks as arrays: what programs and kernels read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spinbench.api import Array
+from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
+from spinbench.methods.blocks.planning import cover, partition
+
+
+class Bucket(NamedTuple):
+    """One bucket: v and its separator, their numbers of states, steps of s, its parent or -1, and its factors."""
+
+    scope: list[int]
+    cards: list[int]
+    steps: list[int]
+    parent: int
+    factors: list[int]
+
+
+FLOOR = 25.0
+"""Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1."""
+
+
+class Tables(NamedTuple):
+    """B buckets of all blocks, block after block, each block's in the order of elimination; N variables, F factors.
+
+    A bucket's table is p(v | separator), entry (s, k): v is in state k, the separator in the states of which s is made:
+    s = Σ_j steps[j] x[scope[j]]. Of the W places in a scope, the first is v's, and what is not needed is padded by
+    variable 0 with one state and steps and strides of 0.
+
+    Tables of factors end with one of a single 0, and lists of links with one to it, so that no array is empty.
+
+    Attributes:
+        values: (T + 1,) log tables of the factors.
+        floors: (F,) what stands for a hard zero at β < 1, the lowest finite entry less 25.
+        offsets: (F,) where each table begins.
+        members, strides: (F, O) variables of each factor, with strides in its table; padded.
+        starts: (n + 1,) where each block's buckets begin; those of a sweep, then those of the transition to s*.
+        sweep: (m,) the blocks of a sweep.
+        transition: (l,) blocks of which each variable is in one, the first being the last that is drawn.
+        variable: (B,) v.
+        share: (B,) 1 / number of blocks of a sweep that hold v.
+        scope, cards, steps: (B, W).
+        up: (B, W) steps of the separator's entries along the scope of the bucket that its message goes to.
+        parent: (B,) that bucket, or -1.
+        child_starts: (B + 1,), children: (M,): the buckets from which messages come.
+        factor_starts: (B + 1,), factors: (L,): whose tables are multiplied into the bucket.
+        inner: (L, W) strides of those along the scope.
+        outer, outer_strides: (L, O) their variables outside the block.
+        separators, states, places: as long as the largest table has separators' entries and states, and as the largest
+            block has buckets.
+        rows: (R,) of states v K + k, K the largest number of states, whose p is reported: all, or where all variables
+            are binary, k = 1.
+        constant: () added to every log weight.
+    """
+
+    values: Array
+    floors: Array
+    offsets: Array
+    members: Array
+    strides: Array
+    starts: Array
+    sweep: Array
+    transition: Array
+    variable: Array
+    share: Array
+    scope: Array
+    cards: Array
+    steps: Array
+    up: Array
+    parent: Array
+    child_starts: Array
+    children: Array
+    factor_starts: Array
+    factors: Array
+    inner: Array
+    outer: Array
+    outer_strides: Array
+    separators: Array
+    states: Array
+    places: Array
+    rows: Array
+    constant: Array
+
+
+def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
+    """Plan the blocks and lay them out.
+
+    Args:
+        flat: the factors of the model; no variable has more than `size` states.
+        size: entries of a bucket at most.
+        least: blocks of a sweep where more than one is needed.
+    """
+    swept = cover(flat, size, least)
+    blocks = swept + partition(flat, size, swept[0])[1:]
+    buckets: list[Bucket] = []
+    for block in blocks:
+        buckets += _buckets(flat, block, len(buckets))
+    n, most = len(flat.cardinalities), int(flat.cardinalities.max())
+    variable = np.array([bucket.scope[0] for bucket in buckets], dtype=np.int64)
+    held = np.bincount([v for block in swept for v in block], minlength=n)
+    children: list[list[int]] = [[] for _ in buckets]
+    for b, bucket in enumerate(buckets):
+        if bucket.parent >= 0:
+            children[bucket.parent].append(b)
+    scopes = [_scope(flat, f) for f in range(len(flat.offsets) - 1)]
+    inner, outer, outer_strides = _links(flat, buckets)
+    least_state = int((flat.cardinalities == 2).all())
+    valid = np.arange(least_state, most)[None, :] < flat.cardinalities[:, None]
+    return Tables(
+        values=np.append(flat.values, 0.0),
+        floors=np.append(_floors(flat), 0.0),
+        offsets=flat.offsets,
+        members=_padded([variables for variables, _ in scopes], 0),
+        strides=_padded([strides for _, strides in scopes], 0),
+        starts=np.cumsum([0, *map(len, blocks)]),
+        sweep=np.arange(len(swept)),
+        transition=np.array([0, *range(len(swept), len(blocks))]),
+        variable=variable,
+        share=1.0 / held[variable],
+        scope=_padded([bucket.scope for bucket in buckets], 0)[:-1],
+        cards=_padded([bucket.cards for bucket in buckets], 1)[:-1],
+        steps=_padded([bucket.steps for bucket in buckets], 0)[:-1],
+        up=_up(buckets),
+        parent=np.array([bucket.parent for bucket in buckets], dtype=np.int64),
+        child_starts=_starts(children),
+        children=np.array([*(c for some in children for c in some), 0], dtype=np.int64),
+        factor_starts=_starts([bucket.factors for bucket in buckets]),
+        factors=np.array([*(f for bucket in buckets for f in bucket.factors), len(scopes)], dtype=np.int64),
+        inner=inner,
+        outer=outer,
+        outer_strides=outer_strides,
+        separators=np.arange(max(int(np.prod(bucket.cards[1:])) for bucket in buckets)),
+        states=np.arange(most),
+        places=np.arange(max(map(len, blocks))),
+        rows=(np.arange(n)[:, None] * most + np.arange(least_state, most))[valid],
+        constant=np.array(flat.log_constant),
+    )
+
+
+def _scope(flat: FactorTables, f: int) -> tuple[list[int], list[int]]:
+    """Variables and strides of a factor."""
+    part = slice(int(flat.scope_starts[f]), int(flat.scope_starts[f + 1]))
+    return flat.scope_variables[part].tolist(), flat.scope_strides[part].tolist()
+
+
+def _buckets(flat: FactorTables, order: list[int], first: int) -> list[Bucket]:
+    """Of one block, whose buckets are numbered from `first` on."""
+    place = {v: b for b, v in enumerate(order)}
+    factors: list[list[int]] = [[] for _ in order]
+    scopes: list[set[int]] = [{v} for v in order]
+    for f in sorted({int(f) for v in order for f in flat.factors[flat.starts[v] : flat.starts[v + 1]]}):
+        inside = [v for v in _scope(flat, f)[0] if v in place]
+        home = min(place[v] for v in inside)
+        factors[home].append(f)
+        scopes[home].update(inside)
+    found = []
+    for b, v in enumerate(order):
+        separator = sorted(scopes[b] - {v}, key=place.__getitem__)
+        parent = place[separator[0]] if separator else -1
+        if separator:
+            scopes[parent].update(separator)
+        cards = [int(flat.cardinalities[u]) for u in (v, *separator)]
+        steps = [0, *np.cumprod([1, *cards[1:-1]]).tolist()] if separator else [0]
+        found.append(Bucket([v, *separator], cards, steps, first + parent if separator else -1, factors[b]))
+    return found
+
+
+def _floors(flat: FactorTables) -> FloatArray:
+    if not len(flat.values):
+        return np.zeros(0)
+    return np.minimum.reduceat(np.where(flat.values > -np.inf, flat.values, np.inf), flat.offsets[:-1]) - FLOOR
+
+
+def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[IntArray, IntArray, IntArray]:
+    """Of the factors of all buckets: inner (L, W), outer and outer_strides (L, O)."""
+    inner, outer, outer_strides = [], [], []
+    for bucket in buckets:
+        for f in bucket.factors:
+            stride = dict(zip(*_scope(flat, f), strict=True))
+            inner.append([stride.get(v, 0) for v in bucket.scope])
+            rest = [v for v in stride if v not in bucket.scope]
+            outer.append(rest)
+            outer_strides.append([stride[v] for v in rest])
+    width = max(len(bucket.scope) for bucket in buckets)
+    return _padded(inner, 0, width), _padded(outer, 0), _padded(outer_strides, 0)
+
+
+def _up(buckets: list[Bucket]) -> IntArray:
+    """(B, W) steps of each separator along the scope of the bucket's parent."""
+    rows: list[list[int]] = []
+    for bucket in buckets:
+        step = dict(zip(bucket.scope, bucket.steps, strict=True))
+        above = buckets[bucket.parent].scope if bucket.parent >= 0 else []
+        rows.append([step.get(v, 0) if v != bucket.scope[0] else 0 for v in above])
+    return _padded(rows, 0, max(len(bucket.scope) for bucket in buckets))[:-1]
+
+
+def _padded(rows: list[list[int]], fill: int, width: int = 1) -> IntArray:
+    """The rows, at least so wide, and one that is empty: no backend takes rows of an array without any."""
+    found = np.full((len(rows) + 1, max(width, *map(len, rows), 1) if rows else width), fill, dtype=np.int64)
+    for row, values in zip(found, rows, strict=False):
+        row[: len(values)] = values
+    return found
+
+
+def _starts(lists: list[list[int]]) -> IntArray:
+    return np.cumsum([0, *map(len, lists)], dtype=np.int64)
