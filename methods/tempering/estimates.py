@@ -104,5 +104,9 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
 
 
 def in_units(series: FloatArray, unit: int) -> FloatArray:
-    """(B, N, L / unit) means of ladders that depend on each other."""
-    return np.asarray(series.reshape(*series.shape[:-1], -1, unit).mean(axis=-1))
+    """(B, …, C) of C ladders as means of `unit` side by side, which depend on each other; the last may be of fewer."""
+    if unit == 1:
+        return series
+    ladders = series.shape[-1]
+    starts = np.arange(0, ladders, unit)
+    return np.asarray(np.add.reduceat(series, starts, axis=-1) / np.diff(np.append(starts, ladders)))

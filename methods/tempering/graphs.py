@@ -159,7 +159,7 @@ def _chunks(graph: FactorTables) -> IntArray:
     """(B, w) variables of one colour, the first repeated; w as large as at most as many repetitions as variables
     allow."""
     count = len(graph.cardinalities)
-    colours = colouring(count, _neighbours(graph))
+    colours = colouring(count, neighbours(graph))
     sizes = np.bincount(colours)
     width = int(sizes.max())
     while width > 1 and (-(-sizes // width) * width).sum() > 2 * count:
@@ -173,7 +173,7 @@ def _chunks(graph: FactorTables) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _neighbours(graph: FactorTables) -> IntArray:
+def neighbours(graph: FactorTables) -> IntArray:
     """(E, 2) pairs of variables that share a factor, each once."""
     from scipy import sparse
 

@@ -61,6 +61,11 @@ class State(NamedTuple):
     rungs: Rungs
 
 
+def beside(xp: Any, rungs: int, ladders: int) -> Array:
+    """(R, L) the ladder in whose start each rung begins: the last rung in its own's, the one before in the next's, …"""
+    return (xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]) % ladders
+
+
 class TemperingProgram:
     """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
@@ -78,9 +83,8 @@ class TemperingProgram:
         """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""
         xp, backend = self._xp, self._backend
         rungs, ladders = t.betas.shape[0], start.shape[1]
-        beside = xp.arange(rungs - 1, -1, -1)[:, None] + xp.arange(ladders)[None, :]
         replicas = self._of(t.replicas, backend)
-        x = replicas.begin(t.replicas, xp.take(start, xp.reshape(beside % ladders, (-1,)), axis=1))
+        x = replicas.begin(t.replicas, xp.take(start, xp.reshape(beside(xp, rungs, ladders), (-1,)), axis=1))
         p = replicas.unseen(t.replicas, x)
         like = xp.zeros((rungs, ladders), dtype=backend.real)
         places, none = self._ladders.begin(rungs, start[0, :]), like[1:, :]
@@ -98,9 +102,11 @@ class TemperingProgram:
             self._backend.take(state.rungs.betas, state.places.rung),
         )
         beta = xp.reshape(beta, (-1,))
-        x, p = flat, xp.reshape(state.p, (state.p.shape[0], -1))
+        x, p = flat, state.p
         for k in range(self._sweeps):
-            x, p = replicas.sweep(backend.fold_in(key, k + 1), t.replicas, x, beta)
+            x, fresh = replicas.sweep(backend.fold_in(key, k + 1), t.replicas, x, beta)
+            p = fresh if k == 0 else p + fresh
+        p = p / self._sweeps if self._sweeps > 1 else p
         shape = state.places.slot.shape
         weights, lost = (
             None if part is None else xp.reshape(part, shape) for part in replicas.log_weights(t.replicas, x)

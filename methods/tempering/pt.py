@@ -31,7 +31,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.methods.tempering.estimates import log_ratio, travel
+from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
@@ -48,10 +48,14 @@ class ParallelTempering(Method):
     Attributes:
         rungs: of a ladder, 2 or more; 0: as many as the pilot finds that the model needs.
         sweeps: of every replica between swaps.
+        houdayer: moves of each pair of ladders in a step: at a rung drawn anew, two replicas exchange a component of
+            where they differ. Ladders 2 j and 2 j + 1 then depend on each other, and errors and R-hat are those of
+            pairs; 16 ladders make 8.
     """
 
     rungs: int = 0
     sweeps: int = 1
+    houdayer: int = 0
 
     name: ClassVar[str] = "pt"
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
@@ -59,7 +63,7 @@ class ParallelTempering(Method):
     burnt_in: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for setting, least in (("rungs", 0), ("sweeps", 1)):
+        for setting, least in (("rungs", 0), ("sweeps", 1), ("houdayer", 0)):
             given = getattr(self, setting)
             if isinstance(given, bool) or not isinstance(given, int) or given < least:
                 raise SpinbenchError(f"pt: {setting}={given!r} was given; an integer of at least {least} is needed")
@@ -82,7 +86,7 @@ class ParallelTempering(Method):
             raise UnsupportedError(
                 f"pt: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
             )
-        pairs = as_pairs(model)
+        pairs = to_pairwise(model) if are_pairs(model) else None
         tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
         found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
         base = model.log_constant if pairs is None else pairs.log_constant
@@ -97,16 +101,23 @@ class ParallelTempering(Method):
         return Tables(ladder(*found, self.rungs), tables, rows, low, high, np.array(base))
 
     def program(self, backend: Backend) -> Program:
-        """Over `backend`'s arrays."""
+        """Over `backend`'s arrays.
+
+        Raises:
+            UnsupportedError: Houdayer's moves.
+        """
+        if self.houdayer:
+            raise UnsupportedError(f"pt: houdayer={self.houdayer} needs backend=numba; {backend.name} was asked for")
         return TemperingProgram(backend, replicas, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
-        series, moving = trace.series("p")[:, tables.rows], travel(trace)
+        unit, moving = 2 if self.houdayer else 1, travel(trace)
+        series = in_units(trace.series("p")[:, tables.rows], unit)
         found = marginal_claims(series, trace.samples, tables.low, tables.high)
-        means, draws = trace.mean("p")[tables.rows].mean(axis=-1), trace.samples * series.shape[-1]
+        means, draws = trace.mean("p")[tables.rows].mean(axis=-1), trace.samples * series.shape[-1] * unit
         ess = statistics.effective_sample_size(means, found.standard_errors, draws)
-        value, error = log_ratio(trace, 1, moving)
+        value, error = log_ratio(trace, unit, moving)
         value += float(tables.base)
         marginals, errors, sizes, r_hat = (
             _by_variable(model, part) for part in (means, found.errors, ess, found.r_hat)
@@ -131,12 +142,11 @@ def replicas(tables: Any, backend: Backend) -> Replicas:
     return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
 
-def as_pairs(model: Model) -> PairwiseModel | None:
-    """The same variables with biases and couplings, where there is nothing else; None where there is."""
+def are_pairs(model: Model) -> bool:
+    """Whether biases and couplings of binary variables are all there is."""
     if isinstance(model, PairwiseModel):
-        return model
-    plain = not model.has_zeros and _binary(model)
-    return to_pairwise(model) if plain and all(len(f.scope) <= 2 for f in model.factors) else None
+        return True
+    return not model.has_zeros and _binary(model) and all(len(factor.scope) <= 2 for factor in model.factors)
 
 
 def _binary(model: Model) -> bool:

@@ -68,7 +68,7 @@ class Block(NamedTuple):
 
 
 @nb.njit(**INLINE)
-def _lane_field(bias, f, begin, end, b, chain):
+def lane_field(bias, f, begin, end, b, chain):
     """bias + Σ w s over entries begin … end - 1 of a vector of chains."""
     x = spread(bias)
     for e in range(begin, end):
@@ -88,7 +88,7 @@ def _log_forced_middle(f, head, tail, b):
     for i in range(head, tail):
         begin, end = load_table(f.start, i), load_table(f.later, i)
         for c in range(0, b.chains, vector_width(b.s)):
-            x = _lane_field(load_table(f.forced, i), f, begin, end, b, c)
+            x = lane_field(load_table(f.forced, i), f, begin, end, b, c)
             _add_log_forced(load_table(f.sign, i), x, b.levels, c)
         if i % TERMS == TERMS - 1:
             add_recent(b.levels, b.log_levels, 1.0, b.chains)
@@ -99,7 +99,7 @@ def _update_row(f, i, forced, averaged, b):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
-        x = _lane_field(bias, f, begin, end, b, c)
+        x = lane_field(bias, f, begin, end, b, c)
         if forced:
             _add_log_forced(load_table(f.sign, i), x, b.levels, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)

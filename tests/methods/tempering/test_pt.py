@@ -11,6 +11,8 @@ import spinbench
 from spinbench.api import Trace
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import registry
+from spinbench.inference.runner import random_start
+from spinbench.methods.tempering.estimates import in_units
 from spinbench.methods.tempering.ladders import Ladders, Rungs
 from spinbench.methods.tempering.pilot import ladder
 from spinbench.methods.tempering.pt import ParallelTempering
@@ -37,11 +39,12 @@ def pairs(n: int = 6) -> PairwiseModel:
     return PairwiseModel.from_edges(rng.normal(size=n), edges, 1.5 * rng.normal(size=len(edges)), log_constant=0.4)
 
 
+@pytest.mark.parametrize(("backend", "houdayer"), [("numpy", 0), ("numba", 0), ("numba", 2)])
 @pytest.mark.parametrize("seed", range(3))
-def test_factor_graphs_with_zeros(seed: int) -> None:
+def test_factor_graphs_with_zeros(seed: int, backend: str, houdayer: int) -> None:
     """Every marginal and log Z are right, and the verdict says so."""
     model = graph(seed)
-    found = spinbench.run(model, "pt", "numpy", 1000, seed=seed)
+    found = spinbench.run(model, "pt", backend, 1000, seed=seed, houdayer=houdayer)
     log_z, marginals = enumerate_graph(model)
     errors = (np.hstack(found.marginals) - np.hstack(marginals)) / np.hstack(found.marginals_se)
     assert found.status == "ok"
@@ -85,6 +88,34 @@ def _states(model: Any, soft: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     places = factor_tables(model).positions(states.T)
     lasting = soft.replicas.entries[0][places].sum(axis=0)
     return states, [lasting, lasting, lasting, np.where(np.isfinite(exact), lasting, -np.inf)]
+
+
+@pytest.mark.parametrize("model", [graph(4), pairs(9)], ids=["tables", "pairs"])
+def test_moves_of_pairs_keep_the_sum_of_weights(model: Any) -> None:
+    """What the kernel keeps of D beside the states is theirs, after sweeps and moves."""
+    method = ParallelTempering(houdayer=3)
+    engine = registry.bind(method, "numba", model, method.plan(model), precision="float64")
+    state = engine.warm(engine.init(1, random_start(model, 6, 1)), 13)
+    kept, form = state.ladder.energy[:, :6].copy(), engine._made_for(6)
+    form.weigh(state.replicas, state.ladder)
+    assert np.ptp(kept) > 1
+    assert state.ladder.energy[:, :6] == pytest.approx(kept, abs=1e-10)
+
+
+def test_pairs_of_ladders_are_units() -> None:
+    """Marginals with moves of pairs are right; their errors are those of 8 pairs, of which one may lack its partner."""
+    model = pairs()
+    exact = spinbench.exact(model, cache=False)
+    for chains in (16, 17):
+        found = spinbench.run(model, "pt", "numba", 2000, houdayer=2, chains=chains)
+        assert found.status == "ok"
+        assert np.abs((found.marginals - exact.marginals) / found.marginals_se).max() < 4
+        assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se
+    assert in_units(np.arange(5.0), 2).tolist() == [0.5, 2.5, 4.0]
+    assert (
+        spinbench.run(model, "pt", "numba", 200, houdayer=1, chains=14).status
+        == "marginals too few chains, log Z unresolved"
+    )
 
 
 def test_equal_temperatures_always_swap() -> None:
@@ -131,6 +162,8 @@ def test_groups_and_settings_are_refused() -> None:
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
     with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
         spinbench.run(model, "pt", "numpy", 10)
+    with pytest.raises(spinbench.errors.UnsupportedError, match="needs backend=numba"):
+        spinbench.run(pairs(), "pt", "numpy", 10, houdayer=1)
     for settings in ({"rungs": 1}, {"rungs": -2}, {"sweeps": 0}, {"sweeps": 1.5}):
         with pytest.raises(spinbench.errors.SpinbenchError, match="was given"):
             ParallelTempering(**settings)

@@ -1,0 +1,6 @@
+"""Parallel tempering in compiled code: sweeps of all replicas, what they tell, and swaps, step after step in one call.
+
+kernel.py   the kernel as `spinbench` calls it: state, statistics, adaptation
+swaps.py    swaps of rungs and what neighbouring rungs tell of each other
+pairs.py    sweeps of binary pairwise models, in vectors over ladders, each lane at a β of its own
+"""

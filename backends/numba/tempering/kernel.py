@@ -1,0 +1,114 @@
+"""Parallel tempering in compiled code, as `spinbench` calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.gibbs.form import Steps
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.tempering.graphs import Graphs
+from spinbench.backends.numba.tempering.pairs import Pairs
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
+from spinbench.methods.tempering.pairs import PairTables
+from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.methods.tempering.program import Tables, beside
+from spinbench.methods.tempering.pt import ParallelTempering
+from spinbench.models import Model, to_pairwise
+
+SWAP_STREAM = 1 << 128
+"""Added to the seed for the numbers of swaps."""
+
+PAIR_STREAM = 1 << 129
+"""The same for the moves of pairs of ladders."""
+
+
+@dataclass
+class TemperingState:
+    """Ladders of one run; consumed by `advance`, `warm` and `adapt`.
+
+    Attributes:
+        step: steps so far, burn-in included.
+        chains: ladders, without the idle ones.
+        replicas: as their kind of sweep keeps them.
+        ladder: where they stand.
+        sums: of burn-in, since the last window's end.
+        pairs: (2, P) uint64, keys of pairs of ladders.
+    """
+
+    step: int
+    chains: int
+    replicas: Any
+    ladder: Ladder
+    sums: Sums
+    pairs: Array
+
+
+class TemperingKernel(Kernel):
+    """All settings of `ParallelTempering`; float32 and float64."""
+
+    def __init__(self, method: ParallelTempering, backend: Backend, model: Model, tables: Tables) -> None:
+        self._method, self._model, self._tables = method, model, tables
+        self._real = np.dtype(backend.precision)
+        self._made: dict[int, Any] = {}
+
+    def init(self, seed: int, start: Array) -> TemperingState:
+        rungs, chains = len(self._tables.betas), start.shape[1]
+        form = self._made_for(chains)
+        starts = start[:, beside(np, rungs, chains)]
+        ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
+        replicas: Any = form.begin(seed, starts)
+        pairs = np.ascontiguousarray(chain_keys(seed + PAIR_STREAM, chains // 2))
+        form.weigh(replicas, ladder)
+        return TemperingState(1, chains, replicas, ladder, _none(rungs, chains), pairs)
+
+    def warm(self, state: TemperingState, steps: int) -> TemperingState:
+        if steps:
+            told, _ = self._run(state, steps)
+            seen, kept = state.sums, slice(state.chains)
+            state.sums = Sums(seen.rejected + told.rejected[:, kept], seen.at + told.at[:, kept], seen.steps + steps)
+        return state
+
+    def adapt(self, state: TemperingState, last: bool) -> TemperingState:
+        ladder = state.ladder
+        found = Ladders(HostArrays()).adapted(Rungs(ladder.betas, ladder.levels), state.sums)
+        ladder.heat[: ladder.rung.shape[0]] = np.append(found.betas, np.zeros(len(ladder.rung)))[ladder.rung]
+        state.ladder = ladder._replace(betas=found.betas, levels=found.levels)
+        return replace(state, sums=_none(len(found.betas), state.chains))
+
+    def advance(self, state: TemperingState, steps: int) -> tuple[TemperingState, dict[str, Array]]:
+        told, p = self._run(state, steps)
+        kept = slice(state.chains)
+        levels = np.repeat(state.ladder.levels[:, None], state.chains, axis=1)
+        found = {name: getattr(told, name)[..., kept] for name in ("up", "down", "rejected", "trips", "lost")}
+        return state, {"p": p[:, kept], "levels": levels, **found}
+
+    def _made_for(self, chains: int) -> Any:
+        """Tables for so many ladders; those of another number are dropped."""
+        if chains not in self._made:
+            self._made = {chains: self._form(chains)}
+        return self._made[chains]
+
+    def _form(self, chains: int) -> Pairs | Graphs:
+        tables, rungs = self._tables.replicas, len(self._tables.betas)
+        if isinstance(tables, PairTables):
+            return Pairs(to_pairwise(self._model), tables, self._real, rungs, chains)
+        return Graphs(factor_tables(self._model), tables, self._real, rungs, chains)
+
+    def _run(self, state: TemperingState, steps: int) -> tuple[Told, Array]:
+        form = self._made_for(state.chains)
+        told = nothing_told(len(state.ladder.betas), form.ladders)
+        numbered, method = Steps(state.step, state.step + steps), self._method
+        asked = Asked(numbered, method.sweeps, method.houdayer, state.pairs)
+        p = form.run(state.replicas, state.ladder, told, asked)
+        state.step += steps
+        return told, p
+
+
+def _none(rungs: int, chains: int) -> Sums:
+    return Sums(np.zeros((rungs - 1, chains)), np.zeros((rungs, chains)), np.zeros(chains))

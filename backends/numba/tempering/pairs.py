@@ -1,0 +1,186 @@
+"""Sweeps of binary pairwise models in vectors over ladders: the form "lanes" of `gibbs`, each lane at a β of its own.
+
+Slots stand side by side in blocks, so that a row's update has enough vectors to hide an instruction's latency. What an
+update takes beyond that of `gibbs` are two products, by β and by whether the lane is at β = 1, whose p alone is summed,
+and the change of D.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.gibbs.climbing import lane_slopes
+from spinbench.backends.numba.gibbs.form import SUM, block_keys
+from spinbench.backends.numba.gibbs.lanes import lane_field
+from spinbench.backends.numba.gibbs.shared import (
+    FLUSH,
+    INLINE,
+    JIT,
+    WRITTEN_OUT,
+    add_recent,
+    draw,
+    pointers,
+    summed_factor,
+    vector_width,
+)
+from spinbench.backends.numba.gibbs.tables import make_flat
+from spinbench.backends.numba.simd.functions import ONE, ZERO
+from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.random import lane_numbers
+from spinbench.backends.numba.simd.vector_memory import (
+    aligned_zeros,
+    line_address,
+    load_field_vector,
+    load_state_vector,
+    load_sum_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.tempering.houdayer import exchange, partners_of
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.methods.gibbs.transition import Tables as GibbsTables
+from spinbench.methods.tempering.pairs import PairTables
+from spinbench.models import PairwiseModel
+
+BLOCK_VECTORS = 4
+"""Vectors of a block, at least if there are as many."""
+
+
+class Replicas(NamedTuple):
+    """K blocks of B lanes, of which lane g L + l is ladder l in the block's slot g.
+
+    Attributes:
+        keys: (K, 2, B) uint64; s: (K, N, B) states 0 and 1.
+    """
+
+    keys: Array
+    s: Array
+
+
+class Block(NamedTuple):
+    """Pointers, see `run_pairs`; chains: () lanes of the block."""
+
+    chains: Any
+    s: Any
+    walker: Any
+    gammas: Any
+    kept: Any
+    totals: Any
+    deltas: Any
+    heat: Any
+    cold: Any
+
+
+@nb.njit(**WRITTEN_OUT)
+def _update_row(f, i, b):
+    begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
+    bias = load_table(f.biases, i)
+    for c in range(0, b.chains, vector_width(b.s)):
+        x = lane_field(bias, f, begin, end, b, c)
+        u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
+        up, p = draw(x * load_field_vector(b.heat, c), u)
+        drawn = choose(up, ONE(p), ZERO(p))
+        before = load_state_vector(b.s, own + c)
+        store_state_vector(b.s, own + c, drawn)
+        store_sum_vector(b.deltas, c, load_sum_vector(b.deltas, c) + (drawn - before) * x)
+        store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + p * load_field_vector(b.cold, c))
+
+
+@nb.njit(**INLINE)
+def _sweep_block(g, n, b, keys, counter):
+    """keys (2, B)."""
+    for c in range(b.chains):
+        store_uniform(b.walker, c, keys[0, c] + counter * keys[1, c])
+    for i in range(n):
+        _update_row(g, i, b)
+
+
+@nb.njit(**JIT)
+def run_pairs(f, replicas, w, told, partners, steps, sweeps, sums):
+    """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
+    keys, s = replicas
+    blocks, n, count = s.shape
+    width = 64 // s.itemsize
+    scratch = np.zeros((3, w.slot.shape[0], w.slot.shape[1]))
+    recent, delta = np.zeros(s.size + width, dtype=s.dtype), np.zeros(count + width, dtype=s.dtype)
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    own = line_address(walk), line_address(saved), line_address(recent), line_address(delta)
+    walker, kept, totals, deltas = own
+    energy = w.energy.reshape(blocks, count)
+    change = np.zeros(count)
+    g, factor = pointers(f), summed_factor(True, s[0, 0, 0]) / sweeps
+    for t in range(steps.first, steps.end):
+        if t % FLUSH == 0:  # rounding would add up
+            lane_slopes(f, s, energy)
+        for k in range(blocks):
+            b = Block(
+                count,
+                address(s, k * n * count),
+                walker,
+                address(keys, (2 * k + 1) * count),
+                kept,
+                line_address(recent[k * n * count :]),
+                deltas,
+                address(w.heat, k * count),
+                address(w.cold, k * count),
+            )
+            for j in range(sweeps):
+                _sweep_block(g, n, b, keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1))
+            change[:] = 0.0
+            add_recent(deltas, address(change, 0), 1.0, count)
+            energy[k] += change
+        if partners.moves:
+            exchange(f, s, w, partners, t)
+        swap_rungs(w, told, t, False, scratch)
+        if (t - steps.first) % FLUSH == FLUSH - 1:
+            add_recent(totals, address(sums, 0), factor, s.size)
+    add_recent(totals, address(sums, 0), factor, s.size)
+    keep(change)
+    keep(recent)
+    keep(delta)
+    keep(walk)
+    keep(saved)
+
+
+class Pairs:
+    """Of one model and so many ladders of R rungs."""
+
+    def __init__(self, model: PairwiseModel, tables: PairTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+        n = model.num_variables
+        rows = compressed_rows(model, tables.order)
+        planned = GibbsTables(tables.order, tables.sweep, None, np.zeros(n), np.array(0.0), np.array(0.0))
+        self._flat, self._order, self._real = make_flat(model, planned, rows, real), tables.order, real
+        lanes = 64 // real.itemsize
+        self.ladders = -(-chains // lanes) * lanes
+        self._blocks = max(1, rungs * self.ladders // (lanes * BLOCK_VECTORS))
+        self._side = -(-rungs // self._blocks)
+        self._blocks = -(-rungs // self._side)
+        self.slots = self._blocks * self._side
+        self.zeros = False
+
+    def begin(self, seed: int, starts: Array) -> Replicas:
+        """From states of the variables (N, R, C)."""
+        n, rungs, chains = starts.shape
+        whole = np.zeros((n, self.slots, self.ladders))
+        whole[:, :rungs, :chains] = starts[self._order]
+        size = self._side * self.ladders
+        s = aligned_zeros((self._blocks, n, size), self._real)
+        s[:] = whole.reshape(n, self._blocks, size).swapaxes(0, 1)
+        return Replicas(block_keys(seed, self._blocks, size), s)
+
+    def weigh(self, replicas: Replicas, w: Ladder) -> None:
+        """D of all states, anew."""
+        lane_slopes(self._flat, replicas.s, w.energy.reshape(len(replicas.s), -1))
+
+    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+        """The sums of p (N, L) at β = 1."""
+        sums = aligned_zeros(replicas.s.shape, SUM)
+        partners = partners_of(asked.keys, asked.moves, sums.shape[1])
+        run_pairs(self._flat, replicas, w, told, partners, asked.steps, asked.sweeps, sums)
+        found = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
+        return np.asarray(found.sum(axis=1))

@@ -1,0 +1,166 @@
+"""Swaps of rungs in compiled code; `spinbench.methods.tempering.ladders` says what they are.
+
+Ladders are the last axis, filled up to whole vectors of eight by idle ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.gibbs.form import Steps
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.simd.functions import ZERO, at_most, exp, sigmoid
+from spinbench.backends.numba.simd.memory import address, keep
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.simd.random_fills import fill_uniform
+from spinbench.backends.numba.simd.vector_memory import (
+    load_field_vector,
+    load_sum_vector,
+    store_field_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.simd.vectors import spread
+
+Array = npt.NDArray[Any]
+LANES = 8
+"""Float64 numbers in a vector."""
+
+
+class Ladder(NamedTuple):
+    """L ladders of R rungs, whose replicas stand in S >= R slots.
+
+    Attributes:
+        slot: (R, L) int64 of each rung; rung: (S, L) int64 of each slot.
+        hot: (S, L) int64, 1 where the replica came from the first rung.
+        heat: (S, L) β of each slot, in the precision of the sweeps; cold: 1 at the last rung, else 0.
+        energy: (S, L) float64, D of the slots' states.
+        zeros: (S, L) float64, hard zeros that they meet.
+        betas: (R,) float64; levels: (R - 1,) float64.
+        keys: (2, L) uint64, of the swaps' random numbers.
+    """
+
+    slot: Array
+    rung: Array
+    hot: Array
+    heat: Array
+    cold: Array
+    energy: Array
+    zeros: Array
+    betas: Array
+    levels: Array
+    keys: Array
+
+
+class Asked(NamedTuple):
+    """Of a run: its steps; sweeps between swaps; moves of pairs of ladders a step, and (2, P) keys of the pairs."""
+
+    steps: Steps
+    sweeps: int
+    moves: int
+    keys: Array
+
+
+class Told(NamedTuple):
+    """Sums over steps, float64: up, down, rejected (R - 1, L); at (R, L); trips, lost (L,)."""
+
+    up: Array
+    down: Array
+    rejected: Array
+    at: Array
+    trips: Array
+    lost: Array
+
+
+def begin_ladders(seed: int, betas: Array, slots: int, ladders: int, real: np.dtype[Any]) -> Ladder:
+    """Slot k at rung k; what lies beyond stays at β = 0."""
+    rungs = len(betas)
+    shape = slots, ladders
+    slot = np.repeat(np.arange(rungs)[:, None], ladders, axis=1)
+    rung = np.repeat(np.arange(slots)[:, None], ladders, axis=1)
+    heat, cold = np.zeros(shape, dtype=real), np.zeros(shape, dtype=real)
+    heat[:rungs], cold[rungs - 1] = betas[:, None], 1.0
+    keys = np.ascontiguousarray(chain_keys(seed, ladders))
+    hot = (rung == 0).astype(np.int64)
+    levels = np.zeros(rungs - 1)
+    return Ladder(slot, rung, hot, heat, cold, np.zeros(shape), np.zeros(shape), betas.copy(), levels, keys)
+
+
+def nothing_told(rungs: int, ladders: int) -> Told:
+    """Before any step."""
+    pair, every = (rungs - 1, ladders), (rungs, ladders)
+    zeros = np.zeros
+    return Told(zeros(pair), zeros(pair), zeros(pair), zeros(every), zeros(ladders), zeros(ladders))
+
+
+@nb.njit(**INLINE)
+def _neighbours(pair, step, level, ladders, at, told, accepted):
+    """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `told` and the others are pointers."""
+    for place in range(pair * ladders, (pair + 1) * ladders, LANES):
+        lower = load_field_vector(at, place) * step
+        upper = load_field_vector(at, place + ladders) * step
+        gain = lower - upper
+        chance = exp(at_most(gain, ZERO(gain)))
+        store_field_vector(accepted, place, chance)
+        up, down, rejected = told
+        c = spread(level)
+        store_sum_vector(up, place, load_sum_vector(up, place) + sigmoid(lower - c))
+        store_sum_vector(down, place, load_sum_vector(down, place) + sigmoid(c - upper))
+        store_sum_vector(rejected, place, load_sum_vector(rejected, place) + (spread(1.0) - chance))
+
+
+@nb.njit(**INLINE)
+def _last_neighbours(w, told, at, accepted):
+    """The same of the last two rungs, where hard zeros count."""
+    r = len(w.levels) - 1
+    step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
+    for k in range(at.shape[1]):
+        worse = w.zeros[w.slot[r, k], k] - w.zeros[w.slot[r + 1, k], k]
+        gain = step * (at[r, k] - at[r + 1, k])
+        accepted[r, k] = 0.0 if worse > 0 else 1.0 if worse < 0 else np.exp(min(gain, 0.0))
+        told.rejected[r, k] += 1.0 - accepted[r, k]
+        if w.zeros[w.slot[r, k], k] == 0:
+            told.up[r, k] += 1.0 / (1.0 + np.exp(min(c - step * at[r, k], 700.0)))
+        told.down[r, k] += 1.0 / (1.0 + np.exp(min(step * at[r + 1, k] - c, 700.0)))
+        told.lost[k] += w.zeros[w.slot[r + 1, k], k] > 0
+
+
+@nb.njit(**INLINE)
+def _swap(w, r, k, told):
+    """Rungs r and r + 1 of ladder k."""
+    rises, falls = w.slot[r, k], w.slot[r + 1, k]
+    w.slot[r, k], w.slot[r + 1, k] = falls, rises
+    w.rung[rises, k], w.rung[falls, k] = r + 1, r
+    w.heat[rises, k], w.heat[falls, k] = w.betas[r + 1], w.betas[r]
+    if r == len(w.betas) - 2:
+        w.cold[rises, k], w.cold[falls, k] = 1.0, 0.0
+        told.trips[k] += w.hot[rises, k]
+        w.hot[rises, k] = 0
+    if r == 0:
+        w.hot[falls, k] = 1
+
+
+@nb.njit(**JIT)
+def swap_rungs(w, told, step, zeros, scratch):
+    """One round of step number `step`; `zeros`: whether the model has any; scratch (3, R, L) float64."""
+    at, accepted, u = scratch[0], scratch[1], scratch[2]
+    rungs, ladders = w.slot.shape
+    for r in range(rungs):
+        for k in range(ladders):
+            at[r, k] = w.energy[w.slot[r, k], k]
+            told.at[r, k] += at[r, k]
+    sums = address(told.up, 0), address(told.down, 0), address(told.rejected, 0)
+    here, chances = address(at, 0), address(accepted, 0)
+    for r in range(rungs - 1 - zeros):
+        _neighbours(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, here, sums, chances)
+    if zeros:
+        _last_neighbours(w, told, at, accepted)
+    fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
+    for r in range(step % 2, rungs - 1, 2):
+        for k in range(ladders):
+            if u[r, k] < accepted[r, k]:
+                _swap(w, r, k, told)
+    keep(scratch)
