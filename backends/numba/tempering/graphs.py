@@ -142,7 +142,8 @@ def _exchange(f, replicas, w, partners, step):
         for q in range(moves):
             counter = np.uint64(2) * (np.uint64(step) * np.uint64(moves) + np.uint64(q))
             r = lowest + below(keys[0, j], keys[1, j], counter, rungs - lowest)
-            one, other = w.slot[r, 2 * j] * ladders + 2 * j, w.slot[r, 2 * j + 1] * ladders + 2 * j + 1
+            one = np.int64(w.slot[r, 2 * j]) * ladders + 2 * j
+            other = np.int64(w.slot[r, 2 * j + 1]) * ladders + 2 * j + 1
             differ = 0
             for v in range(x.shape[1]):
                 mark[v] = x[one, v] != x[other, v]

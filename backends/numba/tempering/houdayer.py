@@ -80,7 +80,7 @@ def exchange(f, s, w, partners, step):
         for q in range(moves):
             counter = np.uint64(2) * (np.uint64(step) * np.uint64(moves) + np.uint64(q))
             r = lowest + below(keys[0, j], keys[1, j], counter, rungs - lowest)
-            first, second = w.slot[r, 2 * j], w.slot[r, 2 * j + 1]
+            first, second = np.int64(w.slot[r, 2 * j]), np.int64(w.slot[r, 2 * j + 1])
             k, b = first // side, first % side * ladders + 2 * j
             m, c = second // side, second % side * ladders + 2 * j + 1
             differ = 0

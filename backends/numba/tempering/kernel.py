@@ -77,7 +77,7 @@ class TemperingKernel(Kernel):
     def adapt(self, state: TemperingState, last: bool) -> TemperingState:
         ladder = state.ladder
         found = Ladders(HostArrays()).adapted(Rungs(ladder.betas, ladder.levels), state.sums)
-        ladder.heat[: ladder.rung.shape[0]] = np.append(found.betas, np.zeros(len(ladder.rung)))[ladder.rung]
+        np.put_along_axis(ladder.heat, ladder.slot.astype(np.int64), found.betas[:, None].astype(self._real), axis=0)
         state.ladder = ladder._replace(betas=found.betas, levels=found.levels)
         return replace(state, sums=_none(len(found.betas), state.chains))
 

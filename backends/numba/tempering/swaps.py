@@ -34,8 +34,8 @@ class Ladder(NamedTuple):
     """L ladders of R rungs, whose replicas stand in S >= R slots.
 
     Attributes:
-        slot: (R, L) int64 of each rung; rung: (S, L) int64 of each slot.
-        hot: (S, L) int64, 1 where the replica came from the first rung.
+        slot: (R, L) uint32 of each rung.
+        hot: (R, L) uint32, 1 where the rung's replica came from the first rung.
         heat: (S, L) β of each slot, in the precision of the sweeps; cold: 1 at the last rung, else 0.
         energy: (S, L) float64, D of the slots' states.
         zeros: (S, L) float64, hard zeros that they meet.
@@ -44,7 +44,6 @@ class Ladder(NamedTuple):
     """
 
     slot: Array
-    rung: Array
     hot: Array
     heat: Array
     cold: Array
@@ -79,14 +78,13 @@ def begin_ladders(seed: int, betas: Array, slots: int, ladders: int, real: np.dt
     """Slot k at rung k; what lies beyond stays at β = 0."""
     rungs = len(betas)
     shape = slots, ladders
-    slot = np.repeat(np.arange(rungs)[:, None], ladders, axis=1)
-    rung = np.repeat(np.arange(slots)[:, None], ladders, axis=1)
+    slot = np.repeat(np.arange(rungs, dtype=np.uint32)[:, None], ladders, axis=1)
     heat, cold = np.zeros(shape, dtype=real), np.zeros(shape, dtype=real)
     heat[:rungs], cold[rungs - 1] = betas[:, None], 1.0
     keys = np.ascontiguousarray(chain_keys(seed, ladders))
-    hot = (rung == 0).astype(np.int64)
+    hot = (slot == 0).astype(np.uint32)
     levels = np.zeros(rungs - 1)
-    return Ladder(slot, rung, hot, heat, cold, np.zeros(shape), np.zeros(shape), betas.copy(), levels, keys)
+    return Ladder(slot, hot, heat, cold, np.zeros(shape), np.zeros(shape), betas.copy(), levels, keys)
 
 
 def nothing_told(rungs: int, ladders: int) -> Told:
@@ -129,18 +127,30 @@ def _last_neighbours(w, told, at, accepted):
 
 
 @nb.njit(**INLINE)
-def _swap(w, r, k, told):
-    """Rungs r and r + 1 of ladder k."""
-    rises, falls = w.slot[r, k], w.slot[r + 1, k]
-    w.slot[r, k], w.slot[r + 1, k] = falls, rises
-    w.rung[rises, k], w.rung[falls, k] = r + 1, r
-    w.heat[rises, k], w.heat[falls, k] = w.betas[r + 1], w.betas[r]
-    if r == len(w.betas) - 2:
-        w.cold[rises, k], w.cold[falls, k] = 1.0, 0.0
-        told.trips[k] += w.hot[rises, k]
-        w.hot[rises, k] = 0
-    if r == 0:
-        w.hot[falls, k] = 1
+def _move(w, told, first, u, accepted):
+    """Swaps of rungs first and first + 1, first + 2 and …, without branches, which could not be foreseen."""
+    rungs, ladders = w.slot.shape
+    for r in range(first, rungs - 1, 2):
+        for k in range(ladders):
+            swaps = u[r, k] < accepted[r, k]
+            low, high = w.slot[r, k], w.slot[r + 1, k]
+            w.slot[r, k], w.slot[r + 1, k] = (high, low) if swaps else (low, high)
+            low, high = w.hot[r, k], w.hot[r + 1, k]
+            w.hot[r, k], w.hot[r + 1, k] = (high, low) if swaps else (low, high)
+    for k in range(ladders):
+        told.trips[k] += w.hot[rungs - 1, k]
+        w.hot[rungs - 1, k], w.hot[0, k] = 0, 1
+
+
+@nb.njit(**INLINE)
+def _heat(w):
+    """β of every slot, by the rung that it has now."""
+    rungs, ladders = w.slot.shape
+    for r in range(rungs):
+        for k in range(ladders):
+            w.heat[w.slot[r, k], k] = w.betas[r]
+    for k in range(ladders):  # no other rung was the last, or is
+        w.cold[w.slot[rungs - 2, k], k], w.cold[w.slot[rungs - 1, k], k] = 0, 1
 
 
 @nb.njit(**JIT)
@@ -159,8 +169,6 @@ def swap_rungs(w, told, step, zeros, scratch):
     if zeros:
         _last_neighbours(w, told, at, accepted)
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
-    for r in range(step % 2, rungs - 1, 2):
-        for k in range(ladders):
-            if u[r, k] < accepted[r, k]:
-                _swap(w, r, k, told)
+    _move(w, told, step % 2, u, accepted)
+    _heat(w)
     keep(scratch)

@@ -46,9 +46,9 @@ def test_factor_graphs_with_zeros(seed: int, backend: str, houdayer: int) -> Non
     model = graph(seed)
     found = spinbench.run(model, "pt", backend, 1000, seed=seed, houdayer=houdayer)
     log_z, marginals = enumerate_graph(model)
-    errors = (np.hstack(found.marginals) - np.hstack(marginals)) / np.hstack(found.marginals_se)
+    errors = np.abs(np.hstack(found.marginals) - np.hstack(marginals))
     assert found.status == "ok"
-    assert np.abs(errors).max() < 4
+    assert (errors <= 4 * np.hstack(found.marginals_se) + 1e-12).all()
     assert abs(found.log_z - log_z) < 4 * found.log_z_se
     assert 0.7 < found.diagnostics["trip_efficiency"] < 1.2
 
