@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinbench.api.accelerators import Accelerators
 from spinbench.api.backend import Backend
+from spinbench.api.bounds import Bound
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Estimate, Method, Program
 from spinbench.api.metric import Measured, Metric
@@ -53,6 +54,7 @@ __all__ = [
     "Accelerators",
     "Array",
     "Backend",
+    "Bound",
     "Engine",
     "Estimate",
     "Factor",

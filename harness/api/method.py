@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from spinbench.api.bounds import Bound
 from spinbench.api.types import Array, Key, LogZKind, Reduction, State, Tables
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Estimate:
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars of interest (acceptance rate, step size, …).
         converged: False where an iteration ended without reaching its tolerance.
+        bounds: on log Z, beside what `log_z` is: `log_z_kind` tells of itself.
         doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
             hold within what is claimed.
     """
@@ -56,6 +58,7 @@ class Estimate:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     converged: bool = True
     doubts: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def status(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spinbench.api import LogZKind, Precision, Tier
+from spinbench.api.bounds import Bound
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.laps import Laps
@@ -47,6 +48,7 @@ class Result:
             wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
             "lower" or "upper" bound, or "exact".
+        bounds: on log Z, each with its side and grade: what `log_z` is by its kind, and what the method gives beside.
         ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
             determines, the number of draws.
         r_hat: split R-hat, in the same layout; 1 where evidence determines.
@@ -98,6 +100,7 @@ class Result:
     laps: Laps | None = None
     joint: Joint = field(default_factory=Joint, repr=False, compare=False)
     draws: tuple[Any, Any] | None = None
+    bounds: tuple[Bound, ...] = ()
     kernel: str = ""
     notes: tuple[str, ...] = ()
 

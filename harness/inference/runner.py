@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from spinbench import reference
 from spinbench.api import Estimate, Method, Precision
+from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
 from spinbench.inference import answers, registry, validity
@@ -127,6 +128,7 @@ def run(
         log_z=estimate.log_z,
         log_z_se=estimate.log_z_se,
         log_z_kind=estimate.log_z_kind,
+        bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, chosen.name),
         ess=estimate.ess,
         r_hat=estimate.r_hat,
         joint=joint if given is simple.model else Joint(),  # of a conversion the edges are others
@@ -194,6 +196,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         log_z=answer.log_z,
         log_z_se=None,
         log_z_kind="exact",
+        bounds=stated(answer.log_z, "exact", (), "exact"),
         ess=None,
         r_hat=None,
         joint=Joint(estimate.pairs),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, LogZKind
+from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side
 from spinbench.errors import InvalidResultError
 from spinbench.inference.joint_validity import check_joint
 from spinbench.models import Model
@@ -19,6 +20,8 @@ ROUNDING = 1e-5
 """That probabilities of float32 chains may lie beyond 0 and 1."""
 SUM_ROUNDING = 1e-3
 """That probabilities of a variable with many states may add up beside 1."""
+BOUND_ROUNDING = 1e-9
+"""Share of its size by which a lower bound may pass an upper one."""
 _MOST = 2**1023
 
 
@@ -32,7 +35,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
-            sample sizes below 0; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
+            sample sizes below 0; bounds that contradict each other; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
             (`joint_validity`); no Estimate at all.
     """
     if not isinstance(estimate, Estimate):
@@ -52,7 +55,22 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
             flat = _flat(values, sizes, binary, f"{who} gave {what}")
             _refuse(flat < 0, flat, f"{who} gave {what}", "0 or more, or NaN,", sizes)
     _check_log_z(estimate, who)
+    _check_bounds(estimate, who)
     check_joint(estimate, model, who)
+
+
+def _check_bounds(estimate: Estimate, who: str) -> None:
+    certain: dict[str, list[float]] = {"lower": [], "upper": []}
+    for bound in estimate.bounds:
+        if not isinstance(bound, Bound) or bound.side not in get_args(Side) or bound.grade not in GRADES:
+            raise InvalidResultError(f"{who} gave {bound!r} as a bound; a Bound of a known side and grade is needed")
+        if not _is_real(bound.value) or np.isnan(bound.value) or not 0 <= bound.delta < 1:
+            raise InvalidResultError(f"{who} gave {bound!r}; a number of nats and 0 <= delta < 1 are needed")
+        if bound.grade in CERTAIN:
+            certain[bound.side].append(bound.value)
+    low, high = max(certain["lower"], default=-np.inf), min(certain["upper"], default=np.inf)
+    if low > high + BOUND_ROUNDING * max(abs(low), 1.0):
+        raise InvalidResultError(f"{who} gave a lower bound of {low!r} above its upper bound of {high!r}")
 
 
 def _check_log_z(estimate: Estimate, who: str) -> None:

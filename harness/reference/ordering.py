@@ -26,8 +26,17 @@ _PATIENCE = 6  # searches without a better order
 _SECOND_THOUGHTS = 600  # nodes up to which the better rule is tried even where the first found no hope
 
 
-def elimination_order(cardinalities: Sequence[int], scopes: Iterable[Scope], *, seed: int = 0) -> Order:
-    """The best order found for a model whose tables have these scopes."""
+def elimination_order(
+    cardinalities: Sequence[int], scopes: Iterable[Scope], *, seed: int = 0, hopeless: float = HOPELESS
+) -> Order:
+    """The best order found for a model whose tables have these scopes.
+
+    Args:
+        cardinalities: of the variables.
+        scopes: of the tables.
+        seed: of random tie-breaking.
+        hopeless: log2 of a number of entries at which a search is given up; infinite for what never makes them all.
+    """
     neighbours: list[set[int]] = [set() for _ in cardinalities]
     for scope in scopes:
         for v in scope:
@@ -48,15 +57,15 @@ def elimination_order(cardinalities: Sequence[int], scopes: Iterable[Scope], *, 
     rng = np.random.default_rng(seed)
     for rule in _schedule(len(core)):
         trial = tally.copy()
-        _greedy(bits, core, rule, rng, trial, math.inf if best is None else best.log2_total)
+        _greedy(bits, core, rule, rng, trial, hopeless if best is None else min(best.log2_total, hopeless))
         if best is None or (trial.complete and (not best.complete or trial.log2_total < best.log2_total)):
             best, stale = trial.order(), 0
         else:
             stale += 1
         if best.complete and best.log2_total < math.log2(2500 * len(core)):
             break  # eliminating costs less than another search
-        hopeless = not best.complete and (rule == "fill" or len(core) > _SECOND_THOUGHTS)
-        if stale == _PATIENCE or (hopeless and rule not in ("degree", "index")):
+        beyond = not best.complete and (rule == "fill" or len(core) > _SECOND_THOUGHTS)
+        if stale == _PATIENCE or (beyond and rule not in ("degree", "index")):
             break
     assert best is not None
     return best
@@ -191,7 +200,7 @@ def _greedy(
         nearby = adjacent[v]
         members = _members(nearby)
         tally.add(core[v], (core[u] for u in members))
-        if tally.log2_total > min(limit, HOPELESS):
+        if tally.log2_total > limit:
             tally.complete = False
             return
         if nearby | 1 << v == alive:  # what is left becomes a clique

@@ -1,0 +1,1 @@
+"""Passes over mini-buckets, and draws from them, in compiled loops."""

@@ -1,0 +1,64 @@
+"""Weighted mini-buckets in compiled code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from spinbench.backends.numba.buckets import draws, loops
+from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.methods.buckets.draws import BINS, Kept
+from spinbench.methods.buckets.kernel import BucketKernel, BucketState
+from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links, starts_of
+from spinbench.methods.buckets.passes import FloatArray, work_space
+from spinbench.methods.buckets.size import Costs
+from spinbench.methods.buckets.tighten import Passes
+
+
+class InLoops:
+    """Both passes."""
+
+    def __init__(self, at: Buckets) -> None:
+        self.at, self.work = at, work_space(at)
+
+    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
+        work = self.work
+        return float(loops.forward(self.at, theta, weights, work.logs, work.probabilities, work.messages))
+
+    def backward(self) -> tuple[FloatArray, FloatArray]:
+        work = self.work
+        loops.backward(self.at, work.logs, work.probabilities, work.upward, work.shifts, work.entropies)
+        return work.shifts, work.entropies
+
+
+def _maps(scope_starts: Array, shapes: Array, links: Links, entries: Array) -> Array:
+    return np.asarray(loops.fill_maps(scope_starts, shapes, links.clique, links.starts, links.strides, entries))
+
+
+def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, values: Array) -> Array:
+    return np.asarray(loops.fill_base(scope_starts, shapes, *links, entries, values))
+
+
+class NumbaBucketKernel(BucketKernel):
+    """As on arrays, with draws from streams of the chains' own."""
+
+    costs: ClassVar[Costs] = Costs(entry=2.5e-8, clique=5e-7, step=5e-8)
+    fill: ClassVar[Fill] = Fill(_maps, _base)
+    passes: ClassVar[type[Passes]] = InLoops
+    block: ClassVar[int] = 2**20
+
+    def _kept(self, state: BucketState, index: int, steps: int) -> Kept:
+        tuned, chains = state.tuned, state.chains
+        firsts = starts_of(tuned.at.cards - 1)
+        sums, rows = np.zeros((chains, 3)), np.zeros((chains, int(firsts[-1])))
+        bins, last = np.zeros((2, BINS, chains)), np.zeros(chains)
+        states = np.zeros((len(tuned.at.cards), chains), dtype=np.int64)
+        keys = chain_keys(state.seed, chains)
+        read = tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts
+        draws.advance(*read, keys, index, steps, sums, rows, bins, states, last)
+        scale = sums[:, 0]
+        with np.errstate(divide="ignore"):
+            shift = np.where(scale > -np.inf, scale, 0.0)
+            logs = np.log(sums[:, 1]) + shift, np.log(sums[:, 2]) + 2 * shift
+            return Kept(*logs, np.log(rows.T) + shift, bins[0], bins[1], states, last)

@@ -1,0 +1,54 @@
+"""What is known of log Z with more than an estimate's certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spinbench.api.types import LogZKind
+
+Side = Literal["lower", "upper"]
+Grade = Literal["exact", "certified", "probable", "assumed"]
+GRADES: tuple[Grade, ...] = ("exact", "certified", "probable", "assumed")
+"""From what holds always, to what holds if draws that were given are draws of the model.
+
+A certified bound holds with its rounding taken off; a probable one with a probability of 1 - δ over the numbers that
+were drawn, whatever mixes.
+"""
+
+CERTAIN: tuple[Grade, ...] = ("exact", "certified")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One side of a bracket on log Z.
+
+    Attributes:
+        value: nats.
+        side: "lower" or "upper".
+        grade: how certain it is.
+        delta: with which probability, at most, a probable bound is wrong; 0 for the others.
+        by: who gave it.
+    """
+
+    value: float
+    side: Side
+    grade: Grade
+    delta: float = 0.0
+    by: str = ""
+
+
+def stated(value: float | None, kind: LogZKind, others: Iterable[Bound], by: str) -> tuple[Bound, ...]:
+    """All bounds of an answer: those that it names, and log Z itself where its kind says that it is one.
+
+    Args:
+        value, kind: of log Z.
+        others: that the method names beside.
+        by: the method, for bounds that do not say by whom they are.
+    """
+    sides: dict[str, tuple[Side, ...]] = {"exact": ("lower", "upper"), "lower": ("lower",), "upper": ("upper",)}
+    grade: Grade = "exact" if kind == "exact" else "certified"
+    own = [] if value is None else [Bound(value, side, grade, by=by) for side in sides.get(kind, ())]
+    named = [bound if bound.by else replace(bound, by=by) for bound in others]
+    return tuple(dict.fromkeys([*own, *named]))

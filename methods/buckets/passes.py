@@ -1,0 +1,131 @@
+"""Both passes over mini-buckets, on arrays.
+
+Liu and Ihler, "Bounding the partition function using Hölder's inequality", ICML 2011. With θ_c the shifts of weight,
+which add up to 0 in each bucket, and weights w_c > 0 that add up to 1:
+
+    ψ_c = factors + messages + θ_c,   m_c(rest) = w_c log Σ_x exp(ψ_c(x, rest) / w_c),   log Z <= U = Σ_roots m_c
+
+by Hölder's inequality, bucket by bucket. The conditionals p_c(x | rest) = exp((ψ_c - m_c) / w_c) give both the
+gradient, ∂U/∂θ_c = g_c = p_c Σ g_parent and ∂U/∂w_c = H_c = -Σ g_c log p_c, and the draws.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Work(NamedTuple):
+    """What the passes write.
+
+    Attributes:
+        logs: (E,) log p_c, -inf where p_c is 0.
+        probabilities: (E,) p_c after the forward pass, 0 where a message is -inf; g_c after the backward pass.
+        messages, upward: (M,) m_c, and Σ g of the parent.
+        shifts: (T,) marginals of g_c on the variables over which weight is shifted.
+        entropies: (C,) H_c.
+    """
+
+    logs: Array
+    probabilities: Array
+    messages: Array
+    upward: Array
+    shifts: Array
+    entropies: Array
+
+
+def work_space(at: Buckets) -> Work:
+    """Of the right sizes."""
+    sizes = at.entries[-1], at.entries[-1], at.messages[-1], at.messages[-1], at.shifts[-1], len(at.variable)
+    return Work(*(np.zeros(int(size)) for size in sizes))
+
+
+def forward(at: Buckets, theta: FloatArray, weights: FloatArray, work: Work) -> float:
+    """The bound U, without what rounding may add."""
+    total = at.constant
+    for c, v in enumerate(at.variable):
+        here = slice(at.entries[c], at.entries[c + 1])
+        size, card, psi = here.stop - here.start, at.cards[v], at.base[here].copy()
+        for k in range(at.child_starts[c], at.child_starts[c + 1]):
+            taken = at.maps[at.child_maps[k] : at.child_maps[k] + size]
+            psi += work.messages[at.messages[at.children[k]] + taken]
+        if at.shift_maps[c] >= 0:
+            psi += theta[at.shifts[c] + at.maps[at.shift_maps[c] : at.shift_maps[c] + size]]
+        rows = psi.reshape(-1, card) / weights[c]
+        top = rows.max(axis=1, keepdims=True)
+        alive = top > -np.inf
+        values = np.exp(rows - np.where(alive, top, 0.0))
+        sums = np.where(alive, values.sum(axis=1, keepdims=True), 1.0)
+        logs = np.log(sums)
+        work.logs[here] = (rows - np.where(alive, top, 0.0) - logs).ravel()
+        work.probabilities[here] = (values / sums).ravel()
+        work.messages[at.messages[c] : at.messages[c + 1]] = (weights[c] * (top + logs))[:, 0]
+        if at.parent[c] < 0:
+            total += work.messages[at.messages[c]]
+    return float(total)
+
+
+def backward(at: Buckets, work: Work) -> None:
+    """The gradient, after a forward pass: fills `upward`, `shifts` and `entropies`, and makes g_c of p_c."""
+    for c in range(len(at.variable) - 1, -1, -1):
+        here, sent = slice(at.entries[c], at.entries[c + 1]), slice(at.messages[c], at.messages[c + 1])
+        parent, size = at.parent[c], at.entries[c + 1] - at.entries[c]
+        if parent < 0:
+            work.upward[sent] = 1.0
+        else:
+            above = work.probabilities[at.entries[parent] : at.entries[parent + 1]]
+            taken = at.maps[at.parent_map[c] : at.parent_map[c] + len(above)]
+            work.upward[sent] = np.bincount(taken, above, minlength=sent.stop - sent.start)
+        g = (work.probabilities[here].reshape(-1, at.cards[at.variable[c]]) * work.upward[sent][:, None]).ravel()
+        work.probabilities[here] = g
+        positive = g > 0
+        work.entropies[c] = -(g[positive] @ work.logs[here][positive])
+        if at.shift_maps[c] >= 0:
+            taken = at.maps[at.shift_maps[c] : at.shift_maps[c] + size]
+            width = at.shifts[c + 1] - at.shifts[c]
+            work.shifts[at.shifts[c] : at.shifts[c + 1]] = np.bincount(taken, g, minlength=width)
+
+
+def beliefs(at: Buckets, gradient: Array) -> FloatArray:
+    """(Σ (K_v - 1),) of states 1, 2, …: means of g_c over mini-buckets; marginals if none is split."""
+    found = []
+    for v, card in enumerate(at.cards):
+        cliques = range(at.buckets[v], at.buckets[v + 1])
+        parts = [gradient[at.entries[c] : at.entries[c + 1]].reshape(-1, card).sum(axis=0) for c in cliques]
+        mean = np.mean(parts, axis=0)
+        found.append(mean[1:] / mean.sum())
+    return np.concatenate([np.zeros(0), *found])
+
+
+def _index(shape: Array, strides: Array) -> Array:
+    found = np.zeros(1, dtype=np.int64)
+    for card, stride in zip(shape, strides, strict=True):
+        found = (found[:, None] + np.arange(card) * stride).ravel()
+    return found
+
+
+def _indices(scope_starts: Array, shapes: Array, links: Links) -> list[Array]:
+    return [
+        _index(shapes[scope_starts[c] : scope_starts[c + 1]], links.strides[a:b])
+        for c, a, b in zip(links.clique, links.starts, links.starts[1:], strict=False)
+    ]
+
+
+def _maps(scope_starts: Array, shapes: Array, links: Links, entries: Array) -> Array:
+    return np.concatenate([np.zeros(0), *_indices(scope_starts, shapes, links)]).astype(np.int32)
+
+
+def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, values: Array) -> Array:
+    total = np.zeros(int(entries[-1]))
+    for c, at, found in zip(links.clique, links.base, _indices(scope_starts, shapes, links), strict=True):
+        total[entries[c] : entries[c + 1]] += values[at + found]
+    return total
+
+
+ON_ARRAYS = Fill(_maps, _base)

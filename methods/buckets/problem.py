@@ -1,0 +1,83 @@
+"""A model as factors along an order of elimination, and the way back to its variables."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api.trace import Trace
+from spinbench.methods.buckets.draws import DEAD
+from spinbench.methods.buckets.layout import Array, Factors, starts_of
+from spinbench.models import Model
+from spinbench.reference.ordering import elimination_order
+from spinbench.reference.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=4)
+def problem_of(model: Model) -> Problem:
+    """The model without the states that its hard zeros rule out, and without variables of one state.
+
+    Raises:
+        ModelError: the hard zeros leave a variable no state, so Z = 0.
+    """
+    return Problem(model)
+
+
+def order_of(problem: Problem) -> Array:
+    """(n,) int64, the best order found, as if its tables could be made."""
+    found = elimination_order(problem.cardinalities, problem.scopes, hopeless=math.inf).order
+    left = np.setdiff1d(np.arange(len(problem.cardinalities)), found)
+    return np.concatenate([found, left])
+
+
+def factors_of(problem: Problem, order: Array) -> Factors:
+    """The factors, their variables numbered by their place in the order; the axes of tables stay."""
+    network = problem.flat
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return Factors(
+        cards=network.states[order],
+        starts=network.start,
+        scope=place[network.scope],
+        offsets=network.offset,
+        values=network.values,
+        constant=network.constant,
+    )
+
+
+def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray:
+    """(…, Σ K_v, C) of all states, from (…, Σ (K_v - 1), C) of states 1, 2, … and what each variable's add up to."""
+    ends = starts_of(cards - 1)
+    first = starts_of(cards)[:-1]
+    found = np.empty((*later.shape[:-2], int(cards.sum()), later.shape[-1]))
+    is_later = np.ones(found.shape[-2], dtype=bool)
+    is_later[first] = False
+    found[..., is_later, :] = later
+    if len(cards):
+        rest = np.add.reduceat(later, ends[:-1], axis=-2)
+        found[..., first, :] = np.maximum(total[..., None, :] - rest, 0.0)
+    return found
+
+
+def on_model(model: Model, order: Array, found: FloatArray) -> list[Array]:
+    """(K_v,) of all variables of the model, from (Σ K_v,) numbers along the order."""
+    problem = problem_of(model)
+    parts = np.split(found, starts_of(np.array(problem.cardinalities, dtype=np.int64)[order])[1:-1])
+    moved: list[Array] = [np.empty(0)] * len(order)
+    for part, v in zip(parts, order.tolist(), strict=True) if len(order) else ():
+        moved[v] = part
+    flat = problem.decode_marginals(np.concatenate([np.zeros(0), *moved]))
+    return np.split(flat, np.cumsum(model.cardinalities)[:-1])
+
+
+def draws_of(model: Model, order: Array, trace: Trace) -> tuple[Array, FloatArray]:
+    """(N, S) states of the model and (S,) log weights, of the last draw of each chain and batch."""
+    states, logs = trace.series("states"), trace.series("drawn").ravel()
+    moved = np.empty((logs.size, len(order)), dtype=np.int64)
+    moved[:, order] = np.moveaxis(states, 1, 2).reshape(logs.size, -1)
+    return problem_of(model).coding.decode_states(moved).T, np.where(logs > DEAD, logs, -np.inf)

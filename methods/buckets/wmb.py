@@ -1,0 +1,95 @@
+"""Weighted mini-buckets: an upper bound on log Z, and independent draws whose weights it bounds, of any factor graph.
+
+Liu and Ihler, "Bounding the partition function using Hölder's inequality", ICML 2011 (the bound, its shifts of weight
+and exponents; `passes`, `tighten`); Liu, Fisher and Ihler, "Probabilistic variational bounds for graphical models",
+NIPS 2015 (the draws; `draws`). Since the weights are independent and bounded, log Z has bounds on both sides that hold
+with a probability that is known, whatever the model (`betting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from spinbench.api import Engine, Estimate, Method, Reduction, State
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.methods.buckets.layout import Array, Factors
+from spinbench.methods.buckets.problem import factors_of, order_of, problem_of
+from spinbench.methods.buckets.weighing import estimate
+from spinbench.models import Model
+
+SHARE = 4
+"""Of what burn-in has by default, a tenth of the seconds, passes take so many times as much."""
+
+
+class Tables(NamedTuple):
+    """The order of elimination, (n,) variables, and the factors along it."""
+
+    order: Array
+    factors: Factors
+
+
+@dataclass(frozen=True)
+class WeightedMiniBuckets(Method):
+    """Settings.
+
+    Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact.
+
+    Attributes:
+        ibound: log2 of the entries that a mini-bucket may have; a single factor may have more. 0: as many as burn-in
+            and memory leave room for.
+        max_gib: memory of all tables, in GiB.
+        delta: probability with which the probable bracket may miss log Z, half of it on each side.
+        draws: whether to hand out the last draw of each chain and batch, with its weight.
+    """
+
+    ibound: int = 0
+    max_gib: float = 1.0
+    delta: float = 1e-3
+    draws: bool = False
+
+    name: ClassVar[str] = "wmb"
+    summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
+    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ibound, bool) or not isinstance(self.ibound, int) or not 0 <= self.ibound <= 30:
+            raise SpinbenchError(f"wmb: ibound={self.ibound!r} was given; an integer from 0 to 30 is needed")
+        if not self.max_gib > 0:
+            raise SpinbenchError(f"wmb: max_gib={self.max_gib} was given; a positive number is needed")
+        if not 0 < self.delta < 1:
+            raise SpinbenchError(f"wmb: delta={self.delta} was given; a number between 0 and 1 is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """Weights relative to the bound: log_weight, log_square (C,) and rows (R, C), log Σ w, log Σ w² and log Σ w of
+        draws with x_v = 1, 2, …; counts, sums (J, C) of bins; bound (5, C): its value, what rounding may take from it,
+        ibound, passes, and whether it is split; beliefs (R, C); states (n, C) and drawn (C,), the last draws and their
+        log weights, `DEAD` of those that have none."""
+        logs: dict[str, Reduction] = dict.fromkeys(("log_weight", "log_square", "rows"), "logsumexp")
+        return {
+            **logs,
+            "counts": "sum",
+            "sums": "sum",
+            **dict.fromkeys(("bound", "beliefs", "states", "drawn"), "last"),
+        }
+
+    def plan(self, model: Model) -> Tables:
+        """The order of elimination.
+
+        Raises:
+            ModelError: the hard zeros leave a variable no state.
+        """
+        problem = problem_of(model)
+        order = order_of(problem)
+        return Tables(order, factors_of(problem, order))
+
+    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        """Passes take more than burn-ins of chains do."""
+        return engine.warm(state, SHARE * steps), SHARE * steps
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Of the weights, or exact."""
+        return estimate(model, tables.order, tables.factors.cards, trace, self.delta, draws=self.draws)

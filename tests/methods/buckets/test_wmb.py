@@ -1,0 +1,154 @@
+"""Weighted mini-buckets: bounds of random models hold, exact where nothing is split, and errors are what is claimed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.generators import grid
+from spinbench.testing.cases import enumerate_graph
+
+BACKENDS = ("numpy", "numba")
+
+
+def random_graph(rng: np.random.Generator) -> FactorGraph:
+    """Three to seven variables of 1 to 4 states, factors of orders 1 to 4 with axes in any order, hard zeros."""
+    n = int(rng.integers(3, 8))
+    cards = rng.integers(1 if rng.random() < 0.1 else 2, 5, size=n).tolist()
+    alive, scale, factors = [int(rng.integers(k)) for k in cards], float(rng.choice([0.3, 1, 2, 4])), []
+    for _ in range(int(rng.integers(n, 2 * n + 3))):
+        scope = rng.permutation(n)[: rng.integers(1, min(4, n) + 1)].tolist()
+        table = rng.normal(0, scale, [cards[v] for v in scope])
+        if rng.random() < 0.4:
+            table[rng.random(table.shape) < rng.choice([0.1, 0.3, 0.5])] = -np.inf
+        table[tuple(alive[v] for v in scope)] = scale * rng.normal()
+        factors.append((scope, table))
+    return FactorGraph.from_log_tables(cards, factors, log_constant=float(rng.normal()))
+
+
+def looked_at(backend: str, seed: int, count: int) -> list[tuple[float, float]]:
+    """(error, claim) of each log Z that is believed; bounds are checked on the way."""
+    rng, found, missed = np.random.default_rng(seed), [], 0
+    for k in range(count):
+        model, ibound = random_graph(rng), int(rng.integers(1, 6))
+        options: dict[str, Any] = {"budget": int(rng.choice([8, 32, 64])), "seed": k, "ibound": ibound}
+        said = spinbench.run(model, "wmb", backend, **options)
+        true, _ = enumerate_graph(model)
+        for bound in said.bounds:
+            beyond = (bound.value - true) * (1 if bound.side == "lower" else -1)
+            if bound.grade == "exact":
+                assert abs(beyond) < 1e-9 * max(1, abs(true))
+            elif bound.grade == "certified":
+                assert beyond <= 0, (k, ibound)
+            else:
+                missed += beyond > 0
+        if said.status == "ok" and said.log_z_kind == "estimate":
+            found.append((said.log_z - true, said.log_z_se))
+    assert missed <= 1  # each of them with a probability of 1 in 2000
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_bounds_of_random_models(backend: str) -> None:
+    believed = looked_at(backend, 7, 100)
+    assert len(believed) >= 25
+    z = np.array([error / claim for error, claim in believed])
+    assert np.abs(z).max() < 4.5
+    assert (np.abs(z) > 2).mean() < 0.15
+
+
+@pytest.mark.calibration
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_of_thousands_of_random_models(seed: int) -> None:
+    z = np.array([error / claim for error, claim in looked_at("numba", seed, 1000)])
+    assert np.abs(z).max() < 6
+    assert (np.abs(z) > 2).mean() < 0.07
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_exact_where_nothing_is_split(backend: str) -> None:
+    model = grid(4, 4, 1.0, 2.0, seed=3)
+    exact, found = spinbench.exact(model, cache=False), spinbench.run(model, "wmb", backend, budget=4, ibound=12)
+    assert found.log_z_kind == "exact"
+    assert found.log_z == pytest.approx(exact.log_z, abs=1e-10)
+    assert np.allclose(found.marginals, exact.marginals, atol=1e-11)
+    assert {(bound.side, bound.grade) for bound in found.bounds} == {("lower", "exact"), ("upper", "exact")}
+
+
+def test_both_backends_find_the_same_bound() -> None:
+    model = grid(5, 5, 1.0, 2.0, seed=4)
+    options: dict[str, Any] = {"budget": 40, "ibound": 3}
+    one, two = (spinbench.run(model, "wmb", b, burn_in=0, **options).bounds[0].value for b in BACKENDS)
+    assert one == pytest.approx(two, abs=1e-9)
+
+
+def test_burn_in_tightens_and_larger_mini_buckets_too() -> None:
+    model = grid(8, 8, 1.0, 2.0, seed=1)
+    true = spinbench.exact(model).log_z
+
+    def gap(burn_in: int, ibound: int) -> float:
+        found = spinbench.run(model, "wmb", "numba", budget=200, burn_in=burn_in, ibound=ibound)
+        assert found.bounds[0].grade == "certified"
+        return float(found.bounds[0].value - true)
+
+    loose, tight, large = gap(0, 3), gap(2000, 3), gap(2000, 6)
+    assert 0 <= large < tight / 2 < loose / 8
+
+
+def test_constraints_kill_draws_that_count() -> None:
+    """A ring of seven that must not agree, in three colours: 2 ** 7 - 2 ways."""
+    unlike = np.where(np.eye(3, dtype=bool), -np.inf, 0.0)
+    model = FactorGraph.from_log_tables([3] * 7, [([v, (v + 2) % 7], unlike) for v in range(7)])
+    found = spinbench.run(model, "wmb", "numba", budget=400, ibound=1)
+    assert found.diagnostics["weight_ess"] < 0.9 * 400 * 16
+    assert abs(found.log_z - np.log(126)) < 4 * found.log_z_se
+    assert np.allclose(np.array(found.marginals), 1 / 3, atol=0.05)
+
+
+def test_a_mode_that_is_not_drawn_is_doubted() -> None:
+    """Without burn-in the draws miss a mode of most of the weight; only the bound on weights can tell."""
+    ends = np.array([(i, j) for i in range(6) for j in range(i)])
+    model = PairwiseModel.from_edges(np.full(6, -24.9), ends, np.full(len(ends), 10.0))
+    found = spinbench.run(model, "wmb", "numba", budget=64, burn_in=0, ibound=1)
+    wrong = abs(found.log_z - spinbench.exact(model, cache=False).log_z) > 3 * found.log_z_se
+    assert not (wrong and found.status == "ok")
+    assert found.status != "ok"
+
+
+def test_draws_with_their_weights_have_the_marginals() -> None:
+    model = grid(4, 4, 1.0, 2.0, seed=3)
+    found = spinbench.run(model, "wmb", "numba", budget=256, chains=32, ibound=3, draws=True)
+    states, logs = found.draws
+    weights = np.exp(logs - logs.max())
+    assert states.shape == (16, logs.size)
+    assert np.allclose(states @ weights / weights.sum(), spinbench.exact(model).marginals, atol=0.05)
+
+
+def test_the_numbers_do_not_depend_on_how_many_chains_run() -> None:
+    model = grid(4, 4, 1.0, 2.0, seed=3)
+    few, many = (spinbench.run(model, "wmb", "numba", 1, chains=c, burn_in=0, ibound=3, draws=True) for c in (4, 9))
+    assert np.array_equal(few.draws[0], many.draws[0][:, :4])
+
+
+@pytest.mark.parametrize("settings", [{"ibound": -1}, {"ibound": 31}, {"max_gib": 0.0}, {"delta": 1.0}])
+def test_settings_are_checked(settings: dict[str, Any]) -> None:
+    with pytest.raises(SpinbenchError, match="wmb: "):
+        spinbench.run(grid(2, 2, 1.0, 1.0), "wmb", "numpy", **settings)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="a smaller ibound is needed"):
+        spinbench.run(grid(12, 12, 1.0, 1.0), "wmb", "numpy", ibound=12, max_gib=1e-3)
+
+
+def test_no_state_of_weight() -> None:
+    model = FactorGraph.from_log_tables(
+        [2, 2], [([0, 1], [[-np.inf, 0], [0, -np.inf]]), ([1, 0], np.where(np.eye(2), 0, -np.inf))]
+    )
+    with pytest.raises(ModelError, match="Z = 0"):
+        spinbench.run(model, "wmb", "numpy", ibound=5)
