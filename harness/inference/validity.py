@@ -35,8 +35,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
-            sample sizes below 0; bounds that contradict each other; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
-            (`joint_validity`); no Estimate at all.
+            sample sizes below 0; bounds that contradict each other; a log Z that is no number, or whose kind there is
+            not; pairs or draws that cannot be (`joint_validity`); no Estimate at all.
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")

@@ -3,40 +3,67 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.simd.random import ULP, hash64
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
+from spinbench.methods.buckets.layout import Array, Buckets
 
 _RAISE = 40.0
 """Nats by which a weight may pass the one that sums are relative to, before they are scaled anew."""
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
-def advance(at, weights, probabilities, logs, firsts, keys, index, steps, sums, rows, bins, states, last):
-    """Draws of all chains.
+class Source(NamedTuple):
+    """The mini-buckets, their weights, conditionals and the logs of these, and each variable's first row in `Sums`."""
 
-    Args:
-        at: the mini-buckets; weights, probabilities, logs: of their conditionals.
-        firsts: (n + 1,) each variable's first row in `rows`.
-        keys: (2, C) of the chains' streams; index: of the first step.
-        steps: of each chain.
-        sums: (C, 3) out: what sums are relative to, Σ w, Σ w².
-        rows: (C, Σ (K_v - 1)) out, Σ w of draws with x_v = 1, 2, …
-        bins: (2, BINS, C) out, how many weights are in each bin, and their sum as a share of e^U.
-        states, last: (n, C), (C,) out, the last draws and their log weights, `DEAD` of none.
+    at: Buckets
+    weights: Array
+    probabilities: Array
+    logs: Array
+    firsts: Array
+
+
+class Sums(NamedTuple):
+    """What is written.
+
+    Attributes:
+        weights: (C, 3) what sums are relative to, Σ w, Σ w².
+        rows: (C, Σ (K_v - 1)) Σ w of draws with x_v = 1, 2, …
+        bins: (2, BINS, C) how many weights are in each bin, and their sum as a share of e^U.
+        states, last: (n, C), (C,) the last draws and their log weights, `DEAD` of none.
     """
+
+    weights: Array
+    rows: Array
+    bins: Array
+    states: Array
+    last: Array
+
+
+class Space(NamedTuple):
+    """Of one draw: states (n,), where rows of mini-buckets begin (C,), and shares of a variable's states."""
+
+    x: Array
+    places: Array
+    mixed: Array
+
+
+@nb.njit(cache=True, error_model="numpy", nogil=True)
+def advance(source, keys, index, steps, sums):
+    """So many draws of each chain, from streams with keys (2, C), beginning with step `index`."""
+    at, rows, bins = source.at, sums.rows, sums.bins
     n, split = len(at.cards), len(at.variable) > len(at.cards)
-    x, places = np.zeros(n, np.int64), np.zeros(len(at.variable), np.int64)
-    mixed = np.zeros(at.cards.max() if n else 1)
+    x, mixed = np.zeros(n, np.int64), np.zeros(at.cards.max() if n else 1)
+    space = Space(x, np.zeros(len(at.variable), np.int64), mixed)
     log = 0.0
     for chain in range(keys.shape[1]):
         scale, total, squares = -np.inf, 0.0, 0.0
         for step in range(steps):
             counter = np.uint64(index + step) * np.uint64(n)
-            log = _one(at, weights, probabilities, logs, keys[0, chain], keys[1, chain], counter, x, places, mixed)
+            log = _one(source, keys[0, chain], keys[1, chain], counter, space)
             log = min(log, 0.0) if split else 0.0  # where nothing is split all weights are Z
             which = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
             bins[0, which, chain] += 1.0
@@ -55,14 +82,16 @@ def advance(at, weights, probabilities, logs, firsts, keys, index, steps, sums, 
             squares += weight * weight
             for v in range(n):
                 if x[v] > 0:
-                    rows[chain, firsts[v] + x[v] - 1] += weight
-        states[:, chain], last[chain] = x, max(log, DEAD)
-        sums[chain, 0], sums[chain, 1], sums[chain, 2] = scale, total, squares
+                    rows[chain, source.firsts[v] + x[v] - 1] += weight
+        sums.states[:, chain], sums.last[chain] = x, max(log, DEAD)
+        sums.weights[chain, 0], sums.weights[chain, 1], sums.weights[chain, 2] = scale, total, squares
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _one(at, weights, probabilities, logs, start, gamma, counter, x, places, mixed):
+def _one(source, start, gamma, counter, space):
     """One draw into x; its log weight relative to the bound, -inf where it is dead."""
+    at, weights, logs = source.at, source.weights, source.logs
+    x, places, mixed = space
     total = 0.0
     for v in range(len(at.cards) - 1, -1, -1):
         card, first, last = at.cards[v], at.buckets[v], at.buckets[v + 1]
@@ -74,7 +103,7 @@ def _one(at, weights, probabilities, logs, start, gamma, counter, x, places, mix
                 place += x[at.scope[k]] * at.strides[k]
             places[c] = place
             for s in range(card):
-                mixed[s] += weights[c] * probabilities[place + s]
+                mixed[s] += weights[c] * source.probabilities[place + s]
         norm = 0.0
         for s in range(card):
             norm += mixed[s]

@@ -51,14 +51,17 @@ class NumbaBucketKernel(BucketKernel):
     def _kept(self, state: BucketState, index: int, steps: int) -> Kept:
         tuned, chains = state.tuned, state.chains
         firsts = starts_of(tuned.at.cards - 1)
-        sums, rows = np.zeros((chains, 3)), np.zeros((chains, int(firsts[-1])))
-        bins, last = np.zeros((2, BINS, chains)), np.zeros(chains)
-        states = np.zeros((len(tuned.at.cards), chains), dtype=np.int64)
-        keys = chain_keys(state.seed, chains)
-        read = tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts
-        draws.advance(*read, keys, index, steps, sums, rows, bins, states, last)
-        scale = sums[:, 0]
+        source = draws.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
+        sums = draws.Sums(
+            weights=np.zeros((chains, 3)),
+            rows=np.zeros((chains, int(firsts[-1]))),
+            bins=np.zeros((2, BINS, chains)),
+            states=np.zeros((len(tuned.at.cards), chains), dtype=np.int64),
+            last=np.zeros(chains),
+        )
+        draws.advance(source, chain_keys(state.seed, chains), index, steps, sums)
+        scale, total, squares = sums.weights.T
         with np.errstate(divide="ignore"):
             shift = np.where(scale > -np.inf, scale, 0.0)
-            logs = np.log(sums[:, 1]) + shift, np.log(sums[:, 2]) + 2 * shift
-            return Kept(*logs, np.log(rows.T) + shift, bins[0], bins[1], states, last)
+            logs = np.log(total) + shift, np.log(squares) + 2 * shift
+            return Kept(*logs, np.log(sums.rows.T) + shift, *sums.bins, sums.states, sums.last)
