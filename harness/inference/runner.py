@@ -89,7 +89,7 @@ def run(
     since = time.perf_counter()
     simple = simplified(model) if simplify and start is None else Simplified(model, model)
     given = as_pairs(simple.model, chosen) if chosen.takes == "pairwise" else simple.model
-    sampler = chosen.anytime and chosen.stochastic
+    sampler = chosen.anytime and chosen.stochastic and chosen.started
     states = random_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()

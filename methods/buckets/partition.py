@@ -69,7 +69,8 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
 
 
 def _packed(v: int, functions: list[tuple[Scope, int]], logs: Sequence[float], limit: float) -> list[_Mini]:
-    sized = sorted(((sum(logs[u] for u in scope), scope, source) for scope, source in functions), reverse=True)
+    sized = [(sum(logs[u] for u in scope), scope, source) for scope, source in functions]
+    sized.sort(key=lambda function: -function[0])
     minis: list[_Mini] = []
     for size, scope, source in sized:
         best, most, grown = None, -1, 0.0

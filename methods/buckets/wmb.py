@@ -53,6 +53,7 @@ class WeightedMiniBuckets(Method):
     name: ClassVar[str] = "wmb"
     summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.ibound, bool) or not isinstance(self.ibound, int) or not 0 <= self.ibound <= 30:

@@ -60,8 +60,8 @@ class NumbaBucketKernel(BucketKernel):
             last=np.zeros(chains),
         )
         draws.advance(source, chain_keys(state.seed, chains), index, steps, sums)
-        scale, total, squares = sums.weights.T
+        (scale, total, squares), bins = sums.weights.T, sums.bins
         with np.errstate(divide="ignore"):
             shift = np.where(scale > -np.inf, scale, 0.0)
             logs = np.log(total) + shift, np.log(squares) + 2 * shift
-            return Kept(*logs, np.log(sums.rows.T) + shift, *sums.bins, sums.states, sums.last)
+            return Kept(*logs, np.log(sums.rows.T) + shift, bins[0], bins[1], sums.states, sums.last)
