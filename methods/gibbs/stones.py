@@ -59,6 +59,8 @@ def climb(engine: Engine, state: State, wanted: int, most: int, trace: Trace) ->
         trace.wanted = 2 * spent
         return state, 0
     state, slopes = engine.climb(state, pilot, PILOT_SWEEPS)
+    if slopes.shape[-1] < 2:  # no spread to place rungs by; nor would anything be vouched for
+        return state, spent
     spread = slopes[-1].std(axis=-1, ddof=1)
     plan = schedule(pilot, spread, wanted - spent, most - spent)
     if plan is None:

@@ -59,6 +59,18 @@ def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
     assert narrow.errors[0] < 1e-10
 
 
+def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
+    """Ten variables that are fast and nearly certain, two that are slow: the ten may change with these alone."""
+    fast = 1e-4 * np.random.default_rng(3).random((64, 10, 16))
+    slow = np.concatenate([two_state(0.5, 0.995, 64, 40, 16, seed) for seed in (4, 5)], axis=1)
+    claimed = [
+        claims.marginal_claims(series, 64 * 40, np.zeros(n), np.ones(n)).errors[:10].max()
+        for n, series in ((10, fast), (12, np.concatenate([fast, slow], axis=1)))
+    ]
+    assert claimed[0] == pytest.approx(1.5 / (64 * 16), rel=0.5)  # batches are not looked into
+    assert 5 * claimed[0] < claimed[1] < 20 * claimed[0]
+
+
 @pytest.mark.parametrize(
     ("chains", "batches", "doubt"), [(1, 64, "too few chains"), (7, 64, "too few chains"), (16, 3, "too short")]
 )

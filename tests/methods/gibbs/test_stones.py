@@ -165,7 +165,7 @@ def test_the_default_climbs_where_the_look_from_both_sides_cannot_see() -> None:
         assert result.burn_in <= 1.4 * 400
 
 
-@pytest.mark.parametrize(("samples", "chains"), [(60, 16), (2000, 4)])
+@pytest.mark.parametrize(("samples", "chains"), [(60, 16), (2000, 4), (2000, 1)])
 @pytest.mark.parametrize("asked", ["auto", "stones"])
 def test_what_is_too_short_or_of_too_few_chains_is_unresolved(samples: int, chains: int, asked: Any) -> None:
     result = spinbench.run(planar_glass(32, beta=0.4), "gibbs", "numba", samples, chains=chains, log_z=asked)
