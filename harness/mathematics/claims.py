@@ -44,7 +44,7 @@ _CHANCE = 0.05
 """That any of N variables' chains are alike in both halves though they remember nothing."""
 _DRIFT = 0.001
 """That any of N variables' means in the second half of a run differ from those in the first half by chance."""
-_CONTRADICTED = 3.0
+CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
 
@@ -209,20 +209,20 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
     return Ratio(value, float(claimed), float(overlap), weight, supported)
 
 
-def beside(value: float, error: float, reference: Ratio, farthest: float = _CONTRADICTED) -> tuple[float, float]:
+def beside(value: float, error: float, reference: Ratio, lowest: float = CONTRADICTED) -> tuple[float, float]:
     """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
 
     Args:
         value, error: of the estimate.
         reference: of the same number.
-        farthest: joint claims that both may be apart.
+        lowest: joint claims that it may be below the reference; above it, it may be `CONTRADICTED`.
 
     Returns:
         (value, error): infinite where the reference supports nothing or contradicts it, else the larger claim of both,
             widened by as much of their distance as these do not explain.
     """
-    distance, joint = abs(value - reference.value), float(np.hypot(error, reference.error))
-    if not reference.supported or not distance <= farthest * joint:
+    distance, joint = value - reference.value, float(np.hypot(error, reference.error))
+    if not reference.supported or not -lowest * joint <= distance <= CONTRADICTED * joint:
         return value, np.inf
     bias = np.sqrt(max(distance**2 - joint**2, 0.0))
     return value, float(np.hypot(max(error, reference.error), bias))

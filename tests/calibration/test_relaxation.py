@@ -78,8 +78,7 @@ def results(form: str, log_z: str, backend: str, models: list[PairwiseModel]) ->
 def judged(scores: dict[str, list[float]]) -> str:
     """Which are beyond |mean z| <= .3, std z of .6 to 1.3, |z| <= 6 in all but one of 10,000.
 
-    What stands beside a better estimate is vouched for where it is near that one, hence .6. What the Gaussian fitted in
-    sample lacks has one sign, near or not.
+    What stands beside a better estimate is vouched for where it is near that one, hence .6.
     """
     beyond = []
     for name, z in scores.items():
@@ -87,7 +86,6 @@ def judged(scores: dict[str, list[float]]) -> str:
         print(f"{name:45s} {len(z):6d}  mean {mean:+.2f}  std {spread:.2f}  largest {most:.1f}")
         noise = 2 / np.sqrt(len(z))
         fits = abs(mean) <= 0.3 + noise and 0.6 - noise <= spread <= 1.3 + noise
-        fits = fits or (name.endswith("mirrored_in_sample") and spread <= 1.3)
         if np.mean(np.abs(z) > MOST) > RATE or not fits:
             beyond.append(name)
     return ", ".join(beyond)

@@ -12,8 +12,9 @@ log p*(z) = log_constant - ½ z·z + log Σ_s exp(s·u) - (N/2) log 2π, where u
 * bridge: Meng and Wong, "Simulating ratios of normalizing constants", Statistica Sinica 1996, with the same q as
   mirrored and as many draws from q as from p; its RMSE is a fraction of the mirrored estimator's.
 
-The bar and the bridge are `claims.ratio`, which knows from draws of both sides when it is wrong. The others do not,
-and claim what they can beside these.
+The bar and the bridge are `claims.ratio`, which knows from draws of both sides when it is wrong. Of the others,
+zero_state and mirrored claim what they can beside these; mirrored_in_sample claims nothing, for its bias is as large as
+its error on easy models, too.
 
 The two cross-fitted ones take the moments of q from E[z|s] = Lᵀs and Cov(z|s) = I: mean Lᵀ E[s] and covariance
 I + Lᵀ Cov(s) L, with p(s|x) averaged over the draws. That covariance is positive definite for any number of draws
@@ -47,8 +48,6 @@ MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
 MAX_WORK = 2e8
 """Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch."""
-BIASED = 1.0
-"""Joint claims that the estimate in sample may be from the bridge: farther away, it is its bias that is seen."""
 FROM_ZERO = 4096
 """Most draws of p(x|s = 0)."""
 
@@ -142,8 +141,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     estimates = {"bridge": _plus(constant, bridge.claim)}
     for name, parts in weights.items():
         level, error = _pooled_log_mean(parts)
-        claim = beside(-level, error, bridge) if name == "mirrored" else beside(-level, error, bridge, BIASED)
-        estimates[name] = _plus(constant, claim)
+        estimates[name] = _plus(constant, beside(-level, error, bridge) if name == "mirrored" else (-level, np.inf))
     notes = {
         "log_z_draws": float(alpha.shape[0] * chains),
         "log_z_overlap": bridge.overlap,

@@ -75,6 +75,17 @@ def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
     assert 0.5 < runs[0].diagnostics["log_z_overlap"] <= 1
 
 
+def test_in_sample_is_not_vouched_for_on_easy_models_either() -> None:
+    """Beside the bridge, which is: its bias there is as large as its error."""
+    model = small_model(1)
+    r, rng = relax(model, "sdp", 0.1), np.random.default_rng(4)
+    found = [gaussian(r, exact_alpha(r, 15, 16, rng), 0.0).estimates for _ in range(60)]
+    assert {one["mirrored_in_sample"][1] for one in found} == {np.inf}
+    gaps = np.array([one["mirrored_in_sample"][0] - one["bridge"][0] for one in found])
+    assert gaps.mean() < -gaps.std() / 2
+    assert np.isfinite([one["bridge"][1] for one in found]).all()
+
+
 def test_in_sample_is_biased_low_and_contradicted() -> None:
     """Moments of the draws themselves: on 100 variables and 2048 draws more than a nat is missing."""
     model = grid_model(10, 1.0, 0.5, 1)
