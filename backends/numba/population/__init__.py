@@ -1,0 +1,1 @@
+"""Annealed populations in compiled code."""

@@ -1,0 +1,160 @@
+"""Whole annealed runs of populations: sweeps over factor tables, weights, resampling.
+
+Particle j of population c is lane c P + j of `LaneChains`, lane l place l % B of block l // B.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.backends.numba.gibbs.shared import JIT, log_add
+from spinbench.backends.numba.simd.functions import exp
+from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
+
+Array = npt.NDArray[Any]
+
+
+class Course(NamedTuple):
+    """Of a run.
+
+    Attributes:
+        betas: (T + 1,) of the kernel's precision, from 0 to 1.
+        order: (N',) int64, of the sweeps.
+        moves: sweeps at each temperature.
+        resample: share of effective particles below which they are drawn anew; 0: never.
+        first: number of the first sweep.
+    """
+
+    betas: Array
+    order: Array
+    moves: int
+    resample: float
+    first: int
+
+
+class Particles(NamedTuple):
+    """Of C populations. Attributes: log_w (C, P) float64; log_z (C,) what resampling took; spare: (K, N, B) for
+    states; source (C P,) int64 lanes; log_p: (K, B) float64."""
+
+    log_w: Array
+    log_z: Array
+    spare: Array
+    source: Array
+    log_p: Array
+
+
+def make_particles(x: Array, chains: int, count: int) -> Particles:
+    """Scratch for as many populations beside states x (K, N, B)."""
+    blocks, _, size = x.shape
+    return Particles(
+        np.zeros((chains, count)),
+        np.zeros(chains),
+        np.zeros_like(x),
+        np.zeros(chains * count, dtype=np.int64),
+        np.zeros((blocks, size)),
+    )
+
+
+@nb.njit(**JIT)
+def _raise(rise, part):
+    """log_w += rise log_p."""
+    chains, count = part.log_w.shape
+    size = part.log_p.shape[1]
+    for lane in range(chains * count):
+        part.log_w[lane // count, lane % count] += rise * part.log_p[lane // size, lane % size]
+
+
+@nb.njit(**JIT)
+def weigh(log_w, weights):
+    """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
+    top, total, squares = log_w.max(), 0.0, 0.0
+    for j in range(log_w.size):
+        weights[j] = exp(log_w[j] - top) if top > -np.inf else 0.0
+        total += weights[j]
+        squares += weights[j] * weights[j]
+    return top, total, squares
+
+
+@nb.njit(**JIT)
+def choose_particles(weights, total, u, first, source):
+    """Systematic resampling with one uniform number: source (P,) becomes first + the particle of each place."""
+    count = weights.size
+    reached, i = weights[0], 0
+    for j in range(count):
+        while reached * count <= (j + u) * total and i < count - 1:
+            i += 1
+            reached += weights[i]
+        source[j] = first + i
+
+
+@nb.njit(**JIT)
+def _resampled(course, u, x, part):
+    """Where too few particles count; u (C,). x (K, N, B) is written to."""
+    chains, count = part.log_w.shape
+    size, weights, any_poor = x.shape[2], np.empty(count), False
+    for c in range(chains):
+        log_w = part.log_w[c]
+        top, total, squares = weigh(log_w, weights)
+        if total * total <= course.resample * count * squares:
+            part.log_z[c] += top + np.log(total / count)
+            choose_particles(weights, total, u[c], c * count, part.source[c * count : (c + 1) * count])
+            log_w[:] = 0.0
+            any_poor = True
+        else:
+            for j in range(count):
+                part.source[c * count + j] = c * count + j
+    if any_poor:
+        part.spare[:] = x
+        for lane in range(chains * count):
+            at = part.source[lane]
+            for i in range(x.shape[1]):
+                x[lane // size, i, lane % size] = part.spare[at // size, i, at % size]
+
+
+@nb.njit(**JIT)
+def anneal(t, course, chains, u, part, sums):
+    """One run of every population: `part` holds its weights then, `sums` (K, R, B) the particles' probabilities.
+
+    u (T, C) uniform numbers. Particles at hard zeros have no weight, and no probabilities that mean anything.
+    """
+    betas, x = course.betas, chains.x
+    last, s = betas.size - 1, course.first
+    part.log_w[:] = 0.0
+    part.log_z[:] = 0.0
+    sums[:] = 0.0
+    for k in range(last + 1):
+        for exact in range(0 if k == 0 else 2 if k == last else 1):
+            sum_weights(t, exact == 0, x, part.log_p)
+            _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)
+        if 0 < k < last and course.resample > 0:
+            _resampled(course, u[k], x, part)
+        chains.betas[:] = betas[k]
+        made = course.moves if 0 < k < last else 1
+        run_sweeps(t, course.order, Asked(k == last, True, s, s + made), chains, sums)  # once: it is inlined
+        s += made
+
+
+@nb.njit(**JIT)
+def add_run(part, sums, z, square, p):
+    """Adds log Ẑ and twice that to z and square (C,), and log of Ẑ p to p (R, C), in the log domain."""
+    chains, count = part.log_w.shape
+    size, found, weights = sums.shape[2], np.empty(sums.shape[1]), np.empty(count)
+    for c in range(chains):
+        top, total, _ = weigh(part.log_w[c], weights)
+        if total == 0.0:
+            continue
+        found[:] = 0.0
+        for j in range(count):
+            lane = c * count + j
+            if weights[j] > 0:
+                for r in range(found.size):
+                    found[r] += weights[j] * sums[lane // size, r, lane % size]
+        log_z = part.log_z[c] + top + np.log(total / count)
+        z[c], square[c] = log_add(z[c], log_z), log_add(square[c], 2 * log_z)
+        for r in range(found.size):
+            if found[r] > 0:
+                p[r, c] = log_add(p[r, c], log_z + np.log(found[r] / total))

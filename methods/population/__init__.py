@@ -1,0 +1,1 @@
+"""Populations that are annealed."""

@@ -1,0 +1,71 @@
+"""What independent annealed runs tell, each weighed by its Ẑ, and what may be claimed of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api.trace import Trace
+from spinbench.mathematics.claims import FEWEST_CHAINS, t_factor
+
+FloatArray = npt.NDArray[np.float64]
+
+FEWEST_RUNS = 8.0
+"""In effect, below which nothing is believed."""
+_UNSEEN = 1.5
+"""Half of the rule of three, as of `mathematics.claims`."""
+
+
+class Weighed(NamedTuple):
+    """Of all runs.
+
+    Attributes:
+        log_z: log of the mean of Ẑ, and log_z_error to claim.
+        means: (M,) marginals; errors: (M,) to claim; standard: (M,) standard errors.
+        runs: their number; effective: (Σ Ẑ)² / Σ Ẑ².
+        supported: whether any of it may be believed.
+    """
+
+    log_z: float
+    log_z_error: float
+    means: FloatArray
+    errors: FloatArray
+    standard: FloatArray
+    runs: int
+    effective: float
+    supported: bool
+
+
+def weighed(trace: Trace) -> Weighed:
+    """From "z", "square" and "p": means over runs, and their errors from groups of runs, a batch of a chain each.
+
+    Runs are independent, so that groups are, too, however the run was cut.
+    """
+    counts = np.array(trace.counts, dtype=np.float64)[:, None]
+    chains = trace.total("z").shape[-1]
+    log_sums = trace.series("z") + np.log(counts)
+    top = log_sums.max(initial=-np.inf)
+    number = trace.samples * chains
+    if not np.isfinite(top):
+        half = np.full(len(trace.total("p")), 0.5)
+        return Weighed(float(top), np.inf, half, half, half, number, 0.0, supported=False)
+    sums = np.exp(log_sums - top)
+    total = float(sums.sum())
+    squares = float(np.exp(trace.total("square") - 2 * top).sum())
+    effective = min(total**2 / squares, float(number))
+    parts = np.exp(trace.series("p") + np.log(counts)[:, None] - top)
+    means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
+    groups = sums.size
+    rest = parts - means[:, None] * sums[:, None, :]
+    scale = groups / max(groups - 1, 1)
+    standard = np.sqrt((rest**2).sum(axis=(0, 2)) * scale) / total
+    factor = float(t_factor(min(effective, groups) - 1))
+    farthest = np.maximum(means, 1 - means)
+    errors = np.minimum(np.hypot(factor * standard, _UNSEEN * farthest / effective), farthest)
+    noise = factor * np.sqrt(max(number * squares / total**2 - 1, 0.0) / max(number - 1, 1))
+    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS
+    log_z = float(top + np.log(total / number))
+    claimed = float(np.hypot(noise, _UNSEEN / effective)) if supported else np.inf
+    return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)

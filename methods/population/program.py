@@ -1,0 +1,137 @@
+"""The generic program of annealed populations, over any replicas that can be swept at a β and weighed.
+
+A chain is a population of P particles; its columns in arrays (…, P C) are those of the other chains beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.tempering.program import Replicas
+
+
+class Tables(NamedTuple):
+    """What `Annealed.plan` prepares.
+
+    Attributes:
+        betas: (T + 1,) ascending from 0 to 1.
+        particles: (P,) 0, for its length.
+        sizes: (N,) states of the variables.
+        replicas: the tables of what is swept.
+        rows: (M,) of p, in the order of the variables and their states; of binary variables those of state 1.
+        base: () log Z at β = 0, and what is added to every log weight.
+    """
+
+    betas: Array
+    particles: Array
+    sizes: Array
+    replicas: Any
+    rows: Array
+    base: Array
+
+
+class State(NamedTuple):
+    """Of the last run. Attributes: log_z (C,) the logarithm of its Ẑ, less `Tables.base`; p (M, C) its marginals."""
+
+    log_z: Array
+    p: Array
+
+
+class Population(NamedTuple):
+    """On its way. Attributes: x (N, P C) states; log_w (P, C) weights; log_z (C,) of what resampling took from them."""
+
+    x: Array
+    log_w: Array
+    log_z: Array
+
+
+class PopulationProgram:
+    """A step is a whole run from β = 0 to 1, and knows nothing of those before it.
+
+    Args:
+        backend: the backend.
+        replicas: of the tables.
+        moves: sweeps at each temperature.
+        resample: the share of P below which the effective number of particles may not fall.
+    """
+
+    def __init__(
+        self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], moves: int, resample: float
+    ) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._of, self._moves, self._resample = replicas, moves, resample
+
+    def program(self) -> Program:
+        """The contract's view; there is nothing to burn in."""
+        return Program(init=self.init, step=self.step, observe=self.observe, warm=lambda key, t, state: state)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """Of no run."""
+        xp, chains = self._xp, start.shape[1]
+        return State(xp.zeros_like(start[0, :]), xp.zeros((t.rows.shape[0], chains), dtype=self._backend.real))
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One run of every population."""
+        backend, xp, replicas = self._backend, self._xp, self._of(t.replicas, self._backend)
+        shape = t.particles.shape[0], state.log_z.shape[0]
+        none = t.particles[:, None] * state.log_z
+        flat = xp.reshape(none, (-1,))
+        x = replicas.begin(t.replicas, t.sizes[:, None] * flat)
+        x, _ = replicas.sweep(backend.fold_in(key, 0), t.replicas, x, flat)
+
+        def rung(k: Any, carry: Population) -> Population:
+            own, beta = backend.fold_in(key, k), backend.take(t.betas, k)
+            log_weights, _ = replicas.log_weights(t.replicas, carry.x)
+            rise = beta - backend.take(t.betas, k - 1)
+            carry = carry._replace(log_w=carry.log_w + rise * xp.reshape(log_weights, shape))
+            carry = self._resampled(backend.fold_in(own, 0), carry)
+            x = carry.x
+            for j in range(self._moves):
+                x, _ = replicas.sweep(backend.fold_in(own, 1 + j), t.replicas, x, flat + beta)
+            return carry._replace(x=x)
+
+        last = t.betas.shape[0] - 1
+        ran = backend.fori_loop(1, last, rung, Population(x, none, none[0, :]))
+        log_weights, lost = replicas.log_weights(t.replicas, ran.x)
+        log_w = ran.log_w + (1 - t.betas[last - 1]) * xp.reshape(log_weights, shape)
+        if lost is not None:
+            log_w = xp.where(xp.reshape(lost, shape) > 0, -xp.inf, log_w)
+        _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, ran.x, flat + 1)
+        weights, log_mean = self._normalised(log_w)
+        p = xp.reshape(xp.take(p, t.rows, axis=0), (-1, *shape))
+        return State(ran.log_z + log_mean, xp.sum(p * weights, axis=1))
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `Annealed.reductions`."""
+        safe = self._xp.where(state.p > 0, state.p, 1.0)
+        parts = self._xp.where(state.p > 0, self._xp.log(safe), -self._xp.inf)
+        return {"z": state.log_z, "square": 2 * state.log_z, "p": state.log_z + parts}
+
+    def _normalised(self, log_w: Array) -> tuple[Array, Array]:
+        """(weights (P, C) with sum 1, log of their mean (C,)); equal weights where there are none."""
+        xp = self._xp
+        top = xp.max(log_w, axis=0)
+        none = top == -xp.inf
+        weights = xp.where(none, 1.0, xp.exp(log_w - xp.where(none, 0.0, top)))
+        mean = xp.mean(weights, axis=0)
+        return weights / (mean * log_w.shape[0]), xp.where(none, top, top + xp.log(mean))
+
+    def _resampled(self, key: Key, population: Population) -> Population:
+        """Systematic resampling of those whose effective number of particles is too small."""
+        x, log_w, log_z = population
+        if not self._resample:
+            return population
+        xp, (count, chains) = self._xp, log_w.shape
+        weights, log_mean = self._normalised(log_w)
+        poor = xp.sum(weights**2, axis=0) * count * self._resample >= 1
+        reached = xp.cumulative_sum(weights, axis=0)
+        slots = xp.arange(count, dtype=log_w.dtype)[:, None]
+        goals = (slots + self._backend.uniform(key, (chains,))) / count
+        chosen = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
+        chosen = xp.minimum(chosen, xp.zeros_like(chosen) + (count - 1))
+        chosen = xp.where(poor, chosen, xp.arange(count, dtype=xp.int32)[:, None])
+        places = xp.reshape(chosen * chains + xp.arange(chains, dtype=xp.int32), (-1,))
+        return Population(xp.take(x, places, axis=1), xp.where(poor, 0.0, log_w), log_z + xp.where(poor, log_mean, 0.0))
