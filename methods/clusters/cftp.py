@@ -1,0 +1,201 @@
+"""Exact draws of attractive models by coupling from the past.
+
+Propp and Wilson, "Exact sampling with coupled Markov chains and applications to statistical mechanics", Random
+Structures and Algorithms 1996. Two chains begin T sweeps before now, in all ones and in all zeros, and use the same
+random numbers; those of the sweep that is t before now are the same for every T. Where both are in one state now, so is
+every chain that began then, whatever its state, and that state is an exact draw; else T is doubled.
+
+Where couplings repel, variables are flipped first, and flipped back in the end. Frustrated models are refused. A draw
+is finished whatever the budget says, since to stop long ones would leave the short ones, which have another law.
+
+**A step is a draw of every chain**, and nothing is burnt in. Draws are independent, and their errors are those of
+independent draws: this is what others are measured against, rather than a competitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import t_factor
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import (
+    MAX_BLOCKS,
+    Scan,
+    Sweep,
+    layout,
+    scan_tables,
+    sweep_tables,
+    units_of,
+)
+from spinbench.mathematics.heat_bath.updates import HeatBath
+from spinbench.methods.clusters.attractive import flipped, flips
+from spinbench.methods.clusters.bonds import IntArray, Order, check_binary
+from spinbench.methods.clusters.swendsen_wang import by_variable
+from spinbench.models import Model, PairwiseModel
+
+Marginals = Literal["rao_blackwell", "empirical"]
+FIRST = 4
+"""Sweeps that are tried first."""
+DOUBLINGS = 13
+"""Of them at most, up to 2^14 sweeps and then no more."""
+_UNSEEN = 1.5
+"""Half of the rule of three, as of `mathematics.claims`."""
+
+
+class Tables(NamedTuple):
+    """What `CouplingFromThePast.plan` prepares; rows are those of the sweep.
+
+    Attributes:
+        order: (N,) variable of each row.
+        bounds: (B + 1,) rows that are updated together.
+        flip: (N,) 1 where the row's variable is flipped, else 0.
+        sweep: of the flipped model.
+    """
+
+    order: Order
+    bounds: IntArray
+    flip: npt.NDArray[np.float64]
+    sweep: Sweep | Scan
+
+
+class State(NamedTuple):
+    """Attributes: s, p (N, C) the last draws and their conditional probabilities; sweeps (C,) that were made for them;
+    open (C,) 1 where both chains never met."""
+
+    s: Array
+    p: Array
+    sweeps: Array
+    open: Array
+
+
+@dataclass(frozen=True)
+class CouplingFromThePast(Method):
+    """Settings.
+
+    Attributes:
+        marginals: of p(s_i = 1 | rest) at the draws, or of the draws themselves.
+    """
+
+    marginals: Marginals = "rao_blackwell"
+
+    name: ClassVar[str] = "cftp"
+    summary: ClassVar[str] = "exact draws of attractive models by coupling from the past"
+
+    def __post_init__(self) -> None:
+        if self.marginals not in get_args(Marginals):
+            allowed = ", ".join(get_args(Marginals))
+            raise SpinbenchError(f"cftp: marginals={self.marginals!r} was given; {allowed} are allowed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """mean, square (N, C): what is averaged, and its square; draw (N, C): the last; sweeps, open (C,)."""
+        summed: dict[str, Reduction] = dict.fromkeys(("mean", "square", "sweeps", "open"), "sum")
+        return summed | {"draw": "last"}
+
+    def plan(self, model: Model) -> Tables:
+        """The flipped model's colours and neighbours.
+
+        Raises:
+            UnsupportedError: variables of more than two states, or a frustrated model.
+        """
+        assert isinstance(model, PairwiseModel)
+        check_binary(self.name, model)
+        flip = flips(self.name, model)
+        turned, units = flipped(model, flip), units_of(model)
+        plan = layout(turned, units, "chromatic")
+        rows = compressed_rows(turned, plan.order)
+        few = len(plan.labels) <= MAX_BLOCKS
+        sweep = sweep_tables(turned, plan, rows) if few else scan_tables(turned, units, plan, rows)
+        return Tables(plan.order, plan.bounds, flip[plan.order].astype(np.float64), sweep)
+
+    def program(self, backend: Backend) -> Program:
+        """Both chains over `backend`'s arrays."""
+        return CoupledProgram(backend, averaged=self.marginals == "rao_blackwell").program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Means of independent draws, and the draws with which batches end."""
+        series, chains = trace.series("draw"), trace.total("sweeps").shape[-1]
+        count = trace.samples * chains
+        means = np.clip(trace.mean("mean").mean(axis=-1), 0.0, 1.0)
+        variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
+        standard = np.sqrt(variance / max(count - 1, 1))
+        farthest = np.maximum(means, 1 - means)
+        claimed = np.hypot(float(t_factor(count - 1)) * standard, _UNSEEN * farthest / count)
+        errors = np.minimum(claimed, farthest)
+        ess = statistics.effective_sample_size(means, standard, count)
+        marginals, claims, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))
+        draws = np.rint(np.concatenate(list(series), axis=-1)).astype(np.int8)
+        never = float(trace.total("open").sum())
+        return Estimate(
+            marginals=marginals,
+            marginals_se=claims,
+            ess=sizes,
+            r_hat=np.ones(len(means)),
+            draws=(by_variable(tables.order, draws), None),
+            diagnostics={"sweeps": float(trace.mean("sweeps").mean()), "never_met": never},
+            doubts=("marginals not mixed",) if never else (),
+        )
+
+
+class CoupledProgram:
+    """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'."""
+
+    def __init__(self, backend: Backend, *, averaged: bool) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._bath = HeatBath(backend)
+        self._averaged = averaged
+
+    def program(self) -> Program:
+        """The contract's view; there is nothing to burn in."""
+        return Program(self.init, self.step, self.observe, warm=lambda key, t, state: state)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """Of no draw."""
+        zeros, none = self._xp.zeros_like(start), self._xp.zeros_like(start[0, :])
+        return State(zeros, zeros + 0.0, none, none + 0.0)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """A draw of every chain."""
+        xp, backend = self._xp, self._backend
+        zeros = xp.zeros_like(state.s)
+
+        def epoch(_: Any, carry: tuple[Array, Array, Array, Array, Array]) -> Any:
+            high, low, back, apart, total = carry
+            sweeps = apart * back
+
+            def sweep(i: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+                u = backend.uniform(backend.fold_in(key, sweeps - i), high.shape)
+                return self._swept(t.sweep, pair[0], u), self._swept(t.sweep, pair[1], u)
+
+            begun = xp.where(apart > 0, zeros + 1, high), xp.where(apart > 0, zeros, low)
+            high, low = backend.fori_loop(0, sweeps, sweep, begun)
+            return high, low, 2 * back, xp.astype(xp.any(high != low), xp.int32), total + sweeps
+
+        one = xp.astype(xp.any(zeros == 0), xp.int32)
+        carry = zeros + 1, zeros, FIRST * one, one, 0 * one
+        high, low, _, _, total = backend.fori_loop(0, DOUBLINGS, epoch, carry)
+        apart = xp.astype(xp.any(high != low, axis=0), high.dtype)
+        p = self._bath.conditionals(t.sweep, high)
+        return State(high, p, xp.zeros_like(apart) + xp.astype(total, apart.dtype), apart)
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `CouplingFromThePast.reductions`, flipped back."""
+        turned = t.flip[:, None] > 0
+        s = self._xp.where(turned, 1 - state.s, state.s)
+        seen = self._xp.where(turned, 1 - state.p, state.p) if self._averaged else s
+        return {"mean": seen, "square": seen**2, "draw": s, "sweeps": state.sweeps, "open": state.open}
+
+    def _swept(self, sweep: Sweep | Scan, s: Array, u: Array) -> Array:
+        if isinstance(sweep, Scan):
+            return self._bath.sweep_chunks(sweep, s, (), u, backward=False)[0]
+        return self._bath.sweep_blocks(sweep, s, u, self._bath.first_fields(sweep, s))[0]
