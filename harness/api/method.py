@@ -91,8 +91,8 @@ class Program:
 
     Attributes:
         init: (key, tables, start) -> state; `start` is an (N, C) array in the backend's real type: of 0 and 1 or, where
-            `Method.takes` is "any", of each variable's states 0 … K - 1. If `start` holds exact draws of p(s), the
-            state must be an exact draw of the chain's target, unless `Method.burnt_in`.
+            `Method.takes` is not "pairwise", of each variable's states 0 … K - 1. If `start` holds exact draws of p(s),
+            the state must be an exact draw of the chain's target, unless `Method.burnt_in`.
         step: (key, tables, state) -> state, one sample.
         observe: (tables, state) -> {name: array}; one entry for each of the method's `reductions`.
         warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
@@ -136,9 +136,10 @@ class Method(ABC):
     """One line for `spinbench list`."""
     needs: ClassVar[frozenset[str]] = frozenset({"arrays"})
     """What the generic program, where there is one, asks of `Backend.provides`; nothing, if it runs on the host."""
-    takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
+    takes: ClassVar[Literal["pairwise", "any", "either"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
-    variables, and turns the marginals of units back); any: the model, simplified."""
+    variables, and turns the marginals of units back); any: the model, simplified; either: a `PairwiseModel` where the
+    model is one or can be without 1-of-K coding, else the `FactorGraph`, simplified."""
     anytime: ClassVar[bool] = True
     """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
     stochastic: ClassVar[bool] = True

@@ -88,7 +88,7 @@ def run(
 
     since = time.perf_counter()
     simple = simplified(model) if simplify and start is None else Simplified(model, model)
-    given = as_pairs(simple.model, chosen) if chosen.takes == "pairwise" else simple.model
+    given = as_taken(simple.model, chosen)
     sampler = chosen.anytime and chosen.stochastic and chosen.started
     states = random_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
@@ -245,12 +245,27 @@ def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
     return registry.make_method(method, settings) if isinstance(method, str) else method
 
 
-def as_pairs(model: Model, method: Method) -> PairwiseModel:
-    """The pairwise model that most methods take."""
+def as_taken(model: Model, method: Method) -> Model:
+    """The model as the method takes it.
+
+    Raises:
+        UnsupportedError: it cannot be had so.
+    """
+    if method.takes == "any" or (method.takes == "either" and isinstance(model, PairwiseModel)):
+        return model
+    if method.takes == "pairwise":
+        return _as_pairs(model, method)
+    try:
+        return to_pairwise(model, one_of_k=False)
+    except ConversionError:
+        return model
+
+
+def _as_pairs(model: Model, method: Method) -> PairwiseModel:
     try:
         return to_pairwise(model)
     except ConversionError as why:
-        raise UnsupportedError(f"{method.name} takes pairwise models: {why}; bp and mf take this one") from None
+        raise UnsupportedError(f"{method.name} takes pairwise models: {why}; gibbs, bp and mf take this one") from None
 
 
 def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:

@@ -14,7 +14,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import validity
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.runner import as_pairs, random_start
+from spinbench.inference.runner import as_taken, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import FloatArray, law
 from spinbench.testing.known import known
@@ -80,7 +80,7 @@ def trial(pair: Pair, model: Model, precision: Precision | None = None) -> Trial
     key = (model.name, precision or pair.precision)
     if key not in pair.trials:
         try:
-            given = as_pairs(model, pair.method) if pair.method.takes == "pairwise" else model
+            given = as_taken(model, pair.method)
             tables = pair.method.plan(given)
             engine = pair.bind(given, tables, key[1]).engine
         except (UnsupportedError, ModelError, IntractableError) as refusal:

@@ -1,7 +1,12 @@
 """Gibbs sampling: single-site heat-bath updates of p(s) = p*(s) / Z, with log Z from the sweep's own kernel.
 
 A sweep updates every unit (binary variable or 1-of-K group) once, from p(s_i | rest); T(s' <- s) is its transition
-probability and R that of the sweep in reverse order.
+probability and R that of the sweep in reverse order. Binary pairwise models have sweeps of their own; all other factor
+graphs, of any order, with any number of states and hard zeros, are looked up in flat tables, variable by variable.
+
+Hard zeros may part the states into sets that single updates do not leave. Chains start from random states of positive
+weight, and where the sets that they are in differ in marginals, these are not mixed. From β = 0 to 1 zeros let nobody
+pass at the end, so that log Z is that of chib_bar alone, and unresolved where its overlap is small.
 
 Marginals: the mean of s_i, or (Rao-Blackwellised) of p(s_i = 1 | rest) as of the last update of i.
 
@@ -50,9 +55,12 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     units_of,
 )
 from spinbench.methods.gibbs import log_z, stones
-from spinbench.methods.gibbs.program import GibbsProgram
+from spinbench.methods.gibbs.graph_estimate import graph_estimate
+from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
+from spinbench.methods.gibbs.graph_program import GraphProgram
+from spinbench.methods.gibbs.program import GibbsProgram, either
 from spinbench.methods.gibbs.transition import Tables
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
@@ -98,6 +106,7 @@ class Gibbs(Method):
     precision_bits: int = 0
     threads: int = 1
 
+    takes: ClassVar[Literal["pairwise", "any", "either"]] = "either"
     name: ClassVar[str] = "gibbs"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
@@ -112,6 +121,8 @@ class Gibbs(Method):
             if isinstance(given, bool) or not isinstance(given, int) or given < 1:
                 raise SpinbenchError(f"gibbs: {setting}={given!r} was given; an integer of at least 1 is needed")
         self._check_precision_bits()
+        if self.precision_bits or self.log_z == "chib_ms":
+            object.__setattr__(self, "takes", "pairwise")
 
     def _check_precision_bits(self) -> None:
         bits = self.precision_bits
@@ -143,7 +154,9 @@ class Gibbs(Method):
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """p or s: (N, C), rows in the tables' order. log_t, ladder (log S / Σ T of ended ones), ladders: (C,)."""
+        """p or s: (N, C), rows in the tables' order; of factor graphs (R, C), the states that the tables name. log_t,
+        ladder (log S / Σ T of ended ones), ladders: (C,).
+        """
         names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
         if self.weighs_steps:
             names["log_t"] = "logsumexp"
@@ -151,12 +164,15 @@ class Gibbs(Method):
             names |= {"ladder": "logsumexp", "ladders": "sum"}
         return names
 
-    def plan(self, model: Model) -> Tables:
-        """Colours or raster levels, tables of neighbours, and s*.
+    def plan(self, model: Model) -> Tables | GraphTables:
+        """Colours or raster levels, tables of neighbours, or of factors' entries, and s*.
 
         Raises:
-            UnsupportedError: more than 2^22 units and a random scan; groups or too many neighbours with precision_bits.
+            UnsupportedError: more than 2^22 units and a random scan; groups or too many neighbours with precision_bits;
+                stepping stones where there are hard zeros.
         """
+        if isinstance(model, FactorGraph):
+            return self._plan_graph(model)
         assert isinstance(model, PairwiseModel)
         if self.precision_bits:
             _check_bits(model, self.precision_bits)
@@ -194,40 +210,47 @@ class Gibbs(Method):
         for setting, plain in (("precision_bits", 0), ("threads", 1)):
             if (given := getattr(self, setting)) != plain:
                 raise UnsupportedError(f"gibbs: {setting}={given} needs backend=numba; {backend.name} was asked for")
-        return GibbsProgram(
-            backend,
-            random=self.scan == "random",
-            single=self.sample == "update",
-            averaged=self.marginals == "rao_blackwell",
-            looks=self.log_z != "none",
-            climbs=self.climbs,
-            chib=self.weighs_steps,
-            ladder=self.ladder if self.log_z == "chib_ms" else 0,
-        ).program()
+        options: dict[str, bool] = {
+            "random": self.scan == "random",
+            "single": self.sample == "update",
+            "averaged": self.marginals == "rao_blackwell",
+            "looks": self.log_z != "none",
+            "climbs": self.climbs,
+            "chib": self.weighs_steps,
+        }
+        ladder = self.ladder if self.log_z == "chib_ms" else 0
+        of_pairs = GibbsProgram(backend, ladder=ladder, **options).program()
+        return either(of_pairs, GraphProgram(backend, **options).program())
 
-    def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
-        """Stepping stones, where they are asked for, or needed."""
-        if not self.climbs:
+    def warm_up(
+        self, tables: Tables | GraphTables, engine: Engine, state: State, steps: int, trace: Trace
+    ) -> tuple[State, int]:
+        """Stepping stones, where they are asked for, or needed; none where there are hard zeros."""
+        single = tables.sweep.single if isinstance(tables, GraphTables) else tables.single
+        if not self.climbs or (isinstance(tables, GraphTables) and tables.zeros):
             return state, 0
-        updates = len(tables.single.rows) if self.sample == "update" and tables.single is not None else 1
+        updates = len(single.rows) if self.sample == "update" and single is not None else 1
         weight = float(tables.mode_log_weight) if self.log_z == "auto" else None
         return stones.warm_up(engine, state, steps, updates, weight, trace)
 
-    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+    def estimate(self, model: Model, tables: Tables | GraphTables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
+        if isinstance(model, FactorGraph):
+            assert isinstance(tables, GraphTables)
+            return graph_estimate(model, tables, trace, self.log_z, single=self.sample == "update")
         assert isinstance(model, PairwiseModel)
+        assert isinstance(tables, Tables)
         name = "p" if self.marginals == "rao_blackwell" else "s"
         chains = trace.mean(name)
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
         found = marginal_claims(trace.series(name), trace.samples, least[tables.order], most[tables.order])
-        reported, estimates, diagnostics = log_z.estimates(self.log_z, model, tables, trace)
+        base, weight = log_z.log_z_without_couplings(model), float(tables.mode_log_weight)
+        reported, estimates, diagnostics = log_z.estimates(self.log_z, base, weight, trace)
         value, claim = estimates.get(reported, (None, None))
         short = self.sample == "update" and trace.samples < FEWEST_SAMPLES * len(units_of(model).sizes)
         doubt = "too short" if short else found.doubt  # of what was not updated, chains know their starts alone
-        doubts = [f"marginals {doubt}"] if doubt else []
-        if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
-            doubts.append("log Z unresolved")
+        doubts = log_z.doubts(doubt, self.log_z, claim)
         return Estimate(
             marginals=_by_variable(tables.order, means),
             marginals_se=_by_variable(tables.order, found.errors),
@@ -237,7 +260,19 @@ class Gibbs(Method):
             r_hat=_by_variable(tables.order, found.r_hat),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
-            doubts=tuple(doubts),
+            doubts=doubts,
+        )
+
+    def _plan_graph(self, model: FactorGraph) -> GraphTables:
+        if self.log_z == "stones" and model.has_zeros:
+            raise UnsupportedError(
+                f"gibbs: {model.name} has hard zeros, over which log_z=stones has no way up; log_z=chib_bar takes it"
+            )
+        return plan_graph(
+            model,
+            raster=self.scan == "raster",
+            single=self.sample == "update" or self.scan == "random",
+            looks=self.log_z != "none",
         )
 
 

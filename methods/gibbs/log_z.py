@@ -10,7 +10,6 @@ from spinbench.mathematics.claims import CONTRADICTED, Ratio, beside, one_sided,
 from spinbench.mathematics.graphs.rows import Rows
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.mathematics.stepping_stones import stepping_stones
-from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]
@@ -18,9 +17,11 @@ SKEWED = 0.02
 """Error of the mean over ladders from which a few rare ones may carry it; the logarithm of such a mean is low."""
 BIASED_LOW = 1.25
 """Joint claims that it may then be below the look from both sides: farther away, it is the bias that is seen."""
+UNREACHED = 100.0
+"""Nats beyond all that can be reached."""
 
 
-def estimates(asked: str, model: PairwiseModel, tables: Tables, trace: Trace) -> tuple[str, Claims, dict[str, float]]:
+def estimates(asked: str, base: float, weight: float, trace: Trace) -> tuple[str, Claims, dict[str, float]]:
     """What is reported, and every estimate of log Z that a run allows, by name, as (value, claimed error); diagnostics.
 
     An error is infinite where nothing supports the value: averages of T alone cannot tell that the states which carry
@@ -28,19 +29,18 @@ def estimates(asked: str, model: PairwiseModel, tables: Tables, trace: Trace) ->
 
     Args:
         asked: the setting `log_z`.
-        model: the model.
-        tables: of the method.
+        base: log Z at inverse temperature 0, the model's constant included.
+        weight: log p*(s*).
         trace: of the run.
     """
     if asked == "none" or not trace.looks:
         return asked, {}, {}
     if trace.climb is not None:
-        both = _stones(model, trace.climb, trace.looked("slope"))
+        both = _stones(base, trace.climb, trace.looked("slope"))
         found: Claims = {"stones": both.claim}
         diagnostics = {"stones_rungs": float(len(trace.climb.betas))}
     else:
-        weight = float(tables.mode_log_weight)
-        both = ratio(weight - trace.looked("log_t"), weight - trace.looked("log_r").ravel())
+        both = ratio(*_bounded(weight - trace.looked("log_t"), weight - trace.looked("log_r").ravel()))
         found, diagnostics = _by_transitions(asked, weight, trace, both)
     diagnostics |= {"log_z_overlap": both.overlap, "log_z_weight_ess": both.weight}
     if trace.wanted:
@@ -48,12 +48,28 @@ def estimates(asked: str, model: PairwiseModel, tables: Tables, trace: Trace) ->
     return (next(iter(found)) if asked == "auto" else asked), found, diagnostics
 
 
-def _stones(model: PairwiseModel, climb: Climb, top: FloatArray) -> Ratio:
-    """From the product of uniform laws up."""
+def doubts(marginals: str, asked: str, claim: float | None) -> tuple[str, ...]:
+    """Why not to believe marginals, as they are told by themselves, or log Z with its claimed error."""
+    unresolved = asked != "none" and (claim is None or not np.isfinite(claim))
+    return ((f"marginals {marginals}",) if marginals else ()) + (("log Z unresolved",) if unresolved else ())
+
+
+def log_z_without_couplings(model: PairwiseModel) -> float:
+    """At inverse temperature 0, where units are uniform and independent."""
     grouped = [len(group) for group in model.groups]
-    base = (model.num_variables - sum(grouped)) * np.log(2) + float(np.log(grouped).sum())
+    return float(model.log_constant + (model.num_variables - sum(grouped)) * np.log(2) + np.log(grouped).sum())
+
+
+def _bounded(forward: FloatArray, backward: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logs of T as far as they matter: where zeros are in the way, T is 0, and any log so small says the same."""
+    most = float(np.where(np.isfinite(forward), forward, -np.inf).max(initial=float(backward.max())))
+    return np.minimum(forward, most + UNREACHED), backward
+
+
+def _stones(base: float, climb: Climb, top: FloatArray) -> Ratio:
+    """From the product of uniform laws up."""
     found = stepping_stones(climb.betas, climb.slopes, top)
-    return found._replace(value=float(model.log_constant + base + found.value))
+    return found._replace(value=float(base + found.value))
 
 
 def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tuple[Claims, dict[str, float]]:
@@ -61,7 +77,9 @@ def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tup
     found: Claims = {"chib_bar": both.claim}
     diagnostics = {}
     if asked in ("chib", "chib_ms"):
-        found["chib"], diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
+        seen, diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
+        if np.isfinite(seen[0]):
+            found["chib"] = seen
     if asked == "chib_ms":
         diagnostics["ladders"] = float(trace.total("ladders").sum())
         if diagnostics["ladders"]:
@@ -74,6 +92,8 @@ def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, f
     """Chib's estimate, which is as good as it is near the one from both sides; Kish's sample size of its batches."""
     series = trace.series("log_t")
     level, error = statistics.log_mean(series)
+    if not np.isfinite(level):  # zeros are always in the way
+        return (np.inf, np.inf), 0.0
     shares = np.exp(series - series.max())
     return one_sided(weight - level, error, both), float(shares.sum() ** 2 / (shares**2).sum())
 

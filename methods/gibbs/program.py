@@ -55,6 +55,28 @@ class State(NamedTuple):
     mode: Array
 
 
+def either(of_pairs: Program, of_graphs: Program) -> Program:
+    """One program for tables of both kinds."""
+
+    def choice(tables: Any) -> Program:
+        return of_pairs if isinstance(tables, Tables) else of_graphs
+
+    def temper(key: Key, t: Any, state: Any, beta: Array) -> Any:
+        tempered = choice(t).temper
+        assert tempered is not None
+        return tempered(key, t, state, beta)
+
+    return Program(
+        init=lambda key, t, start: choice(t).init(key, t, start),
+        step=lambda key, t, state: choice(t).step(key, t, state),
+        observe=lambda t, state: choice(t).observe(t, state),
+        warm=lambda key, t, state: choice(t).warm(key, t, state),
+        look=lambda key, t, state: choice(t).look(key, t, state),
+        temper=None if of_pairs.temper is None else temper,
+        slope=lambda t, state: choice(t).slope(t, state),
+    )
+
+
 class GibbsProgram:
     """Init, step and observe over a backend's arrays.
 

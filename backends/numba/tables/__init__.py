@@ -1,1 +1,13 @@
-"""Gibbs sampling of any factor graph in compiled code, over flat factor tables: see `sweeps`, and `kernel`."""
+"""Gibbs sampling of any factor graph in compiled code, over flat factor tables.
+
+    layout.py    tables variable by variable, chains in blocks of lanes
+    look_ups.py  what one update gathers
+    sweeps.py    sweeps at an inverse temperature for each chain, log T(s* <- s), log weights; for other kernels, too
+    single.py    random scans and single updates, chain by chain
+    kernel.py    the kernel as `spinbench` calls it
+
+To sweep chains from compiled code: `t = lane_tables(factor_tables(model), real)`, `order = sweep_order(…)[0]` and
+`chains = lane_chains(seed, states, real)`; write each chain's inverse temperature to `chains.betas`; then
+`run_sweeps(t, order, asked, chains, sums)`, where a sweep's number fixes its random numbers, and `sum_weights` for
+d log p*^beta / d beta.
+"""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, vector_width
+from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, vector_width
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
@@ -241,3 +241,17 @@ def sum_weights(t, floored, x, found):
                     index[c] += np.int64(step) * states[c]
             for c in range(index.size):
                 found[k, c] += t.values[index[c]]
+
+
+@nb.njit(**JIT)
+def run_weighed(t, order, mode, asked, chains, sums, log_t):
+    """As `run_sweeps`; log_t (K, B) float64 becomes the log of the sum of T(mode <- x) over the states x before each
+    sweep, too."""
+    mixed, levels = np.empty_like(chains.x), np.empty(log_t.shape)
+    for s in range(asked.first, asked.end):
+        mixed[:], levels[:] = chains.x, 0.0
+        force_sweep(t, order, mode, mixed, levels)
+        for k in range(len(levels)):
+            for c in range(levels.shape[1]):
+                log_t[k, c] = log_add(log_t[k, c], levels[k, c])
+        run_sweeps(t, order, Asked(asked.credited, asked.averaged, s, s + 1), chains, sums)

@@ -52,7 +52,6 @@ class _Constraint:
 
     def __init__(self, factor: Factor) -> None:
         self.scope = factor.scope
-        self.failures = 1
         places = np.argwhere(factor.log_table > -np.inf)
         self._every = (1 << len(places)) - 1
         self._with = [
@@ -94,6 +93,8 @@ class _Search:
         for index, constraint in enumerate(self._constraints):
             for v in constraint.scope:
                 self._touching[v].append(index)
+        self._degrees = np.array([len(near) for near in self._touching], dtype=np.float64)
+        self._touched, self._failures = self._degrees > 0, self._degrees.copy()
         self._top = [(1 << k) - 1 for k in self._cards]
         if not self._propagate(self._top, range(len(self._constraints))):
             raise self._impossible()
@@ -101,8 +102,7 @@ class _Search:
     def run(self, rng: np.random.Generator) -> IntArray:
         """One start."""
         self._choices, patience = 0, FIRST_RESTART
-        for constraint in self._constraints:
-            constraint.failures = 1
+        self._failures = self._degrees.copy()
         while True:
             found = self._descend(rng, patience)
             if found is not None:
@@ -112,10 +112,8 @@ class _Search:
     def _descend(self, rng: np.random.Generator, patience: int) -> list[int] | None:
         """Domains of one state each for the variables that zeros concern; None after so many failures."""
         domains = self._top.copy()
-        open_variables = self._open(domains)
         trail: list[tuple[list[int], int, int]] = []  # domains before a choice, its variable and state
-        while open_variables:
-            v = self._next(open_variables, domains, rng)
+        while (v := self._next(domains, rng)) >= 0:
             k = _pick(domains[v], rng)
             self._choices += 1
             if self._choices > MAX_CHOICES:
@@ -134,22 +132,16 @@ class _Search:
                 domains[v] ^= 1 << k  # others are left: a variable with one state is not chosen for
             if patience < 0:
                 return None
-            open_variables = self._open(domains)
         return domains
 
-    def _open(self, domains: list[int]) -> list[int]:
-        return [v for v, near in enumerate(self._touching) if near and domains[v].bit_count() > 1]
-
-    def _next(self, candidates: list[int], domains: list[int], rng: np.random.Generator) -> int:
-        """Of few states for the failures of its factors; of equal ones a random one."""
-        noise = rng.random(len(candidates)).tolist()
-
-        def key(place: int) -> tuple[float, float]:
-            v = candidates[place]
-            failures = sum(self._constraints[index].failures for index in self._touching[v])
-            return domains[v].bit_count() / failures, noise[place]
-
-        return candidates[min(range(len(candidates)), key=key)]
+    def _next(self, domains: list[int], rng: np.random.Generator) -> int:
+        """Of few states for the failures of its factors; of equal ones a random one. -1 where no choice is left."""
+        sizes = np.array([domain.bit_count() for domain in domains]) * self._touched
+        candidates = np.flatnonzero(sizes > 1)
+        if not len(candidates):
+            return -1
+        noise = 1 + 1e-9 * rng.random(len(candidates))
+        return int(candidates[int(np.argmin(sizes[candidates] / self._failures[candidates] * noise))])
 
     def _propagate(self, domains: list[int], begin: range | list[int]) -> bool:
         """Prunes domains in place; False where a variable keeps no state."""
@@ -161,7 +153,7 @@ class _Search:
             constraint = self._constraints[index]
             for v, kept in constraint.prune(domains):
                 if not kept:
-                    constraint.failures += 1
+                    self._failures[list(constraint.scope)] += 1
                     return False
                 domains[v] = kept
                 for other in self._touching[v]:

@@ -28,6 +28,8 @@ WIDEST = 1024
 FREE = 16
 """Variables' worth of time that one more chunk takes."""
 MAX_SECTIONS = 12
+SMALL = 256
+"""Up to so many variables are one section, which costs less than to compile several."""
 
 
 class Section(NamedTuple):
@@ -159,7 +161,8 @@ def _by_shape(tables: FactorTables, sets: list[IntArray]) -> Iterable[list[IntAr
     """The sets, cut by their variables' states and factors, or less finely where there are too many shapes."""
     states, factors = tables.cardinalities, np.diff(tables.starts)
     powers = np.ceil(np.log2(np.maximum(factors, 1))).astype(np.int64)
-    for shape in (states * 64 + powers, powers, np.zeros_like(states)):
+    shapes = [states * 64 + powers, powers, np.zeros_like(states)]
+    for shape in shapes[2:] if len(states) <= SMALL else shapes:
         kinds = np.unique(shape[states > 1])
         if len(kinds) <= MAX_SECTIONS:
             break

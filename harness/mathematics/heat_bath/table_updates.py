@@ -110,8 +110,8 @@ class TableBath:
                 target = self._backend.take(mode, rows)[:, None] + self._xp.zeros_like(mixed[:1, :])
                 chosen = self._xp.sum(self._xp.where(self._numbers(weights) == target, weights, 0.0), axis=0)
                 never = chosen == 0
-                parts = self._xp.log(self._xp.where(never, 1.0, chosen) / self._xp.sum(weights, axis=0))
-                parts = self._xp.where(never, -self._xp.inf, parts)
+                share = self._xp.where(never, 1.0, chosen) / self._xp.where(never, 1.0, self._xp.sum(weights, axis=0))
+                parts = self._xp.where(never, -self._xp.inf, self._xp.log(share))
                 there = self._backend.take(section.valid, b)[:, None] > 0
                 total = total + self._xp.sum(self._xp.where(there, parts, 0.0), axis=0)
                 return self._backend.update(mixed, rows, target, donate=True), total

@@ -26,9 +26,9 @@ def test_compare_runs_the_pairs_that_exist(model: PairwiseModel) -> None:
 
 def test_a_model_that_a_method_refuses_costs_that_method_alone() -> None:
     triple = FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
-    results = spinbench.compare(triple, ["gibbs", "bp", "dhmc", "exact"], ["numpy"], budget=50)
+    results = spinbench.compare(triple, ["block_gibbs", "bp", "dhmc", "exact"], ["numpy"], budget=50)
     assert [result.method for result in results] == ["bp", "exact"]
-    assert set(results.refused) == {("gibbs", "numpy"), ("dhmc", "numpy")}
+    assert set(results.refused) == {("block_gibbs", "numpy"), ("dhmc", "numpy")}
 
 
 def test_nothing_that_runs_is_an_error(model: PairwiseModel) -> None:

@@ -15,7 +15,7 @@ from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.reporting import listing
 
 PLUGIN = """
-from spinbench.api import Backend, Kernel
+from spinbench.api import Backend, Kernel, PairwiseModel
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 from spinbench.inference.engine import ProgramEngine
@@ -49,7 +49,7 @@ class InFloat32(Partial):
 class Small(Partial):
     @classmethod
     def refuses(cls, method, backend, model):
-        return "there are groups" if model.groups else ""
+        return "" if isinstance(model, PairwiseModel) else "there are several states"
 
 class Raises(Partial):
     @classmethod
@@ -150,7 +150,7 @@ def test_models_of_several_states_are_asked_about_as_the_method_gets_them(instal
     found = run(model=states, budget=2000)
     assert found.notes == (
         "simplified: 2 of 2 variables, 2 of 2 factors, 5 of 6 states are left",
-        "kernel gibbs.own of ownplugin 1.0 refused: there are groups",
+        "kernel gibbs.own of ownplugin 1.0 refused: there are several states",
     )
     assert found.tier == "generic"
     exact = spinbench.exact(states, cache=False)

@@ -12,6 +12,7 @@ from scipy import stats
 from spinbench.backends.numba.tables import layout, sweeps
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
+from spinbench.mathematics.graphs import table_layouts
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import FLOOR, reported_rows, sweep_order, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
@@ -77,7 +78,11 @@ class Arrays:
     def __init__(self, backend: str, tables: FactorTables, scan: Any) -> None:
         self.backend = registry.backend_class(backend)()
         put = self.backend.to_device
-        self.tables = map_arrays(lambda a: put(np.asarray(a)), table_sweep(tables, scan, True))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(table_layouts, "SMALL", 0)
+            sweep = table_sweep(tables, scan, True)
+        assert (len(sweep.sections) > 1) == (scan == "chromatic")
+        self.tables = map_arrays(lambda a: put(np.asarray(a)), sweep)
         self.bath = TableBath(self.backend)
         self.rows = len(reported_rows(tables.cardinalities)[0])
 

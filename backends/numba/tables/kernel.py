@@ -1,0 +1,181 @@
+"""Gibbs sampling of factor graphs in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.gibbs.kernel import CLIMB_STREAM, LOOK_STREAM, GibbsKernel
+from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains, put_states
+from spinbench.backends.numba.tables.single import Single, conditionals, run_single
+from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweeps, run_weighed, sum_weights
+from spinbench.errors import UnsupportedError
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import sweep_order
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.models import Model, PairwiseModel
+
+SILENT = Asked(False, False, 0, 0)
+NOWHERE = -1e29
+"""Logs below are those of 0."""
+
+
+@dataclass
+class GraphState:
+    """Chains of one run; consumed by `advance` and `warm`.
+
+    Attributes:
+        chains: their number.
+        step: steps so far, burn-in included; climbed: sweeps at other temperatures.
+        lanes: the chains.
+        p: (K, R, B) conditional probabilities as of the last updates; of single updates alone.
+        looks, climbs: as many more chains, of whose numbers looks and sweeps at other temperatures are made.
+    """
+
+    chains: int
+    step: int
+    climbed: int
+    lanes: LaneChains
+    p: Array
+    looks: LaneChains
+    climbs: LaneChains
+
+
+class GraphKernel(Kernel):
+    """All scans, and all settings of `Gibbs` that factor graphs have; float32 and float64.
+
+    Single updates and random scans compute in float64 with tables of the precision.
+    """
+
+    def __init__(self, method: Gibbs, backend: Backend, model: Model, tables: GraphTables) -> None:
+        self._single = method.sample == "update" or method.scan == "random"
+        if self._single and method.weighs_steps:
+            raise UnsupportedError(
+                f"gibbs: on backend=numba log_z={method.log_z} takes sweeps of factor graphs in fixed order, not "
+                f"scan={method.scan} with sample={method.sample}"
+            )
+        flat = factor_tables(model)
+        self._method, self._mode = method, tables.mode.astype(np.int64)
+        self._real = np.dtype(backend.precision)
+        self._t = lane_tables(flat, self._real)
+        self._order = sweep_order(flat, "raster" if method.scan == "raster" else "chromatic")[0]
+        self._back = self._order[::-1].copy()
+        self._rows = len(tables.variables)
+        self._averaged = method.marginals == "rao_blackwell"
+
+    def init(self, seed: int, start: Array) -> GraphState:
+        lanes = lane_chains(seed, start, self._real)
+        p = np.zeros(self._shape(lanes) if self._single else (0, 0, 0))
+        if self._single:
+            conditionals(self._t, self._order, lanes.x, p)
+        looks, climbs = (lane_chains(seed + stream, start, self._real) for stream in (LOOK_STREAM, CLIMB_STREAM))
+        return GraphState(start.shape[1], 0, 0, lanes, p, looks, climbs)
+
+    def warm(self, state: GraphState, steps: int) -> GraphState:
+        if steps:
+            self._run(state, steps, chib=False)
+        return state
+
+    def advance(self, state: GraphState, steps: int) -> tuple[GraphState, dict[str, Array]]:
+        chib = self._method.weighs_steps
+        sums, log_t = self._run(state, steps, chib=chib)
+        statistics = {"p" if self._averaged else "s": of_chains(sums, state.chains)}
+        if chib:
+            statistics["log_t"] = _logs(log_t, state.chains)
+        return state, statistics
+
+    def look(self, state: GraphState) -> dict[str, Array]:
+        if self._method.log_z == "none":
+            return {}
+        looks = state.looks
+        put_states(looks, np.repeat(self._mode[:, None], state.chains, axis=1))
+        asked = SILENT._replace(first=state.step, end=state.step + 1)
+        run_sweeps(self._t, self._back, asked, looks, self._nothing(looks))
+        return {"log_t": self._log_t(state, state.lanes.x), "log_r": self._log_t(state, looks.x)}
+
+    def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
+        if not self._method.climbs:
+            return super().climb(state, betas, sweeps)
+        slopes = np.empty((sweeps, len(betas), state.chains))
+        lanes = state.climbs._replace(x=state.lanes.x)
+        for k, beta in enumerate(betas):
+            lanes.betas[:] = beta
+            for s in range(sweeps):
+                asked = SILENT._replace(first=state.climbed, end=state.climbed + 1)
+                run_sweeps(self._t, self._order, asked, lanes, self._nothing(lanes))
+                slopes[s, k] = self._slopes(state)
+                state.climbed += 1
+        if self._single:
+            conditionals(self._t, self._order, lanes.x, state.p)
+        return state, slopes
+
+    def slopes(self, state: GraphState) -> dict[str, Array]:
+        return {"slope": self._slopes(state)} if self._method.climbs else {}
+
+    def _shape(self, lanes: LaneChains) -> tuple[int, int, int]:
+        return len(lanes.x), self._rows, lanes.x.shape[2]
+
+    def _nothing(self, lanes: LaneChains) -> Array:
+        """In place of sums."""
+        return np.zeros((len(lanes.x), 0, lanes.x.shape[2]))
+
+    def _slopes(self, state: GraphState) -> Array:
+        found = np.empty(state.lanes.betas.shape)
+        sum_weights(self._t, True, state.lanes.x, found)
+        return of_chains(found, state.chains)
+
+    def _log_t(self, state: GraphState, x: Array) -> Array:
+        levels = np.zeros(state.lanes.betas.shape)
+        force_sweep(self._t, self._order, self._mode, x.copy(), levels)
+        return _logs(levels, state.chains)
+
+    def _run(self, state: GraphState, steps: int, *, chib: bool) -> tuple[Array, Array]:
+        """Sums (K, R, B) and log of the sum of T (K, B)."""
+        sums, log_t = np.zeros(self._shape(state.lanes)), np.full(state.lanes.betas.shape, -np.inf)
+        first, end = state.step, state.step + steps
+        scan = self._method.scan == "random", self._method.sample == "update"
+
+        def run(part: slice) -> None:
+            lanes = LaneChains(*(array[part] for array in state.lanes))
+            asked = Asked(True, self._averaged, first, end)
+            if self._single:
+                single = Single(*scan, self._averaged, first, end)
+                run_single(self._t, self._order, single, lanes, state.p[part], sums[part])
+            elif chib:
+                run_weighed(self._t, self._order, self._mode, asked, lanes, sums[part], log_t[part])
+            else:
+                run_sweeps(self._t, self._order, asked, lanes, sums[part])
+
+        self._share(run, len(sums))
+        state.step = end
+        return sums, log_t
+
+    def _share(self, run: Callable[[slice], None], blocks: int) -> None:
+        threads = min(self._method.threads, blocks)
+        cuts = np.linspace(0, blocks, threads + 1).astype(int).tolist()
+        if threads == 1:
+            run(slice(0, blocks))
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
+                done.result()
+
+
+def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Any) -> Kernel:
+    """The kernel for tables of either kind."""
+    if isinstance(model, PairwiseModel):
+        return GibbsKernel(method, backend, model, tables)
+    return GraphKernel(method, backend, model, tables)
+
+
+def _logs(levels: Array, chains: int) -> Array:
+    """(C,) of (K, B); of 0 they are -inf."""
+    found = of_chains(levels, chains)
+    return np.where(found < NOWHERE, -np.inf, found)

@@ -1,0 +1,150 @@
+"""What Gibbs sampling of a factor graph is planned with: its tables, a state of high probability, ranges."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from spinbench.api import Array, Backend
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, reported_rows, table_sweep
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.models import FactorGraph
+
+SEARCHES = 8
+"""For s*, beside each other."""
+LOOK_UPS = 4e6
+"""Of all searches together, at most, but for `FEWEST` sweeps."""
+MOST_SWEEPS, FEWEST = 40, 6
+COLDEST = 4.0
+
+
+class GraphTables(NamedTuple):
+    """What `Gibbs.plan` prepares for a factor graph.
+
+    Attributes:
+        sweep: the sweep; also the kernel T of Chib's estimator.
+        variables, states: (R,) int32, what is reported, see `reported_rows`.
+        blank: (R + 1,) zeros.
+        mode: (N,) int32, s*.
+        mode_log_weight: () log p*(s*), the model's constant included.
+        base: () log Z at inverse temperature 0, the model's constant included.
+        zeros: () 1 where a table has a hard zero, else 0.
+        low, high: (R,) the range of p(x_v = k | rest) of what is reported.
+    """
+
+    sweep: TableSweep
+    variables: Array
+    states: Array
+    blank: Array
+    mode: Array
+    mode_log_weight: Array
+    base: Array
+    zeros: Array
+    low: Array
+    high: Array
+
+
+def plan_graph(model: FactorGraph, *, raster: bool, single: bool, looks: bool) -> GraphTables:
+    """Colours or levels, places of entries, and s* where it is looked for."""
+    tables = factor_tables(model)
+    sweep = table_sweep(tables, "raster" if raster else "chromatic", single)
+    variables, states = reported_rows(tables.cardinalities)
+    low, high = graph_ranges(tables)
+    mode = find_mode(model, sweep) if looks else np.zeros(model.num_variables, dtype=np.int32)
+    return GraphTables(
+        sweep=sweep,
+        variables=variables.astype(np.int32),
+        states=states.astype(np.int32),
+        blank=np.zeros(len(variables) + 1),
+        mode=mode,
+        mode_log_weight=np.array(float(model.log_weight(mode)) if looks else 0.0),
+        base=np.array(tables.log_constant + float(np.log(tables.cardinalities).sum())),
+        zeros=np.array(float(np.isneginf(tables.values).any())),
+        low=low,
+        high=high,
+    )
+
+
+def find_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> Array:
+    """(N,) int32, the best of several annealings that end in a local maximum of p(s) under changes of one variable.
+
+    Where there are zeros, they stay among the states of positive weight.
+    """
+    rng = np.random.default_rng(seed)
+    cards = np.array(model.cardinalities)[:, None]
+    if model.has_zeros:
+        x = feasible_starts(model, SEARCHES, seed).astype(np.int32)
+    else:
+        x = rng.integers(0, cards, size=(len(cards), SEARCHES)).astype(np.int32)
+    host = _Host()
+    bath = TableBath(host)
+    work = SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
+    sweeps = int(np.clip(LOOK_UPS / max(work, 1), FEWEST, MOST_SWEEPS))
+    for beta in np.geomspace(1.0 if model.has_zeros else 0.3, COLDEST, sweeps):
+        x = bath.sweep(rng, sweep, x, np.full(SEARCHES, beta))
+    for _ in range(MOST_SWEEPS):
+        before, x = x, bath.sweep(rng, sweep, x, np.full(SEARCHES, 1e9))
+        if (before == x).all():
+            break
+    return x[:, int(model.log_weight(x.T).argmax())].copy()
+
+
+class _Host(Backend):
+    """NumPy, with its own generators for keys; arrays are not written to."""
+
+    name: ClassVar[str] = "host"
+    provides: ClassVar[frozenset[str]] = frozenset({"arrays"})
+    xp, real = np, np.float64
+
+    def uniform(self, key: Any, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(key.random(shape))
+
+    def take(self, array: Any, indices: Any) -> Any:
+        return array[indices]
+
+    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
+        changed = array.copy()
+        changed[index] = values
+        return changed
+
+
+def graph_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:
+    """(R,) the least and the largest p(x_v = k | rest) of what is reported that any state of the others leaves.
+
+    From ranges of log t(j, rest) - log t(k, rest) of each factor by itself, so that no state leaves more than these.
+    """
+    variables, states = reported_rows(tables.cardinalities)
+    low, high = np.zeros(len(variables)), np.ones(len(variables))
+    rows = np.searchsorted(variables, np.arange(len(tables.cardinalities) + 1))
+    for v in np.unique(variables):
+        least, most = _odds(tables, int(v))
+        own = slice(rows[v], rows[v + 1])
+        with np.errstate(over="ignore", divide="ignore"):
+            high[own] = (1 / np.exp(least).sum(axis=0))[states[own]]
+            low[own] = (1 / np.exp(most).sum(axis=0))[states[own]]
+    return low, high
+
+
+def _odds(tables: FactorTables, v: int) -> tuple[FloatArray, FloatArray]:
+    """(K, K) bounds of the log odds of state j against state k, from below and above."""
+    size = int(tables.cardinalities[v])
+    least, most = np.zeros((2, size, size))
+    for e in range(tables.starts[v], tables.starts[v + 1]):
+        f, stride = tables.factors[e], int(tables.strides[e])
+        table = tables.values[tables.offsets[f] : tables.offsets[f + 1]].reshape(-1, size, stride)
+        t = np.moveaxis(table, 1, 0).reshape(size, -1)
+        with np.errstate(invalid="ignore"):
+            apart = t[:, None] - t[None]
+        never = np.isneginf(t).all(axis=0)
+        apart[:, :, never] = np.nan
+        apart[np.isnan(apart) & ~never] = 0.0  # both zero, and another state is not: it alone has weight
+        with np.errstate(invalid="ignore"):
+            least += np.nanmin(apart, axis=2)
+            most += np.nanmax(apart, axis=2)
+    least, most = np.where(np.isnan(least), -np.inf, least), np.where(np.isnan(most), np.inf, most)
+    np.fill_diagonal(least, 0.0)
+    np.fill_diagonal(most, 0.0)
+    return least, most
