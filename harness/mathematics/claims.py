@@ -128,14 +128,18 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt(short, chains, r_hat) or ("too short" if _drifts(series, claimed) else "")
+    doubt = _doubt(short, chains, r_hat) or ("too short" if drifts(series, claimed) else "")
     return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), doubt)
 
 
-def _drifts(series: FloatArray, claimed: FloatArray) -> bool:
+def drifts(series: FloatArray, claimed: FloatArray) -> bool:
     """Whether all chains still move away from their starts, by more than chance and than what is claimed.
 
     R-hat compares chains with each other: those that are on their way together are alike.
+
+    Args:
+        series: (B, N, C) of any numbers.
+        claimed: (N,) errors of their means.
     """
     from scipy.special import stdtrit
 

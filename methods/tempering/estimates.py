@@ -12,6 +12,7 @@ from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
     FEWEST_CHAINS,
     LEAST_OVERLAP,
+    drifts,
     r_hat_of,
     remembered,
     spread_of_chains,
@@ -100,6 +101,7 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
     kept = float((remembered(r_hat_of(sway)) * spread)[0])
     error = float(np.hypot(t_factor(chains - 1) * base, kept))
     enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP
+    enough = enough and not drifts(sway, np.array([error]))
     return value, error if enough and moving.enough else np.inf
 
 

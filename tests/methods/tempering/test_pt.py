@@ -158,6 +158,20 @@ def test_rungs_lie_at_equal_parts_of_the_barrier() -> None:
     assert betas[[0, 3, 6, -1]] == pytest.approx([0.0, 0.25, 0.5, 1.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("drift", [0.0, 1.0])
+def test_ladders_on_their_way_do_not_know_log_z(drift: float) -> None:
+    """All ladders move alike, so that they agree with each other; their halves do not."""
+    rng, method = np.random.default_rng(0), ParallelTempering(rungs=2)
+    model = graph(0)
+    tables, trace = method.plan(model), Trace(method.reductions)
+    for step in range(64):
+        one = {name: np.zeros((1, 16)) for name in ("rejected", "levels")}
+        bridges = {"up": 0.3 + drift * step / 640 + 0.02 * rng.normal(size=(1, 16)), "down": np.full((1, 16), 0.3)}
+        p = np.clip(0.5 + 0.02 * rng.normal(size=(18, 16)), 0, 1)
+        trace.add({"p": p, "trips": np.full(16, 5.0), "lost": np.zeros(16), **one, **bridges}, 1)
+    assert ("log Z unresolved" in method.estimate(model, tables, trace).doubts) == (drift > 0)
+
+
 def test_groups_and_settings_are_refused() -> None:
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
     with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
