@@ -32,7 +32,7 @@ class Seen(NamedTuple):
         up, down: (R - 1, L) σ(Δβ D - c) at the lower and σ(c - Δβ D) at the upper of two neighbouring rungs.
         rejected: (R - 1, L) probability that a swap is rejected.
         trips: (L,) 1 where a replica came from the first rung to the last, else 0.
-        lost: (L,) 1 where the state of the last rung meets a hard zero, else 0.
+        lost: (L,) 1 where the state of the last rung meets a hard zero, else 0; it should not.
         at: (R, L) D by rung.
     """
 

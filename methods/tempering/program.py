@@ -15,7 +15,8 @@ class Tables(NamedTuple):
     Attributes:
         betas: (R,) ascending from 0 to 1, where a run begins.
         replicas: the tables of what is swept.
-        rows: (M,) of p, in the order of the variables and their states; of binary variables those of state 1.
+        rows: (M,) of p, in the order of the variables and their states; of binary models those of state 1.
+        signs: (M,) 1, or -1 where the row holds 1 - p, or 0 where p is 1.
         low, high: (M,) between which they lie whatever the state.
         base: () log Z at β = 0, and what is added to every log weight.
     """
@@ -23,6 +24,7 @@ class Tables(NamedTuple):
     betas: Array
     replicas: Any
     rows: Array
+    signs: Array
     low: Array
     high: Array
     base: Array

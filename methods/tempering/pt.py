@@ -31,6 +31,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import reported_rows
 from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
@@ -39,6 +40,7 @@ from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgr
 from spinbench.models import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,12 @@ class ParallelTempering(Method):
         base = model.log_constant if pairs is None else pairs.log_constant
         base += float(np.log(model.cardinalities).sum())
         if pairs is None:
-            rows = np.arange(sum(model.cardinalities))
-            rows = rows[1::2] if _binary(model) else rows
+            rows, signs = _rows(np.array(model.cardinalities))
             low, high = np.zeros(len(rows)), np.ones(len(rows))
         else:
-            rows = np.argsort(tables.order)
+            rows, signs = np.argsort(tables.order), np.ones(len(tables.order))
             low, high = conditional_range(pairs)
-        return Tables(ladder(*found, self.rungs), tables, rows, low, high, np.array(base))
+        return Tables(ladder(*found, self.rungs), tables, rows, signs, low, high, np.array(base))
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays.
@@ -113,9 +114,11 @@ class ParallelTempering(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
         unit, moving = 2 if self.houdayer else 1, travel(trace)
-        series = in_units(trace.series("p")[:, tables.rows], unit)
+        signs = tables.signs[:, None]
+        series = in_units((signs < 1) + signs * trace.series("p")[:, tables.rows], unit)
         found = marginal_claims(series, trace.samples, tables.low, tables.high)
-        means, draws = trace.mean("p")[tables.rows].mean(axis=-1), trace.samples * series.shape[-1] * unit
+        chains = (signs < 1) + signs * trace.mean("p")[tables.rows]
+        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         ess = statistics.effective_sample_size(means, found.standard_errors, draws)
         value, error = log_ratio(trace, unit, moving)
         value += float(tables.base)
@@ -151,6 +154,19 @@ def are_pairs(model: Model) -> bool:
 
 def _binary(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)
+
+
+def _rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:
+    """Where p of all states is reported, of binary models that of state 1, and its sign: -1 of 1 - p, 0 of 1."""
+    variables, states = reported_rows(cardinalities)
+    every = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    own = np.arange(len(every)) - np.repeat(np.cumsum(cardinalities) - cardinalities, cardinalities)
+    place = {pair: row for row, pair in enumerate(zip(variables.tolist(), states.tolist(), strict=True))}
+    wanted = list(zip(every.tolist(), own.tolist(), strict=True))
+    rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in wanted])
+    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in wanted])
+    kept = own == 1 if (cardinalities == 2).all() else np.ones(len(own), dtype=bool)
+    return rows[kept], signs[kept]
 
 
 def _by_variable(model: Model, values: FloatArray) -> Any:

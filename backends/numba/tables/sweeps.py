@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
 
 @nb.njit(**INLINE)
-def _drawn(weights, size, goal, total, none):
+def drawn_state(weights, size, goal, total, none):
     """The state that `goal` in [0, total) falls to; none of weight 0, whatever is rounded."""
     upto = load_field_words(weights, 0, WORDS)
     beyond = choose(upto <= goal, choose(upto < total, none + 1, none), none)
@@ -81,7 +81,7 @@ def _credit(b, row, size, drawn, total, averaged, c):
 
 
 @nb.njit(**INLINE)
-def _fill(numbers, walker, gammas, kept, c, odd, like):
+def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
     """16 numbers in [0, 1)."""
     for j in range(0, 16, vector_width(numbers)):
         u = lane_numbers(walker, gammas, kept, c + j, odd, like)
@@ -112,7 +112,7 @@ def _update_any(t, v, b, c, asked):
     total = weights_of(t, v, b, c)
     size = load_table(t.sizes, v)
     none = load_state_vector(b.x, v * b.count + c) & 0
-    drawn = _drawn(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
+    drawn = drawn_state(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
     _put(b.x, v * b.count + c, drawn)
     if asked.credited:
         _credit(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
@@ -168,7 +168,7 @@ def run_sweeps(t, order, asked, chains, sums):
             for q in range(order.size):
                 v = order[q]
                 for c in range(0, count, 16):
-                    _fill(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
+                    fill_numbers(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
                     if t.sizes[v] == 2:
                         _update_binary(g, v, b, c, asked)
                     else:

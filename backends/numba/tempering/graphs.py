@@ -1,4 +1,8 @@
-"""Sweeps of any factor graph by look-ups, replica after replica, each at a β of its own."""
+"""Sweeps of any factor graph by look-ups, in vectors over ladders, each lane at a β of its own.
+
+The tables, and what is looked up in them, are those of `backends.numba.tables`. Slots stand side by side in blocks of
+up to 64 lanes.
+"""
 
 from __future__ import annotations
 
@@ -7,231 +11,213 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import row_keys
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, whole_vectors
-from spinbench.backends.numba.simd.memory import keep
-from spinbench.backends.numba.simd.random import below, fill_rows
-from spinbench.backends.numba.tempering.houdayer import HOTTEST, component, partners_of
-from spinbench.backends.numba.tempering.swaps import LANES, Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.gibbs.form import SUM, block_keys
+from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
+from spinbench.backends.numba.simd.functions import ONE, ZERO, exp
+from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.vector_memory import (
+    aligned_zeros,
+    line_address,
+    load_state_vector,
+    load_sum_words,
+    load_table_words,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, lane_tables
+from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, load_field_words, pointers, weights_of
+from spinbench.backends.numba.tables.sweeps import MOST, drawn_state, fill_numbers, sum_weights
+from spinbench.backends.numba.tempering.houdayer import component, partners_of, places_of, variables_that_differ
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.methods.tempering.graphs import GraphTables, neighbours
+from spinbench.mathematics.graphs.table_layouts import conflicts, reported_rows, sweep_order
 
 
-class Flat(NamedTuple):
-    """A factor graph; indices are uint32 (Numba checks signed ones for negative numbers).
+class Neighbours(NamedTuple):
+    """Of variables, those in a factor of theirs: start (N + 1,) int64, where each one's begin in columns."""
 
-    Attributes:
-        cards: (N,) int64; first: (N,) int64, of each variable's probabilities.
-        starts: (N + 1,) int64, where each variable's factors begin in factors and strides (S,).
-        entries: (2, T) log tables for β < 1 and for β = 1, in the kernel's precision; hard zeros are as in
-            `spinbench.methods.tempering.graphs`.
-        zeros: (T,) float64 1 where the entry is one.
-        start: (N + 1,) int64, where each variable's neighbours begin in columns (E,).
-        order: (N,) int64 of a sweep.
-    """
-
-    cards: Array
-    first: Array
-    starts: Array
-    factors: Array
-    strides: Array
-    entries: Array
-    zeros: Array
     start: Array
     columns: Array
-    order: Array
 
 
 class Replicas(NamedTuple):
-    """C replicas, of which number k L + l is ladder l in slot k.
-
-    Attributes:
-        keys: (C, 2) uint64; x: (C, N) int32 states; places: (C, F) int64 of the factors' entries.
-    """
+    """K blocks of B lanes, of which lane g L + l is ladder l in the block's slot g: keys (K, 2, B), x (K, N, B)."""
 
     keys: Array
     x: Array
-    places: Array
+
+
+class Numbers(NamedTuple):
+    """Pointers to the streams of a block's random numbers, see `random.lane_numbers`, and a number of their type."""
+
+    walker: Any
+    gammas: Any
+    kept: Any
+    like: Any
 
 
 @nb.njit(**INLINE)
-def _fields(f, v, table, x, places, beta, out):
-    """β times the log weights of the states of v, given the rest, into `out`."""
-    own = x[v]
-    for k in range(f.cards[v]):
-        out[k] = 0.0
-    for e in range(f.starts[v], f.starts[v + 1]):
-        stride = np.int64(f.strides[e])
-        base = places[f.factors[e]] - own * stride
-        for k in range(f.cards[v]):
-            out[k] += np.float64(table[np.uint64(base + k * stride)])
-    for k in range(f.cards[v]):
-        out[k] *= beta
+def _add(b, cold, row, c, credit):
+    at = row * b.count + c
+    mine = load_table_words(cold, c, WORDS)
+    store_sum_vector(b.totals, at, load_sum_words(b.totals, at, WORDS) + mine * credit)
 
 
 @nb.njit(**INLINE)
-def _weights(count, out):
-    """Fields to weights, the largest 1; their sum."""
-    top = out[0]
-    for k in range(1, count):
-        top = max(top, out[k])
-    total = 0.0
-    for k in range(count):
-        out[k] = np.exp(out[k] - top)
-        total += out[k]
-    return total
+def _update(t, v, b, cold, c):
+    """Variable v in 16 lanes from c on; `cold` points to what its probabilities count in each."""
+    size, row = load_table(t.sizes, v), load_table(t.rows, v)
+    none = load_state_vector(b.x, v * b.count + c) & 0
+    if size == 2:
+        down, up = binary_logits(t, v, b, c)
+        u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+        away = exp(beta * (down - up))
+        odds = ONE(away) + away
+        drawn = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
+        store_state_vector(b.x, v * b.count + c, choose(drawn, none + 1, none))
+        _add(b, cold, row, c, ONE(odds) / odds)
+    else:
+        total = weights_of(t, v, b, c)
+        drawn = drawn_state(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
+        store_state_vector(b.x, v * b.count + c, drawn)
+        for k in range(size):
+            _add(b, cold, row + k, c, load_field_words(b.weights, 16 * k, WORDS) / total)
 
 
 @nb.njit(**INLINE)
-def _chosen(count, out, left):
-    """The state in whose part of the weights `left` falls."""
-    for k in range(count - 1):
-        left -= out[k]
-        if left < 0.0:
-            return k
-    last = count - 1
-    while out[last] == 0.0:  # rounding must not choose what has no weight
-        last -= 1
-    return last
+def _sweep_block(t, order, b, cold, keys, counter, numbers):
+    """keys (2, B)."""
+    for c in range(b.count):
+        store_uniform(numbers.walker, c, keys[0, c] + counter * keys[1, c])
+    for q in range(order.size):
+        for c in range(0, b.count, 16):
+            fill_numbers(b.numbers, numbers.walker, numbers.gammas, numbers.kept, c, q % 2 == 1, numbers.like)
+            _update(t, order[q], b, cold, c)
 
 
 @nb.njit(**INLINE)
-def _move(f, v, state, x, places):
-    change = state - x[v]
-    if change:
-        x[v] = state
-        for e in range(f.starts[v], f.starts[v + 1]):
-            places[f.factors[e]] += change * np.int64(f.strides[e])
+def _exchange(near, x, w, partners, step):
+    """Houdayer's moves; D is found anew after them."""
+    for j in range(partners.keys.shape[1]):
+        for q in range(partners.moves):
+            counter = np.uint64(2) * (np.uint64(step) * np.uint64(partners.moves) + np.uint64(q))
+            _, k, b, m, c = places_of(w, x.shape[2], partners, j, counter)
+            seed = variables_that_differ(x, partners, j, counter, k, b, m, c)
+            if seed >= 0:
+                for v in partners.stack[: component(near, seed, partners.mark, partners.stack)]:
+                    x[k, v, b], x[m, v, c] = x[m, v, c], x[k, v, b]
 
 
-@nb.njit(**INLINE)
-def _sweep(f, x, places, beta, cold, u, out, sums):
-    """One replica; `cold`: whether its p is summed."""
-    table = f.entries[1] if cold else f.entries[0]
-    for i in range(len(f.order)):
-        v = f.order[i]
-        count = f.cards[v]
-        _fields(f, v, table, x, places, beta, out)
-        total = _weights(count, out)
-        if cold:
-            for k in range(count):
-                sums[f.first[v] + k] += out[k] / total
-        _move(f, v, _chosen(count, out, np.float64(u[i]) * total), x, places)
-
-
-@nb.njit(**INLINE)
-def _weigh(f, zeros, places):
-    """(D, hard zeros met) of a replica."""
-    total, lost = 0.0, 0.0
-    table = f.entries[0]
-    for k in range(len(places)):
-        total += np.float64(table[np.uint64(places[k])])
+@nb.njit(**JIT)
+def weigh_graphs(t, x, w, zeros, exact):
+    """D of all states into w.energy, and whether they meet a hard zero into w.zeros; exact (K, B) to work with."""
+    sum_weights(t, True, x, w.energy.reshape(exact.shape))
     if zeros:
-        for k in range(len(places)):
-            lost += f.zeros[np.uint64(places[k])]
-    return total, lost
-
-
-@nb.njit(**INLINE)
-def _exchange(f, replicas, w, partners, step):
-    """Houdayer's moves, see `houdayer.exchange`; D is left as it was."""
-    keys, moves, stack, mark = partners
-    rungs, ladders = w.slot.shape
-    x, places, lowest = replicas.x, replicas.places, rungs // HOTTEST
-    for j in range(keys.shape[1]):
-        for q in range(moves):
-            counter = np.uint64(2) * (np.uint64(step) * np.uint64(moves) + np.uint64(q))
-            r = lowest + below(keys[0, j], keys[1, j], counter, rungs - lowest)
-            one = np.int64(w.slot[r, 2 * j]) * ladders + 2 * j
-            other = np.int64(w.slot[r, 2 * j + 1]) * ladders + 2 * j + 1
-            differ = 0
-            for v in range(x.shape[1]):
-                mark[v] = x[one, v] != x[other, v]
-                if mark[v]:
-                    stack[differ] = v
-                    differ += 1
-            if differ:
-                seed = stack[below(keys[0, j], keys[1, j], counter + np.uint64(1), differ)]
-                for v in stack[: component(f, seed, mark, stack)]:
-                    first, second = x[one, v], x[other, v]
-                    _move(f, v, second, x[one], places[one])
-                    _move(f, v, first, x[other], places[other])
+        sum_weights(t, False, x, exact)
+        lost = w.zeros.reshape(exact.shape)
+        for k in range(exact.shape[0]):
+            for c in range(exact.shape[1]):
+                lost[k, c] = exact[k, c] == -np.inf
 
 
 @nb.njit(**JIT)
-def weigh_graphs(f, replicas, w, zeros, chains):
-    """D and hard zeros of all replicas of the first `chains` ladders."""
-    ladders = w.slot.shape[1]
-    for k in range(w.slot.shape[0]):
-        for c in range(chains):
-            w.energy[k, c], w.zeros[k, c] = _weigh(f, zeros, replicas.places[k * ladders + c])
-
-
-@nb.njit(**JIT)
-def run_graphs(f, replicas, w, told, partners, steps, sweeps, zeros, sums):
-    """Steps of all ladders; sums (C, ΣK_v) float64 gains p of the replicas at β = 1."""
-    rungs, ladders = w.slot.shape
-    chains, n = len(sums), len(f.cards)
-    scratch, out = np.zeros((3, rungs, ladders)), np.empty(f.cards.max())
-    u = np.empty(whole_vectors(n), dtype=f.entries.dtype)
-    for t in range(steps.first, steps.end):
-        for k in range(rungs):
-            for c in range(chains):
-                row = k * ladders + c
-                x, places = replicas.x[row], replicas.places[row]
-                for j in range(sweeps):
-                    fill_rows(replicas.keys[row], np.uint64(t * sweeps + j) * np.uint64(n + 1), u)
-                    _sweep(f, x, places, np.float64(w.heat[k, c]), w.cold[k, c] > 0, u, out, sums[c])
+def run_graphs(t, order, near, replicas, w, told, partners, steps, sweeps, zeros, sums):
+    """Steps of all ladders; sums (K, R, B) float64 gains p of the lanes at β = 1."""
+    keys, x = replicas
+    blocks, n, count = x.shape
+    rows, width = sums.shape[1] * count, np.int64(t.sizes.max())
+    scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    shifts, numbers = np.zeros((blocks, count), dtype=np.uint32), np.empty(32, dtype=w.heat.dtype)
+    weights = np.empty(16 * width + 16, dtype=w.heat.dtype)
+    recent = np.zeros(blocks * rows + 16, dtype=w.heat.dtype)
+    heat = w.heat.reshape(blocks, count)
+    g, like = pointers(t), t.values[0]
+    for step in range(steps.first, steps.end):
+        for k in range(blocks):
+            for c in range(count):
+                shifts[k, c] = t.floored if heat[k, c] < 1 else np.uint32(0)
+            b = Lane(
+                count,
+                address(x, k * n * count),
+                line_address(recent[k * rows :]),
+                address(w.heat, k * count),
+                address(shifts, k * count),
+                line_address(numbers),
+                line_address(weights),
+            )
+            stream = Numbers(line_address(walk), address(keys, (2 * k + 1) * count), line_address(saved), like)
+            for j in range(sweeps):
+                counter = np.uint64(step * sweeps + j) * np.uint64(n + 1)
+                _sweep_block(g, order, b, address(w.cold, k * count), keys[k], counter, stream)
         if partners.moves:
-            _exchange(f, replicas, w, partners, t)
-        weigh_graphs(f, replicas, w, zeros, chains)
-        swap_rungs(w, told, t, zeros, scratch)
-    keep(u)
+            _exchange(near, x, w, partners, step)
+        weigh_graphs(t, x, w, zeros, exact)
+        swap_rungs(w, told, step, zeros, scratch)
+        if (step - steps.first) % FLUSH == FLUSH - 1:
+            add_recent(line_address(recent), address(sums, 0), 1.0 / sweeps, sums.size)
+    add_recent(line_address(recent), address(sums, 0), 1.0 / sweeps, sums.size)
+    keep(walk)
+    keep(saved)
+    keep(shifts)
+    keep(numbers)
+    keep(weights)
+    keep(recent)
 
 
 class Graphs:
     """Of one model and so many ladders of R rungs."""
 
-    def __init__(self, graph: FactorTables, tables: GraphTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
-        self._graph, self._chains = graph, chains
-        self.ladders, self.slots = -(-chains // LANES) * LANES, rungs
-        self.zeros = tables.zeros is not None
-        n, edges = len(graph.cardinalities), neighbours(graph)
-        ends = np.concatenate([edges[:, 0], edges[:, 1]])
-        others = np.concatenate([edges[:, 1], edges[:, 0]])
-        first = np.cumsum([0, *graph.cardinalities])
-        met = np.zeros(tables.entries.shape[1]) if tables.zeros is None else tables.zeros
-        self._flat = Flat(
-            cards=graph.cardinalities,
-            first=first[:-1],
-            starts=graph.starts,
-            factors=graph.factors.astype(np.uint32),
-            strides=graph.strides.astype(np.uint32),
-            entries=tables.entries.astype(real),
-            zeros=met,
-            start=np.cumsum([0, *np.bincount(ends, minlength=n)]),
-            columns=others[np.argsort(ends, kind="stable")].astype(np.uint32),
-            order=np.arange(n),
-        )
+    def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+        self._tables, self._order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
+        self._near, self._rows = _neighbours(graph), len(reported_rows(graph.cardinalities)[0])
+        self.ladders = -(-chains // LANES) * LANES
+        self._blocks = -(-rungs * self.ladders // BLOCK)
+        self._side = -(-rungs // self._blocks)
+        self._blocks = -(-rungs // self._side)
+        self.slots = self._blocks * self._side
+        self.zeros = bool(self._tables.floored)
 
     def begin(self, seed: int, starts: Array) -> Replicas:
-        """From states of the variables (N, R, C)."""
+        """From states of the variables (N, R, C); idle ladders are like the first."""
         n, rungs, chains = starts.shape
-        whole = np.zeros((n, rungs, self.ladders), dtype=np.int64)
-        whole[:, :, :chains] = starts
-        x = whole.reshape(n, -1)
-        places = self._graph.positions(x)
-        return Replicas(row_keys(seed, x), np.ascontiguousarray(x.T, dtype=np.int32), np.ascontiguousarray(places.T))
+        whole = np.repeat(np.repeat(starts[:, :1, :1], self.slots, axis=1), self.ladders, axis=2)
+        whole[:, :rungs, :] = starts[:, :, :1]
+        whole[:, :rungs, :chains] = starts
+        size = self._side * self.ladders
+        x = aligned_zeros((self._blocks, n, size), STATE)
+        x[:] = whole.reshape(n, self._blocks, size).swapaxes(0, 1)
+        return Replicas(block_keys(seed, self._blocks, size), x)
 
     def weigh(self, replicas: Replicas, w: Ladder) -> None:
         """D and hard zeros of all states, anew."""
-        weigh_graphs(self._flat, replicas, w, self.zeros, self._chains)
+        weigh_graphs(self._tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
-        """The sums of p (ΣK_v + 1, L) at β = 1; the last row is nothing."""
-        sums = np.zeros((self._chains, int(self._graph.cardinalities.sum())))
-        partners = partners_of(asked.keys, asked.moves, len(self._graph.cardinalities))
-        run_graphs(self._flat, replicas, w, told, partners, asked.steps, asked.sweeps, self.zeros, sums)
-        found = np.zeros((sums.shape[1] + 1, self.ladders))
-        found[:-1, : self._chains] = sums.T / asked.sweeps
-        return found
+        """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
+        blocks, n, size = replicas.x.shape
+        sums = aligned_zeros((blocks, self._rows, size), SUM)
+        partners = partners_of(asked.keys, asked.moves, n)
+        run_graphs(
+            self._tables,
+            self._order,
+            self._near,
+            replicas,
+            w,
+            told,
+            partners,
+            asked.steps,
+            asked.sweeps,
+            self.zeros,
+            sums,
+        )
+        found = sums.swapaxes(0, 1).reshape(self._rows, self.slots, self.ladders).sum(axis=1)
+        return np.concatenate([found, np.zeros((1, self.ladders))])
+
+
+def _neighbours(graph: FactorTables) -> Neighbours:
+    edges = conflicts(graph)
+    ends, others = np.concatenate([edges, edges[:, ::-1]]).T
+    start = np.cumsum([0, *np.bincount(ends, minlength=len(graph.cardinalities))])
+    return Neighbours(start, others[np.argsort(ends, kind="stable")].astype(np.uint32))

@@ -98,7 +98,7 @@ class TemperingKernel(Kernel):
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             return Pairs(to_pairwise(self._model), tables, self._real, rungs, chains)
-        return Graphs(factor_tables(self._model), tables, self._real, rungs, chains)
+        return Graphs(factor_tables(self._model), self._real, rungs, chains)
 
     def _run(self, state: TemperingState, steps: int) -> tuple[Told, Array]:
         form = self._made_for(state.chains)
