@@ -25,7 +25,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_sum_vector,
 )
 from spinbench.backends.numba.simd.vectors import choose
-from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, lane_tables
+from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, LaneTables, lane_tables
 from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, load_field_words, pointers, weights_of
 from spinbench.backends.numba.tables.sweeps import MOST, drawn_state, fill_numbers, sum_weights
 from spinbench.backends.numba.tempering.houdayer import component, partners_of, places_of, variables_that_differ
@@ -39,6 +39,14 @@ class Neighbours(NamedTuple):
 
     start: Array
     columns: Array
+
+
+class Model(NamedTuple):
+    """Attributes: tables; order (N,) int64 of a sweep; near."""
+
+    tables: LaneTables
+    order: Array
+    near: Neighbours
 
 
 class Replicas(NamedTuple):
@@ -122,9 +130,9 @@ def weigh_graphs(t, x, w, zeros, exact):
 
 
 @nb.njit(**JIT)
-def run_graphs(t, order, near, replicas, w, told, partners, steps, sweeps, zeros, sums):
+def run_graphs(model, replicas, w, told, partners, asked, zeros, sums):
     """Steps of all ladders; sums (K, R, B) float64 gains p of the lanes at β = 1."""
-    keys, x = replicas
+    (t, order, near), (keys, x), steps, sweeps = model, replicas, asked.steps, asked.sweeps
     blocks, n, count = x.shape
     rows, width = sums.shape[1] * count, np.int64(t.sizes.max())
     scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
@@ -170,14 +178,14 @@ class Graphs:
     """Of one model and so many ladders of R rungs."""
 
     def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
-        self._tables, self._order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
-        self._near, self._rows = _neighbours(graph), len(reported_rows(graph.cardinalities)[0])
+        tables, order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
+        self._model, self._rows = Model(tables, order, _neighbours(graph)), len(reported_rows(graph.cardinalities)[0])
         self.ladders = -(-chains // LANES) * LANES
         self._blocks = -(-rungs * self.ladders // BLOCK)
         self._side = -(-rungs // self._blocks)
         self._blocks = -(-rungs // self._side)
         self.slots = self._blocks * self._side
-        self.zeros = bool(self._tables.floored)
+        self.zeros = bool(tables.floored)
 
     def begin(self, seed: int, starts: Array) -> Replicas:
         """From states of the variables (N, R, C); idle ladders are like the first."""
@@ -192,26 +200,14 @@ class Graphs:
 
     def weigh(self, replicas: Replicas, w: Ladder) -> None:
         """D and hard zeros of all states, anew."""
-        weigh_graphs(self._tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
+        weigh_graphs(self._model.tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
         blocks, n, size = replicas.x.shape
         sums = aligned_zeros((blocks, self._rows, size), SUM)
         partners = partners_of(asked.keys, asked.moves, n)
-        run_graphs(
-            self._tables,
-            self._order,
-            self._near,
-            replicas,
-            w,
-            told,
-            partners,
-            asked.steps,
-            asked.sweeps,
-            self.zeros,
-            sums,
-        )
+        run_graphs(self._model, replicas, w, told, partners, asked, self.zeros, sums)
         found = sums.swapaxes(0, 1).reshape(self._rows, self.slots, self.ladders).sum(axis=1)
         return np.concatenate([found, np.zeros((1, self.ladders))])
 
