@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinbench.api import Array, Backend
-from spinbench.methods.blocks.tables import Tables
+from spinbench.methods.blocks.tables import ABYSS, Tables
 
 
 class Buckets:
@@ -26,7 +26,8 @@ class Buckets:
             t: tables.
             block: its number.
             x: (N, C) states.
-            beta: (C,) inverse temperatures, of which a hard zero is `floors` where they are below 1; None: 1.
+            beta: (C,) inverse temperatures; a hard zero is one of the `floors`, which from 1 on lie `ABYSS` lower.
+                None: all are 1, and hard zeros -inf.
         """
         backend, xp, (low, high) = self._backend, self._xp, self._ends(t, block)
         most, S, K, C = t.places.shape[0], t.separators.shape[0], t.states.shape[0], x.shape[1]
@@ -72,7 +73,7 @@ class Buckets:
             row = self._row(t, b, b - low, tables, target)
             state = backend.take(target, backend.take(t.variable, b))
             p = xp.sum(xp.where(t.states[:, None] == state[None, :], row, xp.zeros_like(row)), axis=0)
-            return total + xp.log(p)
+            return total + xp.where(p > 0, xp.log(xp.where(p > 0, p, xp.ones_like(p))), -xp.inf)
 
         return backend.fori_loop(low, high, body, xp.zeros_like(tables[0, 0, 0, :]))
 
@@ -140,8 +141,8 @@ class Buckets:
             entries = self._entries(t, b, backend.take(t.inner, i))
             logs = backend.take(t.values, entries[:, :, None] + base[None, None, :])
             if beta is not None:
-                raised = xp.maximum(logs, backend.take(t.floors, f))
-                logs = xp.where(beta < 1, raised, logs) * beta
+                floors = backend.take(t.floors, f) - xp.where(beta < 1, 0.0, ABYSS)
+                logs = xp.maximum(logs, xp.astype(floors, backend.real)) * beta
             return total + logs
 
         def message(i: Any, total: Array) -> Array:

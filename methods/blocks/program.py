@@ -62,19 +62,38 @@ class BlocksProgram:
         """p of all states but the first of each variable."""
         return {"p": self._backend.take(state.p, t.rows)}
 
-    def sweep(self, key: Key, t: Tables, x: Array, p: Array) -> tuple[Array, Array]:
-        """Every block once, and the probabilities before each draw."""
-        backend, chains = self._backend, x.shape[1]
+    def sweep(
+        self, key: Key, t: Tables, x: Array, p: Any = (), beta: Array | None = None, fixed: float | None = None
+    ) -> tuple[Array, Any]:
+        """Every block once.
 
-        def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        Args:
+            key: of the draws.
+            t: tables.
+            x: (N, C) states.
+            p: (N K, C), to be replaced by the probabilities before each draw; (): nothing is wanted.
+            beta: (C,) inverse temperatures of the chains; None: all are 1, which takes no exponentials of factors.
+            fixed: takes the place of all random numbers.
+
+        Returns:
+            x and p.
+        """
+        backend, xp, shape = self._backend, self._xp, (t.places.shape[0], x.shape[1])
+        wanted = not isinstance(p, tuple)
+
+        def body(i: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             x, p = carry
             block = backend.take(t.sweep, i)
-            tables = self._buckets.forward(t, block, x)
-            p = self._buckets.add_marginals(t, block, tables, p)
-            u = backend.uniform(backend.fold_in(key, i), (t.places.shape[0], chains))
+            tables = self._buckets.forward(t, block, x, beta)
+            p = self._buckets.add_marginals(t, block, tables, p) if wanted else p
+            if fixed is None:
+                u = backend.uniform(backend.fold_in(key, i), shape)
+            else:
+                u = xp.full(shape, fixed, dtype=backend.real)
             return self._buckets.draw(t, block, tables, x, u), p
 
-        swept: tuple[Array, Array] = backend.fori_loop(0, t.sweep.shape[0], body, (x, self._xp.zeros_like(p)))
+        begin = (x, xp.zeros_like(p) if wanted else p)
+        swept: tuple[Array, Any] = backend.fori_loop(0, t.sweep.shape[0], body, begin)
         return swept
 
     def adapt(self, t: Tables, state: State, last: bool) -> State:
@@ -92,26 +111,11 @@ class BlocksProgram:
     def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
         """A sweep at β, a number or (C,)."""
         beta = beta + self._xp.zeros_like(state.weight)
-        return state._replace(x=self._tempered(key, t, state.x, beta, None))
+        return state._replace(x=self.sweep(key, t, state.x, beta=beta)[0])
 
     def slope(self, t: Tables, state: State) -> dict[str, Array]:
         """log p*, less the model's constant."""
         return {"slope": self._buckets.log_weight(t, state.x)}
-
-    def _tempered(self, key: Key, t: Tables, x: Array, beta: Array, fixed: float | None) -> Array:
-        """A sweep at β (C,), with random numbers, or with one that is fixed in their place."""
-        backend, shape = self._backend, (t.places.shape[0], x.shape[1])
-
-        def body(i: Any, x: Array) -> Array:
-            block = backend.take(t.sweep, i)
-            tables = self._buckets.forward(t, block, x, beta)
-            if fixed is None:
-                u = backend.uniform(backend.fold_in(key, i), shape)
-            else:
-                u = self._xp.full(shape, fixed, dtype=backend.real)
-            return self._buckets.draw(t, block, tables, x, u)
-
-        return backend.fori_loop(0, t.sweep.shape[0], body, x)
 
     def _found(self, t: Tables, state: State) -> State:
         """With the likeliest of s* and the ends of all chains' descents for s*."""
@@ -119,7 +123,7 @@ class BlocksProgram:
 
         def body(i: Any, x: Array) -> Array:
             beta = xp.zeros_like(state.weight) + 2.0 ** xp.astype(xp.asarray(i), backend.real)
-            return self._tempered(None, t, x, beta, 0.5)
+            return self.sweep(None, t, x, beta=beta, fixed=0.5)[0]
 
         x = backend.fori_loop(0, DESCENT, body, state.x)
         weight = self._buckets.log_weight(t, x)

@@ -23,6 +23,8 @@ class Bucket(NamedTuple):
 
 FLOOR = 25.0
 """Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1."""
+ABYSS = 1e4
+"""The same from 1 on, on top of it, in sweeps that know temperatures: nothing, unless all states are impossible."""
 
 
 class Tables(NamedTuple):

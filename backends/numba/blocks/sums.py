@@ -27,7 +27,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_sum_vector,
 )
 from spinbench.backends.numba.simd.vectors import any_lane, choose
-from spinbench.methods.blocks.tables import Tables
+from spinbench.methods.blocks.tables import ABYSS, Tables
 
 Array = npt.NDArray[Any]
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
@@ -123,7 +123,7 @@ def _fill_logs(m, w, low, high, x, beta, tempered, room):
                 for lane in range(x.shape[1]):
                     value = w.logs[bases[lane] + m.inner[place + r]]
                     if tempered:
-                        value = beta[lane] * (max(value, floor) if beta[lane] < 1 else value)
+                        value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - ABYSS)
                     W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
 
