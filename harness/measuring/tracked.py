@@ -134,6 +134,7 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "ess_min": statistic(np.nanmin, result.ess),
         "ess_median": statistic(np.nanmedian, result.ess),
         "r_hat_max": statistic(np.nanmax, result.r_hat),
+        "marginals_claim": statistic(_root_mean_square, result.marginals_se),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
         "laps": None if result.laps is None else dataclasses.asdict(result.laps),
         "answer": _fingerprint(result),
@@ -149,6 +150,10 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
             for point in result.trajectory
         ],
     }
+
+
+def _root_mean_square(values: Any) -> float:
+    return float(np.sqrt(np.nanmean(np.square(values))))
 
 
 def _fingerprint(result: Result) -> str:

@@ -1,0 +1,149 @@
+"""The report of `experiment=hard`: the best of all methods on each model after each budget, and what was aimed at.
+
+A run counts for a quantity if its verdict stands behind it: else its error is taken to be infinite. Methods are
+compared by their medians over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+
+from spinbench.measuring.records import Record
+from spinbench.reporting.leaderboard import short
+from spinbench.reporting.variants import variants
+
+GLASS = "regular_glass(beta=2)"
+FRUSTRATED = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
+AIMS: dict[tuple[str, float], tuple[float, float]] = {
+    ("uai14/Grids_12", 1): (0.01, 0.1),
+    ("uai14/Grids_12", 10): (0.003, 0.03),
+    ("uai14/DBN_11", 1): (0.003, 0.03),
+    ("uai14/DBN_11", 10): (5e-4, 0.01),
+    ("uai14/Promedus_24", 1): (1e-9, 1e-9),
+    ("uai14hard/Promedus_38", 1): (0.02, 0.5),
+    ("uai14hard/Promedus_38", 10): (0.005, 0.1),
+    (FRUSTRATED, 1): (0.01, 0.1),
+    (FRUSTRATED, 10): (0.004, 0.03),
+    (GLASS, 1): (0.004, 0.05),
+    (GLASS, 10): (0.001, 0.02),
+    **{
+        (f"uai14hard/{stem}", seconds): aim
+        for stem in ("Grids_15", "linkage_16", "linkage_21", "Alchemy_11", "CSP_11", "Pedigree_11")
+        for seconds, aim in ((1, (0.05, 1.0)), (10, (0.01, 0.1)))
+    },
+}
+"""RMSE of the marginals and error of log Z (nats), by model and seconds."""
+BEYOND = 3.0
+"""Claimed errors from which on a number that was vouched for counts as wrong."""
+
+Error = Callable[[Record], float]
+
+
+class Best(NamedTuple):
+    """A method and its errors: the median over seeds, the smallest and the largest."""
+
+    method: str
+    median: float
+    least: float
+    most: float
+
+
+def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
+    """A table with a line for each model and budget, and how many numbers were vouched for and wrong."""
+    return [table(records), truth(records)]
+
+
+def table(records: Sequence[Record]) -> Table:
+    """What was reached, by model and seconds."""
+    found = Table(box=SIMPLE_HEAD, padding=(0, 1))
+    found.add_column("model", overflow="fold")
+    found.add_column("s", justify="right")
+    for quantity in ("RMSE", "log Z error"):
+        found.add_column(f"best\n{quantity}", overflow="fold")
+        found.add_column("median (range)", justify="right")
+        found.add_column("aim", justify="right")
+    for (model, seconds), group in sorted(_by_model(records).items()):
+        aims = AIMS.get((model, seconds), (math.nan, math.nan))
+        cells = [_cells(best(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)]
+        found.add_row(model, f"{seconds:g}", *cells[0], *cells[1])
+    return found
+
+
+def best(group: Sequence[Record], error: Error) -> Best | None:
+    """Of the methods that a model's records tell of, that of the least median; None where nothing stands."""
+    found = []
+    for method, runs in variants(group).items():
+        errors = sorted(map(error, runs))
+        found.append(Best(method, statistics.median(errors), errors[0], errors[-1]))
+    least = min(found, key=lambda one: one.median, default=None)
+    return least if least is not None and math.isfinite(least.median) else None
+
+
+def rmse(record: Record) -> float:
+    """Of the marginals; infinite where the verdict does not stand behind them."""
+    doubted = any(word in _status(record) for word in ("failed", "not converged", "marginals"))
+    return math.inf if doubted else _metric(record, "marginal_rmse")
+
+
+def log_z_error(record: Record) -> float:
+    """In nats; infinite where the verdict does not stand behind it."""
+    doubted = any(word in _status(record) for word in ("failed", "not converged", "log Z"))
+    return math.inf if doubted else _metric(record, "log_z_error")
+
+
+def truth(records: Sequence[Record]) -> str:
+    """How many of the numbers that were vouched for are further off than they claim to be."""
+    ratios: dict[str, list[float]] = {"marginals": [], "log Z": []}
+    for record in records:
+        result = record["result"] or {}
+        for name, error, claim in (
+            ("marginals", rmse(record), result.get("marginals_claim")),
+            ("log Z", log_z_error(record), result.get("log_z_se")),
+        ):
+            if claim and math.isfinite(error):
+                ratios[name].append(error / claim)
+    parts = [
+        f"{name}: {len(found)} runs, {sum(ratio > BEYOND for ratio in found)} of them more than {BEYOND:g} claimed "
+        f"errors off, {sum(ratio > 2 * BEYOND for ratio in found)} more than {2 * BEYOND:g}"
+        for name, found in ratios.items()
+    ]
+    return "vouched for: " + "; ".join(parts)
+
+
+def _by_model(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
+    found: dict[tuple[str, float], list[Record]] = defaultdict(list)
+    for record in records:
+        seconds = record["config"]["budget"]["seconds"]
+        if record["status"] != "skipped" and seconds is not None:
+            found[record["axes"]["model"], float(seconds)].append(record)
+    return found
+
+
+def _cells(found: Best | None, aim: float) -> tuple[str, str, str]:
+    goal = "–" if math.isnan(aim) else f"≤ {short(aim)}"
+    if found is None:
+        return "none", "–", goal if math.isnan(aim) else f"{goal}, not reached"
+    verdict = "" if math.isnan(aim) else ", reached" if found.median <= aim else ", not reached"
+    return found.method, f"{short(found.median)} ({_short(found.least)}–{_short(found.most)})", goal + verdict
+
+
+def _short(value: float) -> str:
+    return short(value) if math.isfinite(value) else "∞"
+
+
+def _status(record: Record) -> str:
+    return "failed" if record["result"] is None else str(record["result"]["status"])
+
+
+def _metric(record: Record, name: str) -> float:
+    value = record["metrics"].get(name, {}).get("value")
+    return math.inf if value is None else float(value)

@@ -1,0 +1,59 @@
+"""The report of hard models, from records made by hand."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from spinbench.reporting import targets
+
+
+def record(method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float) -> dict[str, Any]:
+    return {
+        "status": "ok",
+        "axes": {"model": "uai14/Grids_12", "method": method, "backend": "numba"},
+        "config": {"model": {"name": "m"}, "method": {"name": method}, "seed": seed, "budget": {"seconds": 1}},
+        "metrics": {"marginal_rmse": {"value": rmse}, "log_z_error": {"value": off}},
+        "result": {"status": status, "marginals_claim": 0.01, "log_z_se": 0.1, **claims},
+    }
+
+
+def printed(records: list[dict[str, Any]]) -> str:
+    console = Console(width=200, file=io.StringIO())
+    for part in targets.report(records, Path()):
+        console.print(part)
+    return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+RUNS = [
+    *(
+        record("pt", rmse, off, seed=seed)
+        for seed, (rmse, off) in enumerate([(0.02, 0.01), (0.004, 0.02), (0.008, 0.9)])
+    ),
+    *(record("gibbs", 0.001, 5.0, "marginals not mixed", seed=seed) for seed in range(3)),
+]
+
+
+def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
+    assert targets.best(RUNS, targets.rmse) == targets.Best("pt", 0.008, 0.004, 0.02)
+    assert targets.best(RUNS, targets.log_z_error) == targets.Best("pt", 0.02, 0.01, 0.9)
+    assert targets.best(RUNS[3:], targets.rmse) is None
+
+
+def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
+    doubted = [RUNS[1], record("pt", 0.0, 0.0, "log Z unresolved", seed=5), record("pt", 0.0, 0.0, "log Z unresolved")]
+    assert targets.best(doubted, targets.rmse) == targets.Best("pt", 0.0, 0.0, 0.004)
+    assert targets.best(doubted, targets.log_z_error) is None
+    assert math.isinf(targets.rmse({**RUNS[0], "result": None}))
+
+
+def test_each_line_says_whether_the_aim_was_reached() -> None:
+    text = printed(RUNS)
+    assert "uai14/Grids_12 1 pt 0.00800 (0.00400–0.0200) ≤ 0.0100, reached pt 0.0200 (0.0100–0.900) ≤ 0.100" in text
+    assert "not reached" in printed([record("pt", 0.5, 0.5)])
+    assert "vouched for: marginals: 3 runs, 0 of them more than 3 claimed errors off, 0 more than 6; log Z: " in text
+    assert "log Z: 6 runs, 4 of them more than 3 claimed errors off, 4 more than 6" in text
