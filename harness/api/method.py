@@ -23,7 +23,7 @@ class Estimate:
 
     Attributes:
         marginals: (N,) float64 p(s_i = 1) for binary models, else a list of (K_v,) arrays; None where the
-            method gives none.
+            method gives none. NaN only where log Z is exact, of variables that sum out of it and are out of reach.
         marginals_se: standard errors in the same layout; None for deterministic methods.
         log_z: natural logarithm of the partition function; None where the method gives none.
         log_z_se: its standard error; None for deterministic methods.

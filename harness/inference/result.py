@@ -43,7 +43,8 @@ class Result:
     """What a method found, and at what cost.
 
     Attributes:
-        marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays.
+        marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays. NaN in exact
+            answers alone: of variables that sum out of log Z, where their own marginals are out of reach.
         marginals_se: what may be claimed as their errors, in the same layout (`mathematics.claims`): standard errors,
             wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",

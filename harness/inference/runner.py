@@ -28,6 +28,7 @@ from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import FactorGraph, Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
+from spinbench.reference.answer import left_open
 
 
 def run(
@@ -164,6 +165,9 @@ def run(
 def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool = False) -> Result:
     """Exact log Z and marginals, read from the disk cache where they are known.
 
+    A factor graph that is too wide is taken without what sums out of it; marginals of that, found part by part, are NaN
+    where they are out of reach even so, and `diagnostics["open_marginals"]` says of how many variables.
+
     Args:
         model: any model.
         max_gib: memory that elimination may take, in GiB.
@@ -207,6 +211,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         method="exact",
         backend=answer.backend,
         model=model.name,
+        diagnostics={} if answer.flat is None else left_open(answer.flat, answer.cardinalities),
         settings={"solver": answer.method},
     )
 

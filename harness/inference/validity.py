@@ -34,9 +34,10 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
         who: method and backend, for the message.
 
     Raises:
-        InvalidResultError: marginals beside [0, 1], NaN, infinite, complex or of another shape; errors or effective
-            sample sizes below 0; bounds that contradict each other; a log Z that is no number, or whose kind there is
-            not; pairs or draws that cannot be (`joint_validity`); no Estimate at all.
+        InvalidResultError: marginals beside [0, 1], NaN (but where log Z is exact, and a marginal out of reach),
+            infinite, complex or of another shape; errors or effective sample sizes below 0; bounds that contradict each
+            other; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
+            (`joint_validity`); no Estimate at all.
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
@@ -44,7 +45,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
-        _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING)), p, f"{who} gave marginals", "0 to 1", sizes)
+        beyond = np.isnan(p) & (estimate.log_z_kind == "exact")  # what an exact answer leaves open
+        _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING) | beyond), p, f"{who} gave marginals", "0 to 1", sizes)
         if not binary:
             total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
             off = np.abs(total - 1) > SUM_ROUNDING

@@ -93,7 +93,7 @@ def _metric(value: float | None, spread: float | None, missing: str) -> dict[str
 
 
 def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, float | None]:
-    """RMSE of the marginals and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
+    """RMSE of the marginals that are known and its standard error, sqrt(Σ d²se²) / (N RMSE) by the delta method.
 
     The errors of different variables are taken to be independent, which makes the standard error too small where
     they move together.
@@ -101,10 +101,14 @@ def _rmse_of(estimate: Any, reference: Result | None) -> tuple[float | None, flo
     if reference is None or estimate.marginals is None:
         return None, None
     difference = _flat(estimate.marginals) - _flat(reference.marginals)
+    known = np.isfinite(_flat(reference.marginals))  # an exact answer may leave some open
+    if not known.any():
+        return None, None
+    difference = difference[known]
     rmse = float(np.sqrt(np.mean(difference**2)))
     if estimate.marginals_se is None or not rmse > 0:
         return rmse, None
-    errors = _flat(estimate.marginals_se)
+    errors = _flat(estimate.marginals_se)[known]
     return rmse, float(np.sqrt(np.sum((difference * errors) ** 2)) / (difference.size * rmse))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,14 +12,21 @@ from spinbench.errors import UnsupportedError
 from spinbench.reference.network import FloatArray, split
 
 
+def left_open(flat: FloatArray, cardinalities: Sequence[int]) -> dict[str, float]:
+    """{"open_marginals": how many variables' marginals are out of reach}, {} where none is: a result's diagnostics."""
+    starts = np.cumsum([0, *cardinalities])[:-1]
+    count = int(np.isnan(flat[starts]).sum())
+    return {"open_marginals": float(count)} if count else {}
+
+
 @dataclass(frozen=True, eq=False)
 class ExactAnswer:
     """log Z and marginals without approximation.
 
     Attributes:
         log_z: natural logarithm of Z, the model's log_constant included.
-        flat: float64, the probabilities of all variables of the model, one after another; None if they were not
-            asked for.
+        flat: float64, the probabilities of all variables of the model, one after another; NaN of variables that sum out
+            of the model, where their own are out of reach; None if they were not asked for.
         cardinalities: (N,) the states of each.
         method: the solver that gave it.
         width: its induced width, or the number of variables summed jointly; None for a closed form.

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import numpy as np
 
-from spinbench.errors import ModelError
-from spinbench.models import Model
+from spinbench.errors import IntractableError, ModelError
+from spinbench.models import FactorGraph, Model, PairwiseModel, parts
 from spinbench.models.forney.model import ForneyModel
+from spinbench.models.simplification import Simplified
 from spinbench.reference import cache as store
 from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import candidates, check_method, first
-from spinbench.reference.network import IntArray
+from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.problem import Problem
+from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers
 
 DEFAULT_MAX_BYTES = 2**30
+PARTS = 64
+"""Each of many parts of a model gets so small a part of the memory, as time grows with it."""
+
+T = TypeVar("T")
 
 
 def solve(
@@ -29,6 +38,10 @@ def solve(
     solvers: Solvers = NUMPY_SOLVERS,
 ) -> ExactAnswer:
     """Exact log Z and, unless turned off, all single-variable marginals.
+
+    Where a factor graph is too wide, "auto" and "bucket_tree" take out all that sums out of it (`models.simplify`), and
+    then find the marginals of that part by part, each in a 64th of the memory. Those that are out of reach even so are
+    NaN.
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
@@ -45,22 +58,15 @@ def solve(
         UnknownNameError: there is no such method.
     """
     check_method(method, solvers)
-    if cache and (found := store.load(model, method, marginals=marginals)) is not None:
+    if cache and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
         return found
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
-    problem = Problem(model)
-    solver, (log_z, flat) = first(
-        problem,
-        candidates(problem, method, solvers, sampling=False),
-        max_bytes,
-        lambda solver: solver.solve(marginals=marginals),
-        marginals=marginals,
-    )
-    decoded = None if flat is None else problem.decode_marginals(flat)
+    asked = _Asked(method, max_bytes, solvers)
+    solver, log_z, flat = _answered(model, asked, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
     answer = ExactAnswer(
         log_z,
-        decoded,
+        flat,
         model.cardinalities,
         solver.name,
         solver.width,
@@ -69,8 +75,59 @@ def solve(
         backend=solver.backend,
     )
     if cache:
-        store.save(model, method, answer)
+        store.save(model, method, answer, max_bytes)
     return answer
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which solver, of which, in how much memory."""
+
+    method: str
+    max_bytes: int
+    solvers: Solvers
+
+    def first(
+        self, problem: Problem, action: Callable[[Solver], T], *, marginals: bool, sampling: bool = False
+    ) -> tuple[Solver, T]:
+        chosen = candidates(problem, self.method, self.solvers, sampling=sampling)
+        return first(problem, chosen, self.max_bytes, action, marginals=marginals)
+
+
+def _answered(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, float, FloatArray | None]:
+    """The solver, log Z and the probabilities of all variables, one after another."""
+    if not marginals:
+        core = _core(model, asked.method)
+        return _whole(model if core is None else core.model, asked, marginals=False)
+    try:
+        return _whole(model, asked, marginals=True)
+    except IntractableError:
+        core = _core(model, asked.method)
+        if core is None:
+            raise
+    solver, log_z, flat = _whole(core.model, asked, marginals=True)
+
+    within = replace(asked, max_bytes=asked.max_bytes // PARTS)
+
+    def solved(part: FactorGraph) -> list[FloatArray]:
+        return split(cast("FloatArray", _whole(part, within, marginals=True)[2]), part.cardinalities)
+
+    found = split(cast("FloatArray", flat), core.model.cardinalities)
+    return solver, log_z, np.concatenate(parts.marginals(core, found, solved))
+
+
+def _core(model: Model, method: str) -> Simplified | None:
+    """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
+    if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree"):
+        return None
+    core = parts.core_of(model)
+    return core if core.step is not None and core.step.conditionals else None
+
+
+def _whole(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, float, FloatArray | None]:
+    problem = Problem(model)
+    solver, (log_z, flat) = asked.first(problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals)
+    return solver, log_z, None if flat is None else problem.decode_marginals(flat)
 
 
 def sample(
@@ -91,10 +148,20 @@ def sample(
     check_method(method, solvers)
     if count < 0:
         raise ModelError(f"{model.name}: {count} samples were asked for; the count must not be negative")
-    problem = Problem(model)
     rng = np.random.default_rng(seed)
-    chosen = candidates(problem, method, solvers, sampling=True)
-    _, states = first(problem, chosen, max_bytes, lambda solver: solver.sample(count, rng), marginals=True)
+    asked = _Asked(method, max_bytes, solvers)
+    try:
+        return _drawn(model, count, rng, asked)
+    except IntractableError:
+        core = _core(model, method)
+        if core is None or core.step is None:
+            raise
+        return core.step.lift(_drawn(core.model, count, rng, asked), rng)
+
+
+def _drawn(model: Model, count: int, rng: np.random.Generator, asked: _Asked) -> IntArray:
+    problem = Problem(model)
+    _, states = asked.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
     return problem.coding.decode_states(states)
 
 

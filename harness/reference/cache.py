@@ -40,13 +40,17 @@ def path(model: Model, method: str) -> Path:
     return folder() / f"{key}.npz"
 
 
-def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
-    """The stored answer, or None if there is none that is whole and has what is wanted."""
+def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> ExactAnswer | None:
+    """The stored answer, or None if there is none that is whole and has what is wanted.
+
+    One that left marginals open is wanted by those alone who allow no more memory than it had.
+    """
     try:
         with np.load(path(model, method), allow_pickle=False) as file:
             log_z, width, seconds = (float(file[key]) for key in ("log_z", "width", "seconds"))
             solver, backend = str(file["method"]), str(file["backend"])
             flat = np.asarray(file["marginals"], dtype=np.float64)
+            had = int(file["max_bytes"]) if "max_bytes" in file else 0
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
         return None
     cards = model.cardinalities
@@ -62,13 +66,15 @@ def load(model: Model, method: str, *, marginals: bool) -> ExactAnswer | None:
         backend=backend,
         cached=True,
     )
-    if any(not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0 for vector in answer.marginals):
-        return None
+    left_open = [max_bytes <= had and bool(np.isnan(vector).all()) for vector in answer.marginals]
+    for vector, is_open in zip(answer.marginals, left_open, strict=True):
+        if not is_open and (not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0):
+            return None
     return answer
 
 
-def save(model: Model, method: str, answer: ExactAnswer) -> None:
-    """Stores an answer; does nothing where the folder cannot be written."""
+def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None:
+    """Stores an answer that was found in so much memory; does nothing where the folder cannot be written."""
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +89,7 @@ def save(model: Model, method: str, answer: ExactAnswer) -> None:
                     seconds=np.float64(answer.seconds),
                     method=np.str_(answer.method),
                     backend=np.str_(answer.backend),
+                    max_bytes=np.float64(max_bytes),
                     marginals=np.empty(0) if answer.flat is None else answer.flat,
                 )
             os.replace(name, target)

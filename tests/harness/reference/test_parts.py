@@ -1,0 +1,85 @@
+"""Exact answers for networks that are too wide as they are, from what is left of them and from parts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import reference
+from spinbench.errors import IntractableError
+from spinbench.measuring import tracked
+from spinbench.models import FactorGraph, condition
+from spinbench.models.networks import bayesian_network
+from spinbench.reference import answering, cache
+
+SMALL = {"layers": 3, "width": 6, "observed": 1, "states": 2}
+
+
+def in_little(model: FactorGraph, monkeypatch: pytest.MonkeyPatch, max_bytes: int, **options) -> reference.ExactAnswer:
+    """The answer where the parts get as much memory as the whole."""
+    monkeypatch.setattr(answering, "PARTS", 1)
+    return reference.solve(model, max_bytes=max_bytes, **{"cache": False} | options)
+
+
+def test_parts_tell_what_the_whole_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = 0
+    for seed in range(12):
+        options = {"states": 3, "width": 4, "determinism": 0.8} if seed % 2 else {}
+        model = bayesian_network(**SMALL | options, seed=seed)
+        expected = reference.solve(model, method="bucket_tree", cache=False)
+        for max_bytes in 2 ** np.arange(9, 20):  # up to the least that gives all marginals
+            try:
+                found = in_little(model, monkeypatch, int(max_bytes), method="bucket_tree")
+            except IntractableError:
+                continue
+            assert found.log_z == pytest.approx(expected.log_z, abs=1e-10)
+            known = np.isfinite(found.flat)
+            np.testing.assert_allclose(found.flat[known], expected.flat[known], atol=1e-10)
+            split += found.width < expected.width
+            if known.all():
+                break
+        assert known.all()
+    assert split > 12
+
+
+def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path))
+    model = bayesian_network(layers=4, width=12, parents=3, observed=0, seed=1)
+    found = in_little(model, monkeypatch, 2**13, cache=True)
+    open_marginals = int(np.isnan(found.probabilities).sum())
+    assert found.log_z == pytest.approx(0.0, abs=1e-12)
+    assert 0 < open_marginals < 48
+    assert reference.solve(model, max_bytes=2**13).cached
+    assert cache.load(model, "auto", 2**14, marginals=True) is None  # more may be in reach
+    result = spinbench.run(model, "exact", "numpy", max_gib=2**-17)
+    assert result.diagnostics["open_marginals"] == np.isnan(result.marginals).sum() > 0
+    told = spinbench.exact(model, max_gib=2**-17)
+    assert told.diagnostics["open_marginals"] == open_marginals
+    whole = spinbench.exact(model, cache=False)
+    assert whole.diagnostics == {}
+    np.testing.assert_allclose(told.marginals, np.where(np.isnan(told.marginals), np.nan, whole.marginals), atol=1e-10)
+    off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
+    numbers, _ = tracked.numbers(off, told, {})
+    assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
+
+
+def test_log_z_alone_needs_no_parts() -> None:
+    model = bayesian_network(seed=0)
+    assert reference.solve(model, marginals=False, cache=False, max_bytes=2**14).width < 6
+    with pytest.raises(IntractableError, match="bucket_tree"):
+        reference.solve(model, cache=False, max_bytes=2**8)
+
+
+def test_draws_of_a_wide_network_are_drawn_from_what_is_left() -> None:
+    network = bayesian_network(layers=3, width=8, parents=2, observed=0, determinism=0.2, seed=4)
+    model = condition(network, {23: 0, 20: 1})
+    with pytest.raises(IntractableError):
+        answering._whole(model, answering._Asked("bucket_tree", 2**12, reference.NUMPY_SOLVERS), marginals=True)
+    states = reference.sample(model, 20_000, seed=3, method="bucket_tree", max_bytes=2**12)
+    assert np.isfinite(model.log_weight(states)).all()
+    exact = reference.solve(model, cache=False).probabilities
+    z = (states.mean(axis=0) - exact) / np.sqrt(np.maximum(exact * (1 - exact), 1e-12) / len(states))
+    assert np.abs(z[(exact > 0) & (exact < 1)]).max() < 4.5
