@@ -44,6 +44,16 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
     )
 
 
+def allowing_for(estimate: Estimate, rounding: float) -> Estimate:
+    """With bounds on log Z that are off by so much still bounds."""
+    shifts = {"lower": -rounding, "upper": rounding}
+    log_z = estimate.log_z
+    if log_z is not None:
+        log_z += shifts.get(estimate.log_z_kind, 0.0)
+    bounds = tuple(dataclasses.replace(each, value=each.value + shifts[each.side]) for each in estimate.bounds)
+    return dataclasses.replace(estimate, log_z=log_z, bounds=bounds)
+
+
 def pairs_as_given(simplified: Simplified, estimate: Estimate) -> tuple[Any, Any]:
     """Joint tables of the factors that were given, and their errors, from those of the factors that are left.
 

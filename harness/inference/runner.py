@@ -21,7 +21,7 @@ from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
-from spinbench.inference.origins import in_terms_of_origin, pairs_as_given
+from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.precision import widened, widened_log_z
@@ -104,7 +104,7 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
-        said = _widened(joint.taken(said), given, precision)
+        said = allowing_for(_widened(joint.taken(said), given, precision), simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
     with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down

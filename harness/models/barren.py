@@ -18,7 +18,9 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """By which logarithms of sums may differ, relative to their size and to the number of terms, and be constant."""
 
 
-def sum_out(sizes: Sequence[int], factors: dict[int, Factor], given: int) -> tuple[tuple[Conditional, ...], float]:
+def sum_out(
+    sizes: Sequence[int], factors: dict[int, Factor], given: int
+) -> tuple[tuple[Conditional, ...], list[float], float]:
     """Takes out of `factors` those that fall away.
 
     Args:
@@ -27,7 +29,8 @@ def sum_out(sizes: Sequence[int], factors: dict[int, Factor], given: int) -> tup
         given: the most variables that another may be given.
 
     Returns:
-        The conditionals of the variables that fell away, each after all that it is given, and what they add to log Z.
+        The conditionals of the variables that fell away, each after all that it is given, what they add to log Z, and
+        by how much the sum of that may be off.
     """
     holding: dict[int, set[int]] = defaultdict(set)
     for index, factor in factors.items():
@@ -35,7 +38,7 @@ def sum_out(sizes: Sequence[int], factors: dict[int, Factor], given: int) -> tup
             holding[v].add(index)
     queue = [v for v, size in enumerate(sizes) if size > 1 and len(holding[v]) <= 1] if given >= 0 else []
     found: list[Conditional] = []
-    constant = 0.0
+    constants, rounding = [0.0], 0.0
     gone: set[int] = set()
     while queue:
         v = heapq.heappop(queue)
@@ -46,21 +49,23 @@ def sum_out(sizes: Sequence[int], factors: dict[int, Factor], given: int) -> tup
         summed = _summed(factor, v) if len(factor.scope) <= given + 1 else None
         if summed is None:
             continue
-        conditional, size = summed
+        conditional, size, off = summed
         found.append(conditional)
         gone.add(v)
-        constant += size
+        constants.append(size)
+        rounding += off
         if only is not None:
             del factors[only]
             for u in conditional.given:
                 holding[u].discard(only)
                 if len(holding[u]) <= 1:
                     heapq.heappush(queue, u)
-    return tuple(reversed(found)), constant
+    return tuple(reversed(found)), constants, rounding
 
 
-def _summed(factor: Factor, v: int) -> tuple[Conditional, float] | None:
-    """p(x_v | others) of a factor, and the logarithm of its sum over x_v; None where that depends on the others."""
+def _summed(factor: Factor, v: int) -> tuple[Conditional, float, float] | None:
+    """p(x_v | others) of a factor, the logarithm of its sum over x_v, and by how much that may be off; None where it
+    depends on the others."""
     axis = factor.scope.index(v)
     logs = np.moveaxis(factor.log_table, axis, -1)
     peak = logs.max(axis=-1, keepdims=True)
@@ -70,7 +75,8 @@ def _summed(factor: Factor, v: int) -> tuple[Conditional, float] | None:
     total = weights.sum(axis=-1, keepdims=True)
     sums = peak + np.log(total)
     low, high = float(sums.min()), float(sums.max())
-    if high - low > ROUNDING * (logs.shape[-1] + max(abs(low), abs(high), float(np.abs(peak).max()))):
+    off = ROUNDING * (logs.shape[-1] + max(abs(low), abs(high), float(np.abs(peak).max())))
+    if high - low > off:
         return None
     others = factor.scope[:axis] + factor.scope[axis + 1 :]
-    return Conditional(v, others, weights / total), (low + high) / 2
+    return Conditional(v, others, weights / total), (low + high) / 2, off

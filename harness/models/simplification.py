@@ -7,6 +7,7 @@ linear in the entries of the tables.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ from spinbench.models.possible import possible_states
 FloatArray = npt.NDArray[np.float64]
 Model = PairwiseModel | FactorGraph
 
+EPSILON = float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True)
 class Simplified:
@@ -33,11 +36,13 @@ class Simplified:
         given: the model.
         model: what is left; `given` itself where nothing fell away. Its origin leads back to where `given` came from.
         step: how its variables stand for those of `given`; None where nothing fell away.
+        rounding: by how much its log Z may differ from that of `given`, which bounds have to allow for.
     """
 
     given: Model
     model: Model
     step: Origin | None = None
+    rounding: float = 0.0
 
     @property
     def note(self) -> str:
@@ -81,8 +86,9 @@ def simplified(model: Model, given: int = 1) -> Simplified:
     work = _Work(model, states, (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
         given = -1  # a conditional of one unit of several tells nothing of the variable
-    conditionals, removed = sum_out(work.sizes, work.factors, given)
-    work.constant += removed
+    conditionals, removed, rounding = sum_out(work.sizes, work.factors, given)
+    work.constants += removed
+    work.rounding += rounding
     if len(work.factors) == len(model.factors) and not conditionals and work.untouched:
         return Simplified(model, model)
     found = work.result(conditionals)
@@ -93,7 +99,8 @@ def _again(found: Simplified, given: int) -> Simplified:
     further = simplified(found.model, given)
     if found.step is None or further.step is None:
         return found
-    return Simplified(found.given, further.model, found.step.then(further.step))
+    rounding = found.rounding + further.rounding
+    return Simplified(found.given, further.model, found.step.then(further.step), rounding)
 
 
 def _sizes(model: Model) -> tuple[int, int, int]:
@@ -127,7 +134,7 @@ class _Work:
     Attributes:
         sizes: of each variable given, the states that are left.
         factors: those that are left, by the place of the first of them, their tables over the states that are left.
-        constant: of all that fell away.
+        constants: of all that fell away; rounding: by which they and sums of tables may be off.
         untouched: whether all variables have all of their states, more than one; merged: whether tables were summed.
     """
 
@@ -135,7 +142,8 @@ class _Work:
         self.model = model
         self.states = states
         self.sizes = [len(each) for each in states]
-        self.constant = model.log_constant
+        self.constants = [model.log_constant]
+        self.rounding = 0.0
         self.factors: dict[int, Factor] = {}
         cut = [size < k or size == 1 for size, k in zip(self.sizes, model.cardinalities, strict=True)]
         self.untouched = not any(cut)
@@ -146,11 +154,15 @@ class _Work:
                 factor = self._restricted(factor)
                 flat = bool(factor.log_table.min() == factor.log_table.max())
             if flat:
-                self.constant += float(factor.log_table.flat[0])
+                self.constants.append(float(factor.log_table.flat[0]))
                 continue
             place = first.setdefault(tuple(sorted(factor.scope)), index)
-            self.factors[place] = factor if place == index else _sum(self.factors[place], factor)
-            self.merged |= place != index
+            if place == index:
+                self.factors[place] = factor
+                continue
+            self.factors[place] = both = _sum(self.factors[place], factor)
+            self.rounding += EPSILON * float(np.abs(both.log_table[np.isfinite(both.log_table)]).max(initial=0.0))
+            self.merged = True
         if self.merged:
             self._drop_constants()
 
@@ -167,7 +179,7 @@ class _Work:
                 name = self.model.name
                 raise ModelError(f"{name}: the factors over variables {factor.scope} leave them no state, so Z = 0")
             if factor.log_table.min() == factor.log_table.max():
-                self.constant += float(factor.log_table.flat[0])
+                self.constants.append(float(factor.log_table.flat[0]))
                 del self.factors[index]
 
     def result(self, conditionals: tuple[Conditional, ...]) -> Simplified:
@@ -182,15 +194,16 @@ class _Work:
             model.labels,
             tuple(each.expanded(range(len(self.sizes)), model.cardinalities, self.states) for each in conditionals),
         )
+        constant = math.fsum(self.constants)
         left = FactorGraph(
             tuple(self.sizes[v] for v in kept) or (1,),
             tuple(_placed(self.factors[index], places) for index in sorted(self.factors)),
-            self.constant,
+            constant,
             model.name,
             tuple(model.labels[v] for v in kept) if model.labels else (),
             step if model.origin is None else model.origin.then(step),
         )
-        return Simplified(model, left, step)
+        return Simplified(model, left, step, self.rounding + EPSILON * abs(constant))
 
 
 def _sum(first: Factor, second: Factor) -> Factor:
