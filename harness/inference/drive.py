@@ -24,6 +24,8 @@ MOST_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
+ESTIMATING = 0.5
+"""Most of a run's seconds that estimating at its checkpoints may take beside them, but for the first and the last."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
@@ -33,7 +35,8 @@ WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 class Checkpoint:
     """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
 
-    With a budget in seconds, checkpoints are left out where estimating has taken longer than the run so far.
+    With a budget in seconds, checkpoints after the first are left out where estimating once more would take longer, all
+    in all, than `ESTIMATING` of the run so far.
     """
 
     seconds: float
@@ -59,13 +62,19 @@ class _Clock:
     """Accumulates the time of the calls that count."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self._last = 0.0
 
     def __enter__(self) -> None:
         self._since = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        self.seconds += time.perf_counter() - self._since
+        self._last = time.perf_counter() - self._since
+        self.seconds += self._last
+
+    @property
+    def with_another(self) -> float:
+        """What it will be after one more call that takes as long as the last; 0 before any."""
+        return self.seconds + self._last
 
 
 def drive(
@@ -123,7 +132,7 @@ def drive(
         progress = trace.samples if budget.samples is not None else clock.seconds
         if due and progress >= due[0]:
             due = [t for t in due if t > progress]
-            if budget.samples is not None or estimating.seconds < clock.seconds:
+            if budget.samples is not None or estimating.with_another < ESTIMATING * clock.seconds:
                 with estimating:
                     run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
         if finished(trace):

@@ -102,15 +102,20 @@ def test_a_budget_in_seconds_ends_an_iteration_that_does_not() -> None:
     assert outcome.trace.samples < END
 
 
-def test_checkpoints_wait_until_the_run_has_taken_longer_than_estimating() -> None:
+def test_checkpoints_wait_until_the_run_has_taken_twice_as_long_as_estimating() -> None:
+    calls: list[float] = []
+
     def estimate(trace: Trace) -> Estimate:
+        calls.append(time.perf_counter())
         time.sleep(0.05)
         return Estimate()
 
     since = time.perf_counter()
     outcome = run(Budget(seconds=0.1, burn_in=0), Iteration(3e-3), estimate=estimate)
     assert time.perf_counter() - since < 1.0
-    assert len(outcome.trajectory) <= 4
+    assert len(calls) == len(outcome.trajectory) <= 2  # the first and the last
+    outcome = run(Budget(seconds=0.4, burn_in=0), Iteration(3e-3), estimate=estimate)
+    assert 2 <= len(outcome.trajectory) <= 4
     outcome = run(Budget(samples=END, burn_in=0), Iteration(0.0), estimate=estimate)
     assert len(outcome.trajectory) >= 9  # the same for every run of so many samples
 
