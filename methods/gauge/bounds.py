@@ -14,6 +14,8 @@ from spinbench.models.forney.model import ForneyModel
 FloatArray = npt.NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+LARGEST_EXPONENT = 900
+"""Of 2 in quotients, so that sums and products with matrices of them stay in range."""
 UNITS = 16
 """In the last place by which a product and a sum, and an entry of a matrix at cosine 1, are off at most."""
 
@@ -97,9 +99,17 @@ def node_beliefs(
     for group, f, weight in zip(model.groups, given, weights, strict=True):
         own, other = theta[:, group.own], theta[:, group.other]
         gauged = gauges.transform(f, own, other)
-        pulled = np.divide(weight, gauged, out=np.zeros_like(gauged), where=(gauged > 0) & (weight > 0))
+        there = (gauged > 0) & (weight > 0)
+        pulled = np.divide(_within_range(weight, gauged, there), gauged, out=np.zeros_like(gauged), where=there)
         pulled = gauges.apply_all(pulled, gauges.matrices(own, other).swapaxes(-1, -2))
         belief = np.maximum(pulled * f, 0.0)
         total = belief.sum(axis=-1, keepdims=True)
         beliefs.append(np.where(total > 0, belief / np.where(total > 0, total, 1.0), 0.5**group.degree))
     return beliefs
+
+
+def _within_range(weight: FloatArray, gauged: FloatArray, there: np.ndarray) -> FloatArray:
+    """Weights (..., 2**d), those of a node halved so often that none of their quotients with `gauged` overflows."""
+    sizes = np.frexp(weight)[1] - np.frexp(gauged)[1]
+    most = np.where(there, sizes, 0).max(axis=-1, keepdims=True)
+    return np.ldexp(weight, -np.maximum(most - LARGEST_EXPONENT, 0))

@@ -50,8 +50,12 @@ class DegreeGroup:
 
     @cached_property
     def tables(self) -> FloatArray:
-        """(n, 2**d) tables, the largest entry of each 1."""
-        return np.exp(self.log_tables)
+        """(n, 2**d) tables, the largest entry of each 1; 0 below the smallest normal number, about e^-708.
+
+        What is smaller still has no more than a few bits, of which a bound would be off by as much as they round.
+        """
+        tables = np.exp(self.log_tables)
+        return np.where(tables < np.finfo(np.float64).tiny, 0.0, tables)
 
     @cached_property
     def own(self) -> IntArray:

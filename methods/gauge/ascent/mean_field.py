@@ -129,7 +129,8 @@ def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
             pulls.append(pull if pull.shape[1] == q.shape[1] else xp.broadcast_to(pull, (pull.shape[0], q.shape[1])))
         pull = xp.concat(pulls)
         field = xp.take(pull, colour.ends[0, :], axis=0) + xp.take(pull, colour.ends[1, :], axis=0)
-        q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
+        with np.errstate(over="ignore"):  # in float32, of which the quotient is the 0 that it should be
+            q = put(q, colour.edges, 1.0 / (1.0 + xp.exp(-xp.clip(field, -700.0, 700.0))))
     return q
 
 

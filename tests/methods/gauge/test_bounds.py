@@ -6,12 +6,14 @@ import gauge_models as zoo
 import numpy as np
 import pytest
 
+import spinbench
 from spinbench.mathematics.forney import gauges
 from spinbench.mathematics.forney.contraction import contract
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.corrections import corrections
 from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.sequential import condition_first_one
+from spinbench.models import Factor, FactorGraph
 from spinbench.models.forney import build
 
 COUNT = 520
@@ -119,6 +121,26 @@ def test_the_last_terms_are_summed_from_the_first_one_whose_graph_is_absorbed(gr
         assert log_sum + model.log_constant == pytest.approx(expected, abs=1e-12)
     left = [contract(condition_first_one(models[0], edge)).num_edges for edge in range(models[0].num_edges)]
     assert [edges > 0 for edges in left] == [edge < found.first for edge in range(len(left))]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("method", "precision", "scale", "seed"),
+    [
+        ("g_mf", "float64", 700.0, 3),
+        ("g_mf", "float64", 100.0, 1),
+        ("g_bp", "float64", 100.0, 1),
+        ("forney_mf", "float32", 100.0, 0),
+    ],
+)
+def test_tables_beyond_the_range_of_floats_give_bounds_without_warnings(method, precision, scale, seed):
+    """Of the first the best state has an entry of e^-744.7, which rounds to e^-744.4."""
+    rng = np.random.default_rng(seed)
+    ends = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    scopes = [tuple(e for e, pair in enumerate(ends) if node in pair) for node in range(4)]
+    model = FactorGraph((2,) * 6, [Factor(scope, scale * rng.normal(size=(2, 2, 2))) for scope in scopes])
+    found = spinbench.run(model, method, "numpy", 20, seed=seed, precision=precision).log_z
+    assert found <= spinbench.exact(model).log_z
 
 
 def test_gauges_with_negative_entries_give_no_bound():
