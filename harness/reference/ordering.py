@@ -27,7 +27,12 @@ _SECOND_THOUGHTS = 600  # nodes up to which the better rule is tried even where 
 
 
 def elimination_order(
-    cardinalities: Sequence[int], scopes: Iterable[Scope], *, seed: int = 0, hopeless: float = HOPELESS
+    cardinalities: Sequence[int],
+    scopes: Iterable[Scope],
+    *,
+    seed: int = 0,
+    hopeless: float = HOPELESS,
+    rules: Sequence[Rule] = (),
 ) -> Order:
     """The best order found for a model whose tables have these scopes.
 
@@ -36,6 +41,7 @@ def elimination_order(
         scopes: of the tables.
         seed: of random tie-breaking.
         hopeless: log2 of a number of entries at which a search is given up; infinite for what never makes them all.
+        rules: that are tried, one after the other; none: those that suit the size.
     """
     neighbours: list[set[int]] = [set() for _ in cardinalities]
     for scope in scopes:
@@ -55,7 +61,7 @@ def elimination_order(
     best: Order | None = None
     stale = 0
     rng = np.random.default_rng(seed)
-    for rule in _schedule(len(core)):
+    for rule in rules or _schedule(len(core)):
         trial = tally.copy()
         _greedy(bits, core, rule, rng, trial, hopeless if best is None else min(best.log2_total, hopeless))
         if best is None or (trial.complete and (not best.complete or trial.log2_total < best.log2_total)):

@@ -129,3 +129,17 @@ def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, valu
 
 
 ON_ARRAYS = Fill(_maps, _base)
+
+
+class OnArrays:
+    """Both passes in NumPy."""
+
+    def __init__(self, at: Buckets) -> None:
+        self.at, self.work = at, work_space(at)
+
+    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
+        return forward(self.at, theta, weights, self.work)
+
+    def backward(self) -> tuple[FloatArray, FloatArray]:
+        backward(self.at, self.work)
+        return self.work.shifts, self.work.entropies

@@ -12,10 +12,14 @@ from spinbench.api.trace import Trace
 from spinbench.methods.buckets.draws import DEAD
 from spinbench.methods.buckets.layout import Array, Factors, starts_of
 from spinbench.models import Model
-from spinbench.reference.ordering import elimination_order
+from spinbench.reference.ordering import Rule, elimination_order
 from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
+
+_OTHERS = 4
+_LARGE = 4000
+"""Variables of which one order is found, by the quickest rule."""
 
 
 @lru_cache(maxsize=4)
@@ -28,9 +32,22 @@ def problem_of(model: Model) -> Problem:
     return Problem(model)
 
 
-def order_of(problem: Problem) -> Array:
-    """(n,) int64, the best order found, as if its tables could be made."""
-    found = elimination_order(problem.cardinalities, problem.scopes, hopeless=math.inf).order
+def orders_of(problem: Problem) -> Array:
+    """(T, n) int64: the best order found, as if its tables could be made, and others that make tables alike.
+
+    Where tables are cut, which of two orders of one width is better shows only once bounds are seen; orders along
+    lattices are bad.
+    """
+    size = len(problem.cardinalities)
+    if size > _LARGE:
+        return _order(problem, 0, ("degree",))[None]
+    others = [_order(problem, seed, ("fill",)) for seed in range(1, _OTHERS + 1)] if size else []
+    return np.stack([_order(problem, 0, ()), *others])
+
+
+def _order(problem: Problem, seed: int, rules: tuple[Rule, ...]) -> Array:
+    scopes = problem.scopes
+    found = elimination_order(problem.cardinalities, scopes, seed=seed, hopeless=math.inf, rules=rules).order
     left = np.setdiff1d(np.arange(len(problem.cardinalities)), found)
     return np.concatenate([found, left])
 
@@ -64,20 +81,13 @@ def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray
     return found
 
 
-def on_model(model: Model, order: Array, found: FloatArray) -> list[Array]:
-    """(K_v,) of all variables of the model, from (Σ K_v,) numbers along the order."""
-    problem = problem_of(model)
-    parts = np.split(found, starts_of(np.array(problem.cardinalities, dtype=np.int64)[order])[1:-1])
-    moved: list[Array] = [np.empty(0)] * len(order)
-    for part, v in zip(parts, order.tolist(), strict=True) if len(order) else ():
-        moved[v] = part
-    flat = problem.decode_marginals(np.concatenate([np.zeros(0), *moved]))
-    return np.split(flat, np.cumsum(model.cardinalities)[:-1])
+def on_model(model: Model, found: FloatArray) -> list[Array]:
+    """(K_v,) of all variables of the model, from (Σ K_v,) numbers of those of the problem."""
+    return np.split(problem_of(model).decode_marginals(found), np.cumsum(model.cardinalities)[:-1])
 
 
-def draws_of(model: Model, order: Array, trace: Trace) -> tuple[Array, FloatArray]:
+def draws_of(model: Model, trace: Trace) -> tuple[Array, FloatArray]:
     """(N, S) states of the model and (S,) log weights, of the last draw of each chain and batch."""
-    states, logs = trace.series("states"), trace.series("drawn").ravel()
-    moved = np.empty((logs.size, len(order)), dtype=np.int64)
-    moved[:, order] = np.moveaxis(states, 1, 2).reshape(logs.size, -1)
-    return problem_of(model).coding.decode_states(moved).T, np.where(logs > DEAD, logs, -np.inf)
+    states, logs = trace.series("states").astype(np.int64), trace.series("drawn").ravel()
+    flat = np.moveaxis(states, 1, 2).reshape(logs.size, -1)
+    return problem_of(model).coding.decode_states(flat).T, np.where(logs > DEAD, logs, -np.inf)

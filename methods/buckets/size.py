@@ -10,7 +10,7 @@ from spinbench.methods.buckets.partition import Partition, Scope, partition
 
 BYTES = 40
 """An entry: factors, conditionals and their logs, and maps to messages and shifts."""
-PASSES = 60
+PASSES = 80
 """That shifts of weight should have; more entries and fewer passes make the bound worse."""
 LARGEST = 30
 """log2 of the entries of one mini-bucket, which int32 maps still hold."""
@@ -44,16 +44,24 @@ def choose(
         seconds: for all passes; a partition that splits nothing needs one.
         max_bytes: of all tables.
     """
-    best, found = _FIRST, partition(logs, scopes, _FIRST)
-    for limit in range(_FIRST + 1, LARGEST + 1):
-        if not found.split:
-            break
-        most = min(seconds / costs.entry, max_bytes / BYTES)
-        larger = partition(logs, scopes, limit, most)
-        passes = PASSES if larger.split else 1
-        if larger.entries <= most and costs.of_pass(larger.entries, len(larger.scopes)) * passes <= seconds:
-            best, found = limit, larger
-    return best, found
+    most = min(seconds / costs.entry, max_bytes / BYTES)
+    whole = partition(logs, scopes, math.inf, most)
+    if whole.entries <= most and costs.of_pass(whole.entries, len(whole.scopes)) <= seconds:
+        return LARGEST, whole
+
+    def at(limit: int) -> Partition | None:
+        found = partition(logs, scopes, limit, most)
+        fits = costs.of_pass(found.entries, len(found.scopes)) * PASSES <= seconds
+        return found if fits and found.entries <= most else None
+
+    limit = min(max(_FIRST, int(math.log2(max(most / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
+    found = at(limit)
+    while found is None and limit > _FIRST:
+        limit -= 1
+        found = at(limit)
+    while found is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
+        limit, found = limit + 1, larger
+    return limit, partition(logs, scopes, limit) if found is None else found
 
 
 def logs_of(cards: Sequence[int]) -> list[float]:

@@ -36,7 +36,7 @@ class Told(NamedTuple):
     split: float
 
 
-def estimate(model: Model, order: Array, cards: Array, trace: Trace, delta: float, *, draws: bool) -> Estimate:
+def estimate(model: Model, cards: Array, trace: Trace, delta: float, *, draws: bool) -> Estimate:
     """Self-normalised marginals and the mean weight, between the bounds."""
     told = Told(*trace.total("bound")[:, 0].tolist())
     weights = _weights(trace)
@@ -50,24 +50,24 @@ def estimate(model: Model, order: Array, cards: Array, trace: Trace, delta: floa
     if not told.split:
         exact = all_states(cards, trace.total("beliefs")[:, :1], np.ones(1))[:, 0]
         return Estimate(
-            marginals=_laid_out(model, order, exact),
-            marginals_se=_laid_out(model, order, np.zeros(len(exact))),
-            ess=_laid_out(model, order, np.full(len(exact), weights.number)),
+            marginals=_laid_out(model, exact),
+            marginals_se=_laid_out(model, np.zeros(len(exact))),
+            ess=_laid_out(model, np.full(len(exact), weights.number)),
             log_z=told.value,
             log_z_kind="exact",
-            draws=draws_of(model, order, trace) if draws else None,
+            draws=draws_of(model, trace) if draws else None,
             diagnostics=diagnostics,
         )
     enough = weights.effective >= FEWEST and _unseen(weights) <= MOST_UNSEEN
     doubts = () if enough else ("marginals too short", "log Z unresolved")
     if not weights.effective:  # every draw is dead
         return Estimate(log_z=told.value + told.slack, log_z_kind="upper", bounds=bounds, doubts=doubts)
-    drawn = draws_of(model, order, trace) if draws else None
+    drawn = draws_of(model, trace) if draws else None
     means, errors, ess = _of_rows(trace, cards, weights)
     return Estimate(
-        marginals=_laid_out(model, order, means),
-        marginals_se=_laid_out(model, order, errors),
-        ess=_laid_out(model, order, ess),
+        marginals=_laid_out(model, means),
+        marginals_se=_laid_out(model, errors),
+        ess=_laid_out(model, ess),
         log_z=told.value + weights.log_mean,
         log_z_se=_log_z_error(weights),
         bounds=bounds,
@@ -125,7 +125,7 @@ def _log_z_error(weights: betting.Weights) -> float:
     return float(np.hypot(np.sqrt(relative), _unseen(weights)))
 
 
-def _laid_out(model: Model, order: Array, found: FloatArray) -> Any:
-    vectors = on_model(model, order, found)
+def _laid_out(model: Model, found: FloatArray) -> Any:
+    vectors = on_model(model, found)
     binary = all(card == 2 for card in model.cardinalities)
     return np.array([vector[1] for vector in vectors]) if binary else vectors

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from spinbench.api import Engine, Estimate, Method, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.methods.buckets.layout import Array, Factors
-from spinbench.methods.buckets.problem import factors_of, order_of, problem_of
+from spinbench.methods.buckets.problem import factors_of, orders_of, problem_of
 from spinbench.methods.buckets.weighing import estimate
 from spinbench.models import Model
 
@@ -25,10 +27,11 @@ SHARE = 4
 
 
 class Tables(NamedTuple):
-    """The order of elimination, (n,) variables, and the factors along it."""
+    """Orders of elimination, (T, n) variables, the factors along each, and (n,) the variables' numbers of states."""
 
-    order: Array
-    factors: Factors
+    orders: Array
+    factors: tuple[Factors, ...]
+    cards: Array
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,15 @@ class WeightedMiniBuckets(Method):
         }
 
     def plan(self, model: Model) -> Tables:
-        """The order of elimination.
+        """Orders of elimination.
 
         Raises:
             ModelError: the hard zeros leave a variable no state.
         """
         problem = problem_of(model)
-        order = order_of(problem)
-        return Tables(order, factors_of(problem, order))
+        orders = orders_of(problem)
+        cards = np.array(problem.cardinalities, dtype=np.int64)
+        return Tables(orders, tuple(factors_of(problem, order) for order in orders), cards)
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Passes take more than burn-ins of chains do."""
@@ -93,4 +97,4 @@ class WeightedMiniBuckets(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Of the weights, or exact."""
-        return estimate(model, tables.order, tables.factors.cards, trace, self.delta, draws=self.draws)
+        return estimate(model, tables.cards, trace, self.delta, draws=self.draws)

@@ -13,7 +13,7 @@ from spinbench.methods.buckets.kernel import BucketKernel, BucketState
 from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links, starts_of
 from spinbench.methods.buckets.passes import FloatArray, work_space
 from spinbench.methods.buckets.size import Costs
-from spinbench.methods.buckets.tighten import Passes
+from spinbench.methods.buckets.tuning import Code
 
 
 class InLoops:
@@ -43,9 +43,7 @@ def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, valu
 class NumbaBucketKernel(BucketKernel):
     """As on arrays, with draws from streams of the chains' own."""
 
-    costs: ClassVar[Costs] = Costs(entry=2.5e-8, clique=5e-7, step=5e-8)
-    fill: ClassVar[Fill] = Fill(_maps, _base)
-    passes: ClassVar[type[Passes]] = InLoops
+    code: ClassVar[Code] = Code(Costs(entry=3.5e-8, clique=5e-7, step=3.5e-8), Fill(_maps, _base), InLoops)
     block: ClassVar[int] = 2**20
 
     def _kept(self, state: BucketState, index: int, steps: int) -> Kept:
