@@ -134,6 +134,7 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "log_z": _resolved(result),
         "log_z_se": result.log_z_se,
         "log_z_kind": result.log_z_kind,
+        "bounds": [dataclasses.asdict(bound) for bound in result.bounds],
         "log_z_estimates": result.log_z_estimates,
         "ess_min": statistic(np.nanmin, result.ess),
         "ess_median": statistic(np.nanmedian, result.ess),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spinbench.measuring.records import Record
 
@@ -15,7 +16,9 @@ ROUNDING = 1e-9
 
 VIOLATED = "bound violated"
 OUTSIDE = "outside the bracket"
-FLAGS = (VIOLATED, OUTSIDE)
+UNLIKELY = "outside the probable bracket"
+FLAGS = (VIOLATED, OUTSIDE, UNLIKELY)
+DISQUALIFYING = (VIOLATED, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class Bracket:
         exact: log Z in nats, where an exact answer exists.
         lower, upper: the greatest lower and the least upper bound, in nats; infinite where no record has one.
         lower_method, upper_method: who found them; empty for none.
+        probable: the same of bounds that hold with a probability.
+        probable_methods: who found those; empty for none.
+        delta: with which probability, at most, any of the probable bounds that were looked at is wrong.
     """
 
     exact: float | None = None
@@ -33,9 +39,23 @@ class Bracket:
     upper: float = math.inf
     lower_method: str = ""
     upper_method: str = ""
+    probable: tuple[float, float] = (-math.inf, math.inf)
+    probable_methods: tuple[str, str] = ("", "")
+    delta: float = 0.0
 
     def sentence(self) -> str | None:
         """What the leaderboard says below its table; None where log Z is known, or no bound is."""
+        certain = self._certain()
+        if self.exact is not None or not any(self.probable_methods):
+            return certain
+        low, high = self.probable
+        named = zip(self.probable, self.probable_methods, strict=True)
+        sides = (f"{value:.6g} ({by})" if by else "none" for value, by in named)
+        width = f", {high - low:.3g} nats wide" if math.isfinite(high - low) else ""
+        likely = f"with probability {1 - self.delta:.6g} in [{', '.join(sides)}]{width}"
+        return f"{certain}; {likely}" if certain else f"log Z {likely}"
+
+    def _certain(self) -> str | None:
         if self.exact is not None or not (self.lower_method or self.upper_method):
             return None
         low = f"{self.lower:.6g} ({self.lower_method})" if self.lower_method else "no lower bound"
@@ -57,7 +77,12 @@ class Bracket:
         if kind == "estimate":
             slack = STANDARD_ERRORS * spread if spread else 0.0
             low, high = self.lower - _slack(self.lower) - slack, self.upper + _slack(self.upper) + slack
-            return OUTSIDE if self.exact is None and not low <= value <= high else None
+            if self.exact is not None:
+                return None
+            if not low <= value <= high:
+                return OUTSIDE
+            below, above = self.probable
+            return None if below - _slack(below) - slack <= value <= above + _slack(above) + slack else UNLIKELY
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
         wrong = (kind == "lower" and value > high + _slack(high)) or (kind == "upper" and value < low - _slack(low))
         return VIOLATED if wrong else None
@@ -83,7 +108,22 @@ def bracket(records: Sequence[Record]) -> Bracket:
             lower = max(lower, named)
         elif kind == "upper":
             upper = min(upper, named)
-    return Bracket(exact, lower[0], upper[0], lower[1], upper[1])
+    for bound in _bounds(records, "certified"):
+        if bound["side"] == "lower":
+            lower = max(lower, (bound["value"], bound["by"]))
+        else:
+            upper = min(upper, (bound["value"], bound["by"]))
+    bounds = _bounds(records, "probable")
+    low = max([(b["value"], b["by"]) for b in bounds if b["side"] == "lower"], default=(-math.inf, ""))
+    high = min([(b["value"], b["by"]) for b in bounds if b["side"] == "upper"], default=(math.inf, ""))
+    delta = min(sum(bound["delta"] for bound in bounds), 1.0)
+    return Bracket(exact, lower[0], upper[0], lower[1], upper[1], (low[0], high[0]), (low[1], high[1]), delta)
+
+
+def _bounds(records: Sequence[Record], grade: str) -> list[dict[str, Any]]:
+    """Those of a grade that any record names."""
+    told = [record["result"].get("bounds", []) for record in records if record["status"] == "ok" and record["result"]]
+    return [bound for bounds in told for bound in bounds if bound["grade"] == grade]
 
 
 def _answer(record: Record) -> tuple[float, float | None, str] | None:

@@ -106,7 +106,7 @@ def place(row: Row) -> str:
 
 def is_wrong(row: Row) -> bool:
     """Whether it failed, or bounds contradict it."""
-    return row.status.startswith("failed") or any(flag in row.status for flag in brackets.FLAGS)
+    return row.status.startswith("failed") or any(flag in row.status for flag in brackets.DISQUALIFYING)
 
 
 def problems(records: Iterable[Record]) -> list[str]:

@@ -87,7 +87,7 @@ def _place(at: Buckets, c: int, states: Array) -> Array:
 
 def keep(at: Buckets, drawn: Drawn) -> Kept:
     """Statistics of draws."""
-    logs = drawn.logs
+    logs = drawn.logs if at.split else np.zeros_like(drawn.logs)  # where nothing is split all weights are Z
     top = logs.max(axis=0)
     shift = np.where(top > -np.inf, top, 0.0)
     weights = np.exp(logs - shift)
@@ -109,5 +109,5 @@ def keep(at: Buckets, drawn: Drawn) -> Kept:
             counts,
             sums,
             drawn.states[:, -1],
-            np.maximum(logs[-1], DEAD),
+            np.maximum(drawn.logs[-1], DEAD),
         )

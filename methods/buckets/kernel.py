@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
-from spinbench.methods.buckets.draws import Drawn, Kept, draw, keep
+from spinbench.methods.buckets.draws import Kept, draw, keep
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner
@@ -82,6 +82,4 @@ class BucketKernel(Kernel):
         streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
         uniform = np.stack([stream.random(shape) for stream in streams], axis=1)
         drawn = draw(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, uniform)
-        if not tuned.at.split:  # all weights are Z
-            drawn = Drawn(drawn.states, np.zeros_like(drawn.logs))
         return keep(tuned.at, drawn)

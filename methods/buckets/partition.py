@@ -28,13 +28,22 @@ class Partition(NamedTuple):
     split: bool
 
 
+class _Function(NamedTuple):
+    """Of a bucket: log2 of its entries, its scope as bits and as variables, and where it comes from."""
+
+    size: float
+    bits: int
+    scope: Scope
+    source: int
+
+
 class _Mini:
     """A mini-bucket that is being filled."""
 
-    def __init__(self, variable: int, logs: Sequence[float]) -> None:
-        self.members = {variable}
-        self.size = logs[variable]
-        self.sources: list[int] = []
+    def __init__(self, function: _Function) -> None:
+        self.bits = function.bits
+        self.size = function.size
+        self.functions = [function]
 
 
 def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most: float = math.inf) -> Partition:
@@ -46,21 +55,23 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
         limit: log2 of the entries that a mini-bucket may have; a single function may have more.
         most: entries of all tables, at which to give up; what is found then is not whole.
     """
-    held: list[list[tuple[Scope, int]]] = [[] for _ in logs]
+    sizes = _Sizes(logs)
+    held: list[list[_Function]] = [[] for _ in logs]
     for f, scope in enumerate(scopes):
-        held[min(scope)].append((scope, f))
+        held[min(scope)].append(sizes.function(scope, f))
     found = Partition([], [], [0], 0.0, False)
     entries, split = 0.0, False
     for v, functions in enumerate(held):
-        minis = _packed(v, functions, logs, limit)
+        minis = _packed(functions, sizes, limit) or [_Mini(sizes.function((v,), -1))]
         split = split or len(minis) > 1
         for mini in minis:
             entries += 2.0 ** min(mini.size, 1000.0)
-            scope = tuple(sorted(mini.members, reverse=True))
+            scope = tuple(sorted({u for f in mini.functions for u in f.scope}, reverse=True))
             if len(scope) > 1:
-                held[scope[-2]].append((scope[:-1], len(scopes) + len(found.scopes)))
+                number = len(scopes) + len(found.scopes)
+                held[scope[-2]].append(_Function(mini.size - logs[v], mini.bits & ~(1 << v), scope[:-1], number))
             found.scopes.append(scope)
-            found.sources.append(mini.sources)
+            found.sources.append([f.source for f in mini.functions if f.source >= 0])
         found.starts.append(len(found.scopes))
         held[v] = []
         if entries > most:
@@ -68,20 +79,40 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     return found._replace(entries=entries, split=split)
 
 
-def _packed(v: int, functions: list[tuple[Scope, int]], logs: Sequence[float], limit: float) -> list[_Mini]:
-    sized = [(sum(logs[u] for u in scope), scope, source) for scope, source in functions]
-    sized.sort(key=lambda function: -function[0])
+class _Sizes:
+    """log2 of numbers of states of sets of variables."""
+
+    def __init__(self, logs: Sequence[float]) -> None:
+        self.logs = logs
+        self.alike = logs[0] if logs and min(logs) == max(logs) else 0.0
+
+    def function(self, scope: Scope, source: int) -> _Function:
+        bits = sum(1 << v for v in scope)
+        return _Function(self.of(bits), bits, scope, source)
+
+    def of(self, bits: int) -> float:
+        if self.alike:
+            return self.alike * bits.bit_count()
+        total = 0.0
+        while bits:
+            low = bits & -bits
+            total += self.logs[low.bit_length() - 1]
+            bits ^= low
+        return total
+
+
+def _packed(functions: list[_Function], sizes: _Sizes, limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
-    for size, scope, source in sized:
+    for function in sorted(functions, key=lambda f: -f.size):
         best, most, grown = None, -1, 0.0
         for mini in minis:
-            fresh = [u for u in scope if u not in mini.members]
-            if len(scope) - len(fresh) > most and mini.size + (more := sum(logs[u] for u in fresh)) <= limit + _SLACK:
-                best, most, grown = mini, len(scope) - len(fresh), mini.size + more
+            shared = (function.bits & mini.bits).bit_count()
+            if shared > most and (size := mini.size + sizes.of(function.bits & ~mini.bits)) <= limit + _SLACK:
+                best, most, grown = mini, shared, size
         if best is None:
-            best, grown = _Mini(v, logs), size
-            minis.append(best)
-        best.members.update(scope)
+            minis.append(_Mini(function))
+            continue
+        best.bits |= function.bits
         best.size = grown
-        best.sources.append(source)
-    return minis or [_Mini(v, logs)]
+        best.functions.append(function)
+    return minis

@@ -17,7 +17,8 @@ from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-_OTHERS = 4
+_OTHERS, _SIZE = 3, 1500
+"""Orders beside two, fewer on models of more variables, whose search takes longer."""
 _LARGE = 4000
 """Variables of which one order is found, by the quickest rule."""
 
@@ -41,7 +42,7 @@ def orders_of(problem: Problem) -> Array:
     size = len(problem.cardinalities)
     if size > _LARGE:
         return _order(problem, 0, ("degree",))[None]
-    others = [_order(problem, seed, ("fill",)) for seed in range(1, _OTHERS + 1)] if size else []
+    others = [_order(problem, seed, ("fill",)) for seed in range(1, 2 + min(_OTHERS, _SIZE // size))] if size else []
     return np.stack([_order(problem, 0, ()), *others])
 
 

@@ -18,7 +18,7 @@ from spinbench.methods.buckets.wmb import Tables
 
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
-_PARTITION, _LOOKED_AT = 5e-5, 10
+_PARTITION, _LOOKED_AT = 2e-5, 8
 """Seconds of a mini-bucket, however often mini-buckets are looked at before any pass."""
 _TRIALS = 0.4
 """Share of the seconds that trials may take."""

@@ -58,13 +58,13 @@ def advance(source, keys, index, steps, sums):
     n, split = len(at.cards), len(at.variable) > len(at.cards)
     x, mixed = np.zeros(n, np.int64), np.zeros(at.cards.max() if n else 1)
     space = Space(x, np.zeros(len(at.variable), np.int64), mixed)
-    log = 0.0
+    found = 0.0
     for chain in range(keys.shape[1]):
         scale, total, squares = -np.inf, 0.0, 0.0
         for step in range(steps):
             counter = np.uint64(index + step) * np.uint64(n)
-            log = _one(source, keys[0, chain], keys[1, chain], counter, space)
-            log = min(log, 0.0) if split else 0.0  # where nothing is split all weights are Z
+            found = _one(source, keys[0, chain], keys[1, chain], counter, space)
+            log = min(found, 0.0) if split else 0.0  # where nothing is split all weights are Z
             which = BINS - 1 if -log >= WIDTH * (BINS - 1) else int(-log / WIDTH)
             bins[0, which, chain] += 1.0
             if log == -np.inf:
@@ -83,7 +83,7 @@ def advance(source, keys, index, steps, sums):
             for v in range(n):
                 if x[v] > 0:
                     rows[chain, source.firsts[v] + x[v] - 1] += weight
-        sums.states[:, chain], sums.last[chain] = x, max(log, DEAD)
+        sums.states[:, chain], sums.last[chain] = x, max(min(found, 0.0), DEAD)
         sums.weights[chain, 0], sums.weights[chain, 1], sums.weights[chain, 2] = scale, total, squares
 
 

@@ -124,3 +124,33 @@ def test_bounds_that_cross_are_told() -> None:
     crossed = [record("g_mf", 10.0, "lower"), record("trw", 9.0, "upper")]
     assert "contradictory bounds on log Z: 10 (g_mf) > 9 (trw)" in shown(crossed)
     assert all(brackets.VIOLATED in status for status in statuses(crossed).values())
+
+
+def drawn(log_z: float, *bounds: tuple[float, str, str, float]) -> Any:
+    """A record of a method that brackets its estimate."""
+    found = record("wmb", log_z, se=0.01)
+    keys = ("value", "side", "grade", "delta")
+    found["result"]["bounds"] = [{**dict(zip(keys, bound, strict=True)), "by": "wmb"} for bound in bounds]
+    return found
+
+
+BRACKETED = drawn(
+    11.0, (11.5, "upper", "certified", 0.0), (10.9, "lower", "probable", 5e-4), (11.1, "upper", "probable", 5e-4)
+)
+
+
+def test_bounds_beside_an_estimate_count_with_their_grades() -> None:
+    found = brackets.bracket([*BOUNDS, BRACKETED])
+    assert (found.lower, found.upper, found.upper_method) == (10.0, 11.5, "wmb")
+    assert (found.probable, found.probable_methods, found.delta) == ((10.9, 11.1), ("wmb", "wmb"), 1e-3)
+    sentence = "log Z in [10 (g_mf), 11.5 (wmb)], 1.5 nats wide; with probability 0.999 in [10.9 (wmb), 11.1 (wmb)]"
+    assert str(found.sentence()).startswith(sentence)
+    assert brackets.bracket([BRACKETED, BRACKETED]).delta == pytest.approx(2e-3)
+
+
+@pytest.mark.parametrize(("value", "flag"), [(11.0, ""), (10.5, brackets.UNLIKELY), (11.8, brackets.OUTSIDE)])
+def test_estimates_outside_are_disqualified_or_flagged(value: float, flag: str) -> None:
+    rows = leaderboard.rows([*BOUNDS, BRACKETED, record("gibbs", value, se=0.01)])
+    row = next(row for row in rows if row.method == "gibbs")
+    assert (flag or "ok") in row.status
+    assert leaderboard.is_wrong(row) == (flag == brackets.OUTSIDE)
