@@ -133,7 +133,7 @@ class Tuner:
             point,
             passes.work.logs,
             probabilities,
-            beliefs(at, passes.work.probabilities),
+            beliefs(at, passes.work.probabilities.astype(real)),
             self._slack(at, point) if at.split else 0.0,
             place,
             rows,
