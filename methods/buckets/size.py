@@ -47,7 +47,7 @@ def choose(
     most = min(seconds / costs.entry, max_bytes / BYTES)
     whole = partition(logs, scopes, math.inf, most)
     if whole.entries <= most and costs.of_pass(whole.entries, len(whole.scopes)) <= seconds:
-        return LARGEST, whole
+        return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
 
     def at(limit: int) -> Partition | None:
         found = partition(logs, scopes, limit, most)
