@@ -32,8 +32,9 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import reported_rows
+from spinbench.methods.tempering.blocks import BlockReplicas, BlockTables, block_tables
 from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
-from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
+from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
 from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
@@ -50,6 +51,8 @@ class ParallelTempering(Method):
     Attributes:
         rungs: of a ladder, 2 or more; 0: as many as the pilot finds that the model needs.
         sweeps: of every replica between swaps.
+        blocks: 0: a sweep draws one variable at a time; 2 or more: the blocks of the method `blocks`, whose tables have
+            so many entries at most. They pay where hard zeros leave single variables no way.
         houdayer: moves of each pair of ladders in a step: at a rung drawn anew, two replicas exchange a component of
             where they differ. Ladders 2 j and 2 j + 1 then depend on each other, and errors and R-hat are those of
             pairs; 16 ladders make 8.
@@ -57,6 +60,7 @@ class ParallelTempering(Method):
 
     rungs: int = 0
     sweeps: int = 1
+    blocks: int = 0
     houdayer: int = 0
 
     name: ClassVar[str] = "pt"
@@ -65,12 +69,15 @@ class ParallelTempering(Method):
     burnt_in: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for setting, least in (("rungs", 0), ("sweeps", 1), ("houdayer", 0)):
+        for setting, least in (("rungs", 0), ("sweeps", 1), ("blocks", 0), ("houdayer", 0)):
             given = getattr(self, setting)
             if isinstance(given, bool) or not isinstance(given, int) or given < least:
                 raise SpinbenchError(f"pt: {setting}={given!r} was given; an integer of at least {least} is needed")
-        if self.rungs == 1:
-            raise SpinbenchError("pt: rungs=1 was given; 0, for as many as the model needs, or 2 or more are needed")
+        if self.rungs == 1 or self.blocks == 1:
+            given = "rungs" if self.rungs == 1 else "blocks"
+            raise SpinbenchError(f"pt: {given}=1 was given; 0, or 2 or more, is needed")
+        if self.blocks and self.houdayer:
+            raise SpinbenchError(f"pt: houdayer={self.houdayer} was given with blocks={self.blocks}; one must be 0")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -82,24 +89,28 @@ class ParallelTempering(Method):
         """Tables of the sweeps, and a ladder by the pilot.
 
         Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
+            UnsupportedError: 1-of-K groups, whose factor graph is taken; a variable of more than `blocks` states.
         """
         if isinstance(model, PairwiseModel) and model.groups:
             raise UnsupportedError(
                 f"pt: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
             )
-        pairs = to_pairwise(model) if are_pairs(model) else None
-        tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
+        tables, constant = self._tables(model)
         found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
-        base = model.log_constant if pairs is None else pairs.log_constant
-        base += float(np.log(model.cardinalities).sum())
-        if pairs is None:
-            rows, signs = _rows(np.array(model.cardinalities))
-            low, high = np.zeros(len(rows)), np.ones(len(rows))
-        else:
-            rows, signs = np.argsort(tables.order), np.ones(len(tables.order))
-            low, high = conditional_range(pairs)
-        return Tables(ladder(*found, self.rungs), tables, rows, signs, low, high, np.array(base))
+        base = np.array(constant + np.log(model.cardinalities).sum())
+        return Tables(ladder(*found, self.rungs), tables, *_reported(model, tables), base)
+
+    def _tables(self, model: Model) -> tuple[PairTables | GraphTables | BlockTables, float]:
+        """And what is added to every log weight."""
+        if are_pairs(model) and not self.blocks:
+            pairs = to_pairwise(model)
+            return pair_tables(pairs), pairs.log_constant
+        graph = factor_tables(model)
+        if not self.blocks:
+            return graph_tables(graph), graph.log_constant
+        if (most := int(graph.cardinalities.max())) > self.blocks:
+            raise UnsupportedError(f"pt: a variable of {model.name} has {most} states; blocks={self.blocks} is too few")
+        return block_tables(graph, self.blocks), graph.log_constant
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays.
@@ -142,7 +153,9 @@ class ParallelTempering(Method):
 
 def replicas(tables: Any, backend: Backend) -> Replicas:
     """Of what the tables hold."""
-    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
+    if isinstance(tables, PairTables):
+        return PairReplicas(backend)
+    return BlockReplicas(backend) if isinstance(tables, BlockTables) else GraphReplicas(backend)
 
 
 def are_pairs(model: Model) -> bool:
@@ -154,6 +167,19 @@ def are_pairs(model: Model) -> bool:
 
 def _binary(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)
+
+
+def _reported(model: Model, tables: Any) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """`rows`, `signs`, `low` and `high` of the tables."""
+    if isinstance(tables, PairTables):
+        rows = np.argsort(tables.order)
+        return rows, np.ones(len(rows)), *conditional_range(to_pairwise(model))
+    if isinstance(tables, BlockTables):
+        rows = tables.tables.rows
+        signs = np.ones(len(rows))
+    else:
+        rows, signs = _rows(np.array(model.cardinalities))
+    return rows, signs, np.zeros(len(rows)), np.ones(len(rows))
 
 
 def _rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:

@@ -1,6 +1,9 @@
 """Parallel tempering in compiled code: sweeps of all replicas, what they tell, and swaps, step after step in one call.
 
-kernel.py   the kernel as `spinbench` calls it: state, statistics, adaptation
-swaps.py    swaps of rungs and what neighbouring rungs tell of each other
-pairs.py    sweeps of binary pairwise models, in vectors over ladders, each lane at a β of its own
+kernel.py    the kernel as `spinbench` calls it: state, statistics, adaptation
+swaps.py     swaps of rungs and what neighbouring rungs tell of each other
+pairs.py     sweeps of binary pairwise models, in vectors over ladders, each lane at a β of its own
+graphs.py    the same of any factor graph, by look-ups
+blocks.py    the same, block by block
+houdayer.py  the move of pairs of ladders
 """

@@ -32,7 +32,7 @@ def graph(seed: int) -> FactorGraph:
     scopes += [scopes[0][::-1], scopes[2]]
     tables = [(scope, 1.5 * rng.normal(size=[SEVEN[v] for v in scope])) for scope in scopes]
     tables[1][1].flat[0] = -np.inf
-    return FactorGraph.from_log_tables(SEVEN, tables, log_constant=0.3)
+    return FactorGraph.from_log_tables(SEVEN, [*tables, ((), 0.7)], log_constant=0.3)
 
 
 def pairs(n: int = 6) -> PairwiseModel:
@@ -88,6 +88,20 @@ def _states(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     tables = factor_tables(model)
     lasting = floored_values(tables)[tables.positions(states.T)].sum(axis=0)
     return states, [lasting, lasting, lasting, np.where(np.isfinite(exact), lasting, -np.inf)]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_blocks(backend: str) -> None:
+    """Replicas swept block by block, of states that zeros tie together."""
+    equal = np.where(np.eye(3) > 0, 0.0, -np.inf)
+    tables = [((v, v + 1), equal) for v in range(3)] + [((v,), [0.0, 0.5 * v, 1.0]) for v in range(4)]
+    for model in (graph(1), FactorGraph.from_log_tables([3] * 4, tables)):
+        found = spinbench.run(model, "pt", backend, 500, blocks=9)
+        log_z, marginals = enumerate_graph(model)
+        errors = np.abs(np.hstack(found.marginals) - np.hstack(marginals))
+        assert found.status == "ok"
+        assert (errors <= 4 * np.hstack(found.marginals_se) + 1e-9).all()
+        assert abs(found.log_z - log_z) < 4 * found.log_z_se
 
 
 @pytest.mark.parametrize("model", [graph(4), pairs(9)], ids=["tables", "pairs"])
@@ -168,7 +182,14 @@ def test_groups_and_settings_are_refused() -> None:
         spinbench.run(model, "pt", "numpy", 10)
     with pytest.raises(spinbench.errors.UnsupportedError, match="needs backend=numba"):
         spinbench.run(pairs(), "pt", "numpy", 10, houdayer=1)
-    for settings in ({"rungs": 1}, {"rungs": -2}, {"sweeps": 0}, {"sweeps": 1.5}):
+    for settings in (
+        {"rungs": 1},
+        {"blocks": 1},
+        {"blocks": 4, "houdayer": 1},
+        {"rungs": -2},
+        {"sweeps": 0},
+        {"sweeps": 1.5},
+    ):
         with pytest.raises(spinbench.errors.SpinbenchError, match="was given"):
             ParallelTempering(**settings)
 
