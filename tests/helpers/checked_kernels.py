@@ -16,9 +16,9 @@ import spinbench
 from spinbench import PairwiseModel
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.simd import ledger
-from spinbench.models import generators
+from spinbench.models import FactorGraph, Model, generators
 
-Run = tuple[str, PairwiseModel, int, dict[str, Any]]
+Run = tuple[str, Model, int, dict[str, Any]]
 """Method, model, chains and what else `spinbench.run` takes."""
 
 CHIB = {"log_z": "chib"}
@@ -42,6 +42,9 @@ RING = random_model(40, [(i, (i + 1) % 40) for i in range(40)])
 LAYERS = random_model(44, [(i, 22 + j) for i in range(22) for j in range(22) if (i * j) % 3])
 """Two colours of many rows, and rows of many neighbours."""
 GROUPS = random_model(7, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], groups=((4, 0, 1), (3,)))
+TRIPLES = FactorGraph.from_log_tables(
+    [3, 2, 3, 2], [([2, 0, 1], np.linspace(-1, 1, 18)), ([1, 3], [[0.0, -np.inf], [0.3, 0.7]]), ([2], np.zeros(3))]
+)
 
 
 def gibbs_rows() -> Iterator[Run]:
@@ -62,6 +65,7 @@ def gibbs_chains() -> Iterator[Run]:
     yield "gibbs", GROUPS, 3, {"scan": "random"} | STATES
     yield "gibbs", GROUPS, 3, {"sample": "update"} | CHIB
     yield "gibbs", GROUPS, 3, {"log_z": "chib_ms", "ladder": 7}
+    yield "gibbs", TRIPLES, 40, CHIB
 
 
 def dhmc_leapfrog() -> Iterator[Run]:
