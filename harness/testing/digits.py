@@ -6,10 +6,9 @@ import numpy as np
 
 from spinbench.api import Precision
 from spinbench.testing.check import require, skip
-from spinbench.testing.pair import Pair, advance
+from spinbench.testing.pair import FEW_CHAINS, Pair, advance
 from spinbench.testing.trial import watched
 
-CHAINS = 5
 SEED = 7
 
 
@@ -19,7 +18,7 @@ def digits(pair: Pair) -> None:
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
         at = watched(pair, precision)
-        state = at.engine.init(SEED, np.zeros((at.given.num_variables, CHAINS), dtype=np.int8))
+        state = at.engine.init(SEED, np.zeros((at.given.num_variables, FEW_CHAINS), dtype=np.int8))
         steps = 3 if pair.method.anytime else 1
         seen[precision] = advance(at.engine, state, [steps])[1][0][1]
     broken = {name: np.isfinite(a) & (a != np.rint(a)) for name, a in seen["float64"].items() if a.dtype.kind == "f"}

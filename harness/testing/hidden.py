@@ -12,10 +12,9 @@ import numpy.typing as npt
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.runner import random_start
 from spinbench.testing.check import require
-from spinbench.testing.pair import SEED, Batches, Pair, advance
+from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, watched
 
-CHAINS = 17
 STEPS = [3, 1, 4]
 SEEDS = (0, 1, 2, 2**31, 2**32, 2**32 + 1, 2**63 - 1)
 
@@ -24,7 +23,7 @@ def state(pair: Pair) -> None:
     """Two runs on one engine leave each other alone; so do a state and its copy, a look and the chains."""
     at = watched(pair)
     alone = {seed: _after(at, seed) for seed in (SEED, SEED + 1)}
-    both = {seed: at.begin(CHAINS, seed, 8) for seed in alone}
+    both = {seed: at.begin(FEW_CHAINS, seed, 8) for seed in alone}
     seen: dict[int, Batches] = {seed: [] for seed in alone}
     for steps in STEPS:
         for seed in both:
@@ -39,10 +38,10 @@ def state(pair: Pair) -> None:
         _same(alone[SEED], _after(at, SEED)),
         "a second run with the same seed gives other draws: the engine keeps state",
     )
-    looked = at.begin(CHAINS, SEED, 8)
+    looked = at.begin(FEW_CHAINS, SEED, 8)
     at.engine.look(looked)
     require(_same(alone[SEED], advance(at.engine, looked, STEPS)[1]), "after a look the chains give other draws")
-    one = at.begin(CHAINS, SEED, 8)
+    one = at.begin(FEW_CHAINS, SEED, 8)
     try:
         two = copy.deepcopy(one)
     except TypeError:  # states need not be such that they can be copied
@@ -57,7 +56,7 @@ def state(pair: Pair) -> None:
 def start(pair: Pair) -> None:
     """The start, the model and the tables are read, not written."""
     at = watched(pair)
-    states = random_start(at.given, CHAINS, SEED)
+    states = random_start(at.given, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [leaf.tobytes() for leaf in arrays(at.tables)]
     state = at.engine.init(SEED, states)
     if at.method.anytime:
@@ -70,7 +69,7 @@ def start(pair: Pair) -> None:
 def seeds(pair: Pair) -> None:
     """Seeds give different draws, also where they agree in 32 bits."""
     at = watched(pair)
-    states = np.zeros((at.given.num_variables, CHAINS), dtype=np.int8)
+    states = np.zeros((at.given.num_variables, FEW_CHAINS), dtype=np.int8)
     seen: dict[bytes, int] = {}
     for seed in SEEDS:
         state = at.engine.adapt(at.engine.warm(at.engine.init(seed, states), 2), True)
@@ -86,7 +85,7 @@ def frozen(pair: Pair) -> None:
     Of a program's state these are the arrays without an axis of chains; of a kernel's, single numbers.
     """
     at = watched(pair)
-    state = at.begin(CHAINS, SEED, 16)
+    state = at.begin(FEW_CHAINS, SEED, 16)
     program = isinstance(at.engine, ProgramEngine)
     before = [leaf.copy() for leaf in _shared(state, program)]
     state, _ = at.engine.advance(state, 8)
@@ -102,7 +101,7 @@ def frozen(pair: Pair) -> None:
 
 
 def _after(at: Trial, seed: int) -> Batches:
-    return advance(at.engine, at.begin(CHAINS, seed, 8), STEPS)[1]
+    return advance(at.engine, at.begin(FEW_CHAINS, seed, 8), STEPS)[1]
 
 
 def _same(one: Batches, two: Batches) -> bool:
@@ -113,7 +112,7 @@ def _same(one: Batches, two: Batches) -> bool:
 def _shared(state: Any, program: bool) -> list[npt.NDArray[Any]]:
     """Floating-point numbers of a state that all chains share."""
     found = [leaf for leaf in arrays(state) if leaf.dtype.kind == "f"]
-    return [leaf for leaf in found if (CHAINS not in leaf.shape if program else leaf.ndim == 0)]
+    return [leaf for leaf in found if (FEW_CHAINS not in leaf.shape if program else leaf.ndim == 0)]
 
 
 def arrays(tree: Any) -> Iterator[npt.NDArray[Any]]:

@@ -29,7 +29,7 @@ def student_limit(degrees: int, comparisons: int) -> float:
     return float(-stdtrit(degrees, ALARM / (2 * comparisons)))
 
 
-def chi_square_limits(degrees: int, comparisons: int) -> tuple[float, float]:
+def chi_square_limits(degrees: float, comparisons: int) -> tuple[float, float]:
     """Smallest and largest of so many chi-square numbers."""
     from scipy.special import chdtri
 

@@ -24,6 +24,8 @@ BATCHES = 32
 BATCH = 2
 """Steps of each batch."""
 BURN_IN = 64
+FEW_CHAINS = 67
+"""On large models; prime, so that it fills no vectors. Checks that share it compile once."""
 SEED = 20120
 Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
 
@@ -135,7 +137,8 @@ def burn_in(engine: Engine, state: State, steps: int) -> State:
     done = 0
     for end in WINDOWS:
         upto = int(steps * end)
-        state = engine.adapt(engine.warm(state, upto - done), end == WINDOWS[-1])
+        state = engine.warm(state, upto - done) if upto > done else state
+        state = engine.adapt(state, end == WINDOWS[-1])
         done = upto
     return state
 

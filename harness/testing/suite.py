@@ -134,7 +134,8 @@ def method_checks(
 
 
 def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+    tier = registry.support(pair.method.name, pair.backend, pair.wish).tier
+    if tier == "native":
         yield "kernel", partial(conduct.kernel, pair)
     yield "plan", partial(conduct.plan, pair)
     for case in CASES:
@@ -145,7 +146,7 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)
-    for count in shapes.COUNTS:
+    for count in shapes.COUNTS[tier]:
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
     yield "statistics", partial(conduct.statistics, pair)
     yield "estimates", partial(conduct.estimates, pair)

@@ -1,0 +1,46 @@
+"""What the suite allows for: errors that variables share, and what claims may add to a standard error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinbench.api import Estimate
+from spinbench.testing.answers import GROUPS, compare_errors
+from spinbench.testing.check import CheckError
+from spinbench.testing.shapes import apart
+
+CHAINS, STEPS, EXACT = 16, 64, np.array([0.5, 0.4])
+
+
+def claims(factor: float, error: float, r_hat: float | None = None) -> list[Estimate]:
+    """Of replicas with normal errors, `factor` times too large."""
+    z = np.random.default_rng(3).normal(size=(GROUPS, 2))
+    claimed, remembered = np.full(2, factor * error), None if r_hat is None else np.full(2, r_hat)
+    return [Estimate(marginals=EXACT + error * row, marginals_se=claimed, r_hat=remembered) for row in z]
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_variables_that_share_their_errors_count_as_few(shared: float) -> None:
+    rng = np.random.default_rng(4)
+    own, common = rng.normal(size=(2000, 80)), rng.normal(size=(2000, 1))
+    found = apart(np.sqrt(1 - shared) * own + np.sqrt(shared) * common)
+    largest = 1 + 79 * shared
+    assert 0.6 * 80 / largest <= found <= 1.05 * 80 / largest
+
+
+def test_chains_that_all_stand_still_count_as_one_variable() -> None:
+    assert apart(np.full((5, 3), 0.5)) == 1
+
+
+def test_claims_may_be_wider_by_what_chains_remember() -> None:
+    error = np.sqrt(0.25 / (CHAINS * STEPS))
+    compare_errors(claims(1.0, error), 0.0, EXACT, CHAINS, STEPS)
+    with pytest.raises(CheckError, match="times too large"):
+        compare_errors(claims(2.5, error), 0.0, EXACT, CHAINS, STEPS)
+    # of R-hat 1.2, 31 % of a spread of √16 errors
+    compare_errors(claims(1.6, error, r_hat=1.2), 0.0, EXACT, CHAINS, STEPS)
+    with pytest.raises(CheckError, match="times too large"):
+        compare_errors(claims(5.0, error, r_hat=1.2), 0.0, EXACT, CHAINS, STEPS)
+    with pytest.raises(CheckError, match="times too small"):
+        compare_errors(claims(0.5, error, r_hat=1.2), 0.0, EXACT, CHAINS, STEPS)
