@@ -14,6 +14,11 @@ FloatArray = npt.NDArray[np.float64]
 
 FEWEST_RUNS = 8.0
 """In effect, below which nothing is believed."""
+FEWEST_TAIL = 5
+"""Weights that tell of the tail."""
+HEAVIEST_TAIL = 0.7
+"""Index of the tail above which means of weights are not to be trusted, however many there are: Vehtari, Simpson,
+Gelman, Yao, Gabry, "Pareto smoothed importance sampling", JMLR 2024."""
 _UNSEEN = 1.5
 """Half of the rule of three, as of `mathematics.claims`."""
 
@@ -64,8 +69,19 @@ def weighed(trace: Trace) -> Weighed:
     factor = float(t_factor(min(effective, groups) - 1))
     farthest = np.maximum(means, 1 - means)
     errors = np.minimum(np.hypot(factor * standard, _UNSEEN * farthest / effective), farthest)
-    noise = factor * np.sqrt(max(number * squares / total**2 - 1, 0.0) / max(number - 1, 1))
-    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS
+    noise = factor * np.sqrt(max(1 / effective - 1 / number, 0.0))
+    light = tail(log_sums.ravel(), effective) <= HEAVIEST_TAIL
+    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS and light
     log_z = float(top + np.log(total / number))
     claimed = float(np.hypot(noise, _UNSEEN / effective)) if supported else np.inf
     return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)
+
+
+def tail(log_sums: FloatArray, effective: float) -> float:
+    """The index of a Pareto law's tail at the heaviest weights, as many as count in effect and a fifth of all at most.
+
+    Hill, "A simple general approach to inference about the tail of a distribution", Annals of Statistics 1975.
+    """
+    ordered = np.sort(log_sums[np.isfinite(log_sums)])[::-1]
+    count = max(int(min(effective, ordered.size / 5)), FEWEST_TAIL)
+    return float(ordered[:count].mean() - ordered[count]) if count < ordered.size else np.inf

@@ -112,6 +112,15 @@ def test_runs_that_carry_all_the_weight_are_doubted():
     assert heavy.log_z_error == np.inf
 
 
+def test_weights_of_wide_laws_are_doubted_before_the_heavy_ones_are_seen():
+    """Logarithms of sd 2.5, 64 runs: the mean is 23 times the median, and comes from runs 6 above it, one in 160."""
+    rng, p = np.random.default_rng(9), np.full((4, 1, 16), 0.5)
+    believed = [weighed(trace_of(2.5 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
+    narrow = [weighed(trace_of(0.7 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
+    assert np.mean(believed) < 0.05
+    assert np.mean(narrow) > 0.95
+
+
 def test_errors_are_those_of_weighted_means():
     rng, z = np.random.default_rng(7), []
     for _ in range(200):
