@@ -112,4 +112,4 @@ def _within_range(weight: FloatArray, gauged: FloatArray, there: np.ndarray) -> 
     """Weights (..., 2**d), those of a node halved so often that none of their quotients with `gauged` overflows."""
     sizes = np.frexp(weight)[1] - np.frexp(gauged)[1]
     most = np.where(there, sizes, 0).max(axis=-1, keepdims=True)
-    return np.ldexp(weight, -np.maximum(most - LARGEST_EXPONENT, 0))
+    return np.asarray(np.ldexp(weight, -np.maximum(most - LARGEST_EXPONENT, 0)))
