@@ -6,12 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.gibbs.kernel import CLIMB_STREAM, LOOK_STREAM, GibbsKernel
+from spinbench.backends.numba.gibbs.kernel import CLIMB_STREAM, LOOK_STREAM
 from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains, put_states
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweeps, run_weighed, sum_weights
@@ -20,7 +19,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import Model
 
 SILENT = Asked(False, False, 0, 0)
 NOWHERE = -1e29
@@ -166,13 +165,6 @@ class GraphKernel(Kernel):
         with ThreadPoolExecutor(threads) as pool:
             for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
                 done.result()
-
-
-def gibbs_kernel(method: Gibbs, backend: Backend, model: Model, tables: Any) -> Kernel:
-    """The kernel for tables of either kind."""
-    if isinstance(model, PairwiseModel):
-        return GibbsKernel(method, backend, model, tables)
-    return GraphKernel(method, backend, model, tables)
 
 
 def _logs(levels: Array, chains: int) -> Array:
