@@ -154,13 +154,14 @@ def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, 
     """By how many squares of the true error claims may exceed it: (N,).
 
     For what chains remember, the share 1 - 1 / R-hat² of their spread, which is √chains times the error of their mean;
-    short runs of slow chains show such a share by chance. And for what has not been seen.
+    short runs of slow chains show such a share by chance. And for what has not been seen, by as many independent draws
+    as the slowest variable has had: means of conditional probabilities may vary little and yet rest on few draws.
     """
     variance = np.maximum((errors**2).mean(axis=0), np.finfo(float).tiny)
     single = marginals * (1 - marginals)
     worth = np.clip(single / variance, 1.0, chains * steps)
     varies = single > FLOOR["float64"]
-    unseen = UNSEEN / np.median(worth[varies]) if varies.any() else 0.0
+    unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
     kept = np.zeros(len(marginals))
     if all(e.r_hat is not None for e in estimates):
         kept = np.mean([remembered(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
