@@ -41,7 +41,9 @@ class HostArrays(Backend):
         return found
 
 
-def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def barrier(
+    replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike, every: int = 1
+) -> tuple[FloatArray, FloatArray]:
     """(betas, Λ up to each of them), by annealing particles; the same for the same tables.
 
     Where a swap between near rungs is rejected at the rate λ dβ, λ = E |D - D'| / 2 of two independent states
@@ -51,6 +53,7 @@ def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tu
         replicas: over `HostArrays`.
         tables: of the replicas.
         cardinalities: (N,) of the variables.
+        every: one of so many sweeps is made, where one does much and costs much.
     """
     rng = np.random.default_rng(0)
     betas = np.minimum((np.arange(TEMPERATURES) / (TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
@@ -58,7 +61,7 @@ def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tu
     x = replicas.begin(tables, start.astype(np.float64))
     spread = []
     for beta in betas:
-        for _ in range(SWEEPS if beta else 1):
+        for _ in range(SWEEPS // every if beta else 1):
             x, _ = replicas.sweep(rng, tables, x, np.full(PARTICLES, beta))
         spread.append(_mean_difference(np.asarray(replicas.log_weights(tables, x)[0])))
     pieces = np.diff(betas) * (np.array(spread[1:]) + np.array(spread[:-1])) / 4

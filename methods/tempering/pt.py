@@ -96,7 +96,7 @@ class ParallelTempering(Method):
                 f"pt: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
             )
         tables, constant = self._tables(model)
-        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
+        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities, 4 if self.blocks else 1)
         base = np.array(constant + np.log(model.cardinalities).sum())
         return Tables(ladder(*found, self.rungs), tables, *_reported(model, tables), base)
 
