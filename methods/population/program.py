@@ -21,6 +21,7 @@ class Tables(NamedTuple):
         sizes: (N,) states of the variables.
         replicas: the tables of what is swept.
         rows: (M,) of p, in the order of the variables and their states; of binary variables those of state 1.
+        signs: (M,) of p there: -1 of 1 - p, 0 of 1.
         base: () log Z at β = 0, and what is added to every log weight.
     """
 
@@ -29,6 +30,7 @@ class Tables(NamedTuple):
     sizes: Array
     replicas: Any
     rows: Array
+    signs: Array
     base: Array
 
 
@@ -101,7 +103,9 @@ class PopulationProgram:
             log_w = xp.where(xp.reshape(lost, shape) > 0, -xp.inf, log_w)
         _, p = replicas.sweep(backend.fold_in(key, last), t.replicas, ran.x, flat + 1)
         weights, log_mean = self._normalised(log_w)
-        p = xp.reshape(xp.take(p, t.rows, axis=0), (-1, *shape))
+        signs = t.signs[:, None]
+        p = xp.astype(signs < 1, self._backend.real) + signs * xp.take(p, t.rows, axis=0)
+        p = xp.reshape(p, (-1, *shape))
         return State(ran.log_z + log_mean, xp.sum(p * weights, axis=1))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:

@@ -33,6 +33,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.graphs import graph_tables
@@ -101,10 +102,9 @@ class Annealed(Method):
         wanted = np.ceil(barriers[-1] * np.array([STEPS, PARTICLES])).astype(int)
         count, particles = np.clip(wanted, FEWEST, MOST).tolist()
         if pairs is None:
-            rows = np.arange(sum(model.cardinalities))
-            rows = rows[1::2] if _binary(model) else rows
+            rows, signs = state_rows(np.array(model.cardinalities))
         else:
-            rows = np.argsort(tables.order)
+            rows, signs = np.argsort(tables.order), np.ones(model.num_variables)
         base = (model if pairs is None else pairs).log_constant + float(np.log(model.cardinalities).sum())
         return Tables(
             betas=schedule(betas, barriers, self.temperatures or count),
@@ -112,6 +112,7 @@ class Annealed(Method):
             sizes=np.zeros(model.num_variables),
             replicas=tables,
             rows=rows,
+            signs=signs,
             base=np.array(base),
         )
 

@@ -31,7 +31,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import conditional_range, marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import reported_rows
+from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.tempering.blocks import BlockReplicas, BlockTables, block_tables
 from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
@@ -178,21 +178,8 @@ def _reported(model: Model, tables: Any) -> tuple[IntArray, FloatArray, FloatArr
         rows = tables.tables.rows
         signs = np.ones(len(rows))
     else:
-        rows, signs = _rows(np.array(model.cardinalities))
+        rows, signs = state_rows(np.array(model.cardinalities))
     return rows, signs, np.zeros(len(rows)), np.ones(len(rows))
-
-
-def _rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:
-    """Where p of all states is reported, of binary models that of state 1, and its sign: -1 of 1 - p, 0 of 1."""
-    variables, states = reported_rows(cardinalities)
-    every = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    own = np.arange(len(every)) - np.repeat(np.cumsum(cardinalities) - cardinalities, cardinalities)
-    place = {pair: row for row, pair in enumerate(zip(variables.tolist(), states.tolist(), strict=True))}
-    wanted = list(zip(every.tolist(), own.tolist(), strict=True))
-    rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in wanted])
-    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in wanted])
-    kept = own == 1 if (cardinalities == 2).all() else np.ones(len(own), dtype=bool)
-    return rows[kept], signs[kept]
 
 
 def _by_variable(model: Model, values: FloatArray) -> Any:

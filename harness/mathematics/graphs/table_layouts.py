@@ -88,6 +88,22 @@ def reported_rows(cardinalities: IntArray) -> tuple[IntArray, IntArray]:
     return variables, np.where(cardinalities[variables] == 2, 1, states)
 
 
+def state_rows(cardinalities: IntArray) -> tuple[IntArray, FloatArray]:
+    """Of all states, of binary models of state 1: where p is reported, and its sign, -1 of 1 - p and 0 of 1.
+
+    Row R, one behind those that are reported, stands for states that are certain.
+    """
+    variables, states = reported_rows(cardinalities)
+    every = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    own = np.arange(len(every)) - np.repeat(np.cumsum(cardinalities) - cardinalities, cardinalities)
+    place = {pair: row for row, pair in enumerate(zip(variables.tolist(), states.tolist(), strict=True))}
+    wanted = list(zip(every.tolist(), own.tolist(), strict=True))
+    rows = np.array([place.get((v, k), place.get((v, 1), len(variables))) for v, k in wanted])
+    signs = np.array([1.0 if pair in place else -1.0 if (pair[0], 1) in place else 0.0 for pair in wanted])
+    kept = own == 1 if (cardinalities == 2).all() else np.ones(len(own), dtype=bool)
+    return rows[kept], signs[kept]
+
+
 def floored_values(tables: FactorTables) -> FloatArray:
     """(T,) `tables.values`, a zero being `FLOOR` below the lowest other entry of its factor."""
     hard = np.isneginf(tables.values)
