@@ -24,6 +24,8 @@ SLACK = 1.25
 """A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
 UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
+PACE = 2
+"""Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
 GROUPS = 64
 """Replicas for calibration."""
 EACH = 16
@@ -155,11 +157,12 @@ def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, 
 
     For what chains remember, the share 1 - 1 / R-hat² of their spread, which is √chains times the error of their mean;
     short runs of slow chains show such a share by chance. And for what has not been seen, by as many independent draws
-    as the slowest variable has had: means of conditional probabilities may vary little and yet rest on few draws.
+    as the slowest variable has had, one in `PACE` steps at most: means of conditional probabilities may vary little and
+    yet rest on few draws.
     """
     variance = np.maximum((errors**2).mean(axis=0), np.finfo(float).tiny)
     single = marginals * (1 - marginals)
-    worth = np.clip(single / variance, 1.0, chains * steps)
+    worth = np.clip(single / variance, 1.0, chains * steps / PACE)
     varies = single > FLOOR["float64"]
     unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
     kept = np.zeros(len(marginals))
