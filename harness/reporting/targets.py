@@ -44,6 +44,8 @@ AIMS: dict[tuple[str, float], tuple[float, float]] = {
 """RMSE of the marginals and error of log Z (nats), by model and seconds."""
 BEYOND = 3.0
 """Claimed errors from which on a number that was vouched for counts as wrong."""
+ROUNDING = 1e-9
+"""Errors that are smaller come from the order of sums."""
 
 Error = Callable[[Record], float]
 
@@ -110,7 +112,7 @@ def truth(records: Sequence[Record]) -> str:
             ("log Z", log_z_error(record), result.get("log_z_se")),
         ):
             if claim and math.isfinite(error):
-                ratios[name].append(error / claim)
+                ratios[name].append(error / claim if error > ROUNDING else 0.0)
     parts = [
         f"{name}: {len(found)} runs, {sum(ratio > BEYOND for ratio in found)} of them more than {BEYOND:g} claimed "
         f"errors off, {sum(ratio > 2 * BEYOND for ratio in found)} more than {2 * BEYOND:g}"

@@ -57,3 +57,8 @@ def test_each_line_says_whether_the_aim_was_reached() -> None:
     assert "not reached" in printed([record("pt", 0.5, 0.5)])
     assert "vouched for: marginals: 3 runs, 0 of them more than 3 claimed errors off, 0 more than 6; log Z: " in text
     assert "log Z: 6 runs, 4 of them more than 3 claimed errors off, 4 more than 6" in text
+
+
+def test_rounding_is_no_error() -> None:
+    exact = record("wmb", 1e-12, 1e-12, marginals_claim=1e-16, log_z_se=1e-16)
+    assert "1 runs, 0 of them more than 3 claimed errors off, 0 more than 6; log Z: 1 runs, 0" in printed([exact])
