@@ -32,7 +32,7 @@ LEAST_WEIGHT = 5.0
 """Draws, in effect, that both sides of a ratio estimate share."""
 _ROUNDING = 1e-6
 """Of means of float32 chains, which moves with their states."""
-_UNSEEN = 1.5
+UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 _SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
@@ -124,7 +124,7 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     r_hat = split_r_hat(series)
     farthest = np.maximum(high - means, means - low)
-    unseen = _UNSEEN * farthest / effective
+    unseen = UNSEEN * farthest / effective
     claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
@@ -207,7 +207,7 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
     single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + kept**2
     freedom = max(chains - 1, min(effective / 10, 100.0))
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
-    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (_UNSEEN / effective) ** 2)
+    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (UNSEEN / effective) ** 2)
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, float(claimed), float(overlap), weight, supported)

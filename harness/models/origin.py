@@ -17,6 +17,16 @@ IntArray = npt.NDArray[np.int64]
 PerVariable = FloatArray | list[FloatArray]
 
 
+def per_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariable:
+    """Numbers of states in the layout of marginals.
+
+    Args:
+        cardinalities: (N,).
+        values: (N,) of state 1 where all variables are binary, else of all states of all variables, one after another.
+    """
+    return values if set(cardinalities) <= {2} else np.split(values, np.cumsum(cardinalities)[:-1])
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
     """Map between M original variables and the N variables of a model derived from them.

@@ -42,6 +42,7 @@ from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import stones
 from spinbench.models import Model
+from spinbench.models.origin import per_variable
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
 
@@ -114,12 +115,12 @@ class Blocks(Method):
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")
         return Estimate(
-            marginals=_by_variable(cards, means),
-            marginals_se=_by_variable(cards, found.errors),
+            marginals=per_variable(cards, means),
+            marginals_se=per_variable(cards, found.errors),
             log_z=value,
             log_z_se=claim,
-            ess=_by_variable(cards, statistics.effective_sample_size(means, found.standard_errors, draws)),
-            r_hat=_by_variable(cards, found.r_hat),
+            ess=per_variable(cards, statistics.effective_sample_size(means, found.standard_errors, draws)),
+            r_hat=per_variable(cards, found.r_hat),
             log_z_estimates=claims,
             diagnostics=diagnostics,
             doubts=tuple(doubts),
@@ -130,16 +131,11 @@ def _exact(t: Tables, trace: Trace, cards: Sequence[int], means: FloatArray, dra
     """Of one block that holds everything: its sums are those of all states."""
     value = log_z.exact(t, trace)
     return Estimate(
-        marginals=_by_variable(cards, means),
-        marginals_se=_by_variable(cards, np.zeros_like(means)),
+        marginals=per_variable(cards, means),
+        marginals_se=per_variable(cards, np.zeros_like(means)),
         log_z=value,
         log_z_se=None if value is None else 0.0,
         log_z_kind="estimate" if value is None else "exact",
-        ess=_by_variable(cards, np.full_like(means, draws)),
-        r_hat=_by_variable(cards, np.ones_like(means)),
+        ess=per_variable(cards, np.full_like(means, draws)),
+        r_hat=per_variable(cards, np.ones_like(means)),
     )
-
-
-def _by_variable(cards: Sequence[int], rows: FloatArray) -> FloatArray | list[FloatArray]:
-    """Numbers of states that were reported (`Tables.rows`), in the layout of marginals."""
-    return rows if set(cards) <= {2} else np.split(rows, np.cumsum(cards)[:-1])

@@ -9,7 +9,7 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import t_factor
+from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, WIDTH
 from spinbench.methods.buckets.layout import Array
@@ -21,8 +21,6 @@ FEWEST = 100.0
 """Draws of equal weight that tell as much as those that were made."""
 MOST_UNSEEN = 0.1
 """Share of Z that draws may not have shown, by the bound on their weights."""
-_UNSEEN = 1.5
-"""Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 _EDGES = np.append(np.exp(-WIDTH * np.arange(BINS)), 0.0)
 
 
@@ -116,7 +114,7 @@ def _of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> tuple[Floa
 
 def _unseen(weights: betting.Weights) -> float:
     """Of Z, what n draws of at most e^U may not have shown, relative to what they have."""
-    return float(_UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
+    return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
 
 
 def _log_z_error(weights: betting.Weights) -> float:

@@ -25,21 +25,19 @@ from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduct
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import t_factor
+from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
-    MAX_BLOCKS,
     Scan,
     Sweep,
+    by_variable,
+    chosen_tables,
     layout,
-    scan_tables,
-    sweep_tables,
     units_of,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.attractive import flipped, flips
 from spinbench.methods.clusters.bonds import IntArray, Order, check_binary
-from spinbench.methods.clusters.swendsen_wang import by_variable
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
@@ -47,8 +45,6 @@ FIRST = 4
 """Sweeps that are tried first."""
 DOUBLINGS = 13
 """Of them at most, up to 2^14 sweeps and then no more."""
-_UNSEEN = 1.5
-"""Half of the rule of three, as of `mathematics.claims`."""
 
 
 class Tables(NamedTuple):
@@ -113,8 +109,7 @@ class CouplingFromThePast(Method):
         turned, units = flipped(model, flip), units_of(model)
         plan = layout(turned, units, "chromatic")
         rows = compressed_rows(turned, plan.order)
-        few = len(plan.labels) <= MAX_BLOCKS
-        sweep = sweep_tables(turned, plan, rows) if few else scan_tables(turned, units, plan, rows)
+        sweep = chosen_tables(turned, units, plan, rows)
         return Tables(plan.order, plan.bounds, flip[plan.order].astype(np.float64), sweep)
 
     def program(self, backend: Backend) -> Program:
@@ -129,7 +124,7 @@ class CouplingFromThePast(Method):
         variance = np.maximum(trace.mean("square").mean(axis=-1) - means**2, 0.0)
         standard = np.sqrt(variance / max(count - 1, 1))
         farthest = np.maximum(means, 1 - means)
-        claimed = np.hypot(float(t_factor(count - 1)) * standard, _UNSEEN * farthest / count)
+        claimed = np.hypot(float(t_factor(count - 1)) * standard, UNSEEN * farthest / count)
         errors = np.minimum(claimed, farthest)
         ess = statistics.effective_sample_size(means, standard, count)
         marginals, claims, sizes = (by_variable(tables.order, part) for part in (means, errors, ess))

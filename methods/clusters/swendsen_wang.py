@@ -22,16 +22,15 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
-    MAX_BLOCKS,
     Scan,
     Sweep,
+    by_variable,
+    chosen_tables,
     layout,
-    scan_tables,
-    sweep_tables,
     units_of,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
-from spinbench.methods.clusters.bonds import Bonds, FloatArray, IntArray, Order, bonds_of, check_binary
+from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, bonds_of, check_binary
 from spinbench.methods.clusters.moves import Clusters
 from spinbench.models import Model, PairwiseModel
 
@@ -99,8 +98,7 @@ class SwendsenWang(Method):
         units = units_of(model)
         plan = layout(model, units, "chromatic")
         rows = compressed_rows(model, plan.order)
-        few = len(plan.labels) <= MAX_BLOCKS
-        sweep = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+        sweep = chosen_tables(model, units, plan, rows)
         return Tables(plan.order, plan.bounds, sweep, bonds_of(model, plan.order))
 
     def program(self, backend: Backend) -> Program:
@@ -138,10 +136,3 @@ class SwendsenWang(Method):
         marginals, errors, sizes, r_hat = (by_variable(tables.order, each) for each in values)
         doubts = (f"marginals {found.doubt}",) if found.doubt else ()
         return Estimate(marginals=marginals, marginals_se=errors, ess=sizes, r_hat=r_hat, doubts=doubts)
-
-
-def by_variable(order: Order, values: FloatArray) -> FloatArray:
-    """Values of rows as those of variables."""
-    result = np.empty_like(values)
-    result[order] = values
-    return result

@@ -38,7 +38,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Engine, Estimate, Method, Program, Reduction, State
+from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
@@ -46,19 +46,19 @@ from spinbench.mathematics.claims import FEWEST_SAMPLES, conditional_range, marg
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
-    MAX_BLOCKS,
-    FloatArray,
     Sweep,
+    by_variable,
+    chosen_tables,
     layout,
     scan_tables,
-    sweep_tables,
     units_of,
 )
 from spinbench.methods.gibbs import log_z, stones
+from spinbench.methods.gibbs.assembly import Wanted, assembled, either
 from spinbench.methods.gibbs.graph_estimate import graph_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.graph_program import GraphProgram
-from spinbench.methods.gibbs.program import GibbsProgram, either
+from spinbench.methods.gibbs.program import GibbsProgram
 from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
@@ -185,8 +185,7 @@ class Gibbs(Method):
             )
         plan = layout(model, units, "raster" if self.scan == "raster" else "chromatic")
         rows = compressed_rows(model, plan.order)
-        few = len(plan.labels) <= MAX_BLOCKS
-        sweep = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+        sweep = chosen_tables(model, units, plan, rows)
         single = None
         if self.sample == "update" or self.scan == "random":
             sequence = np.arange(count) if self.scan == "raster" else plan.units
@@ -195,7 +194,7 @@ class Gibbs(Method):
         weight = fixed = 0.0
         if self.log_z != "none":
             mode = find_mode(model, plan.order, sweep)
-            weight = float(model.log_weight(_by_variable(plan.order, mode)))
+            weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
                 tail = len(plan.kinds) - len(sweep.last)
                 fixed = log_z.log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
@@ -210,17 +209,17 @@ class Gibbs(Method):
         for setting, plain in (("precision_bits", 0), ("threads", 1)):
             if (given := getattr(self, setting)) != plain:
                 raise UnsupportedError(f"gibbs: {setting}={given} needs backend=numba; {backend.name} was asked for")
-        options: dict[str, bool] = {
-            "random": self.scan == "random",
-            "single": self.sample == "update",
-            "averaged": self.marginals == "rao_blackwell",
-            "looks": self.log_z != "none",
-            "climbs": self.climbs,
-            "chib": self.weighs_steps,
-        }
-        ladder = self.ladder if self.log_z == "chib_ms" else 0
-        of_pairs = GibbsProgram(backend, ladder=ladder, **options).program()
-        return either(of_pairs, GraphProgram(backend, **options).program())
+        wanted = Wanted(
+            random=self.scan == "random",
+            single=self.sample == "update",
+            averaged=self.marginals == "rao_blackwell",
+            looks=self.log_z != "none",
+            climbs=self.climbs,
+            chib=self.weighs_steps,
+        )
+        of_pairs = GibbsProgram(backend, wanted, self.ladder if self.log_z == "chib_ms" else 0)
+        of_graphs = GraphProgram(backend, wanted)
+        return either(assembled(of_pairs, wanted), assembled(of_graphs, wanted))
 
     def warm_up(
         self, tables: Tables | GraphTables, engine: Engine, state: State, steps: int, trace: Trace
@@ -252,12 +251,12 @@ class Gibbs(Method):
         doubt = "too short" if short else found.doubt  # of what was not updated, chains know their starts alone
         doubts = log_z.doubts(doubt, self.log_z, claim)
         return Estimate(
-            marginals=_by_variable(tables.order, means),
-            marginals_se=_by_variable(tables.order, found.errors),
+            marginals=by_variable(tables.order, means),
+            marginals_se=by_variable(tables.order, found.errors),
             log_z=value,
             log_z_se=claim,
-            ess=_by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors, draws)),
-            r_hat=_by_variable(tables.order, found.r_hat),
+            ess=by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors, draws)),
+            r_hat=by_variable(tables.order, found.r_hat),
             log_z_estimates=estimates,
             diagnostics=diagnostics,
             doubts=doubts,
@@ -284,10 +283,3 @@ def _check_bits(model: PairwiseModel, bits: int) -> None:
             f"gibbs: a variable of {model.name} has {degree} neighbours; precision_bits={bits} takes at most "
             f"{MAX_BIT_DEGREE}, precision_bits=0 any number"
         )
-
-
-def _by_variable(order: Array, values: FloatArray) -> FloatArray:
-    """Values of rows as those of variables."""
-    result = np.empty_like(values)
-    result[order] = values
-    return result

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.gibbs.assembly import Wanted
 from spinbench.methods.gibbs.graph_plan import GraphTables
 
 
@@ -33,37 +33,14 @@ class GraphProgram:
 
     Args:
         backend: the backend.
-        random: random scan.
-        single: a step is one update, not a sweep.
-        averaged: keep p (Rao-Blackwellised marginals).
-        looks: look from both sides, at chains and at draws of R(. <- s*).
-        climbs: know temperatures.
-        chib: keep log T of every step.
+        wanted: what it does.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        random: bool,
-        single: bool,
-        averaged: bool,
-        looks: bool,
-        climbs: bool,
-        chib: bool,
-    ) -> None:
+    def __init__(self, backend: Backend, wanted: Wanted) -> None:
         self._backend = backend
         self._bath = TableBath(backend)
         self._xp = backend.xp
-        self._random, self._single, self._averaged = random, single, averaged
-        self._looks, self._climbs, self._chib = looks, climbs, chib
-
-    def program(self) -> Program:
-        """The contract's view."""
-        program = Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
-        if self._climbs:
-            program = replace(program, temper=self.temper, slope=self.slope)
-        return replace(program, look=self.look) if self._looks else program
+        self._wanted = wanted
 
     def init(self, key: Key, t: GraphTables, start: Array) -> GraphState:
         """The chains' states are `start` itself."""
@@ -71,29 +48,29 @@ class GraphProgram:
         x = xp.astype(start, xp.int32)
         zeros = xp.zeros_like(start[0, :])
         p: Array = ()
-        if self._averaged:
+        if self._wanted.averaged:
             p = t.blank[:, None] + zeros
-            if self._random or self._single:
+            if self._wanted.random or self._wanted.single:
                 p = self._bath.conditionals(t.sweep, x, p)
-        mode = xp.zeros_like(x) + t.mode[:, None] if self._looks else ()
-        return GraphState(x, p, zeros - xp.inf if self._chib else (), xp.zeros_like(t.mode[0]), mode)
+        mode = xp.zeros_like(x) + t.mode[:, None] if self._wanted.looks else ()
+        return GraphState(x, p, zeros - xp.inf if self._wanted.chib else (), xp.zeros_like(t.mode[0]), mode)
 
     def step(self, key: Key, t: GraphTables, state: GraphState) -> GraphState:
         """One sample."""
-        return self._step(key, t, state, chib=self._chib)
+        return self._step(key, t, state, chib=self._wanted.chib)
 
     def warm(self, key: Key, t: GraphTables, state: GraphState) -> GraphState:
         """One step of burn-in; in single updates T is held from the begin of a sweep on."""
-        return self._step(key, t, state, chib=self._chib and self._single)
+        return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single)
 
     def observe(self, t: GraphTables, state: GraphState) -> dict[str, Array]:
         """p or s: (R, C), log_t: (C,)."""
-        if self._averaged:
+        if self._wanted.averaged:
             seen = {"p": state.p[:-1, :]}
         else:
             there = self._backend.take(state.x, t.variables) == t.states[:, None]
             seen = {"s": self._xp.astype(there, self._backend.real)}
-        return seen | ({"log_t": state.log_t} if self._chib else {})
+        return seen | ({"log_t": state.log_t} if self._wanted.chib else {})
 
     def look(self, key: Key, t: GraphTables, state: GraphState) -> dict[str, Array]:
         """log T(s* <- s) of the chains, and of as many draws of R(. <- s*)."""
@@ -106,7 +83,7 @@ class GraphProgram:
     def temper(self, key: Key, t: GraphTables, state: GraphState, beta: Array) -> GraphState:
         """A sweep in the layout's order, whatever the scan."""
         x = self._bath.sweep(key, t.sweep, state.x, self._ones(state.x) * beta)
-        stale = self._averaged and (self._random or self._single)
+        stale = self._wanted.averaged and (self._wanted.random or self._wanted.single)
         return state._replace(x=x, p=self._bath.conditionals(t.sweep, x, state.p) if stale else state.p)
 
     def slope(self, t: GraphTables, state: GraphState) -> dict[str, Array]:
@@ -115,9 +92,9 @@ class GraphProgram:
 
     def _step(self, key: Key, t: GraphTables, state: GraphState, *, chib: bool) -> GraphState:
         backend, xp = self._backend, self._xp
-        if not self._single:
+        if not self._wanted.single:
             log_t = self._bath.log_transition(t.sweep, state.x, t.mode) if chib else state.log_t
-            if self._random:
+            if self._wanted.random:
                 x, p = self._random_updates(key, t, state.x, state.p)
             else:
                 one = self._ones(state.x)
@@ -132,7 +109,7 @@ class GraphProgram:
         if t.sweep.single is None:  # no variable has two states
             return state
         u = backend.uniform(key, (2, state.x.shape[1]))
-        if self._random:
+        if self._wanted.random:
             x, p = self._bath.update_anywhere(t.sweep, state.x, state.p, u[0, :], u[1, :])
         else:
             x, p = self._bath.update_chunk(t.sweep, state.position, state.x, state.p, u[1:, :])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.graphs.sweep_layouts import Scan
+from spinbench.methods.gibbs.assembly import Wanted
 from spinbench.methods.gibbs.tempering import Slopes, tempered
 from spinbench.methods.gibbs.transition import Tables, Transition
 
@@ -55,67 +55,21 @@ class State(NamedTuple):
     mode: Array
 
 
-def either(of_pairs: Program, of_graphs: Program) -> Program:
-    """One program for tables of both kinds."""
-
-    def choice(tables: Any) -> Program:
-        return of_pairs if isinstance(tables, Tables) else of_graphs
-
-    def temper(key: Key, t: Any, state: Any, beta: Array) -> Any:
-        tempered = choice(t).temper
-        assert tempered is not None
-        return tempered(key, t, state, beta)
-
-    return Program(
-        init=lambda key, t, start: choice(t).init(key, t, start),
-        step=lambda key, t, state: choice(t).step(key, t, state),
-        observe=lambda t, state: choice(t).observe(t, state),
-        warm=lambda key, t, state: choice(t).warm(key, t, state),
-        look=lambda key, t, state: choice(t).look(key, t, state),
-        temper=None if of_pairs.temper is None else temper,
-        slope=lambda t, state: choice(t).slope(t, state),
-    )
-
-
 class GibbsProgram:
     """Init, step and observe over a backend's arrays.
 
     Args:
         backend: the backend.
-        random: random scan.
-        single: a step is one update, not a sweep.
-        averaged: keep p (Rao-Blackwellised marginals).
-        looks: look from both sides, at chains and at draws of R(. <- s*).
-        climbs: know temperatures.
-        chib: keep log T of every step.
+        wanted: what it does.
         ladder: S of Murray and Salakhutdinov's ladders; 0 without.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        random: bool,
-        single: bool,
-        averaged: bool,
-        looks: bool,
-        climbs: bool,
-        chib: bool,
-        ladder: int,
-    ) -> None:
+    def __init__(self, backend: Backend, wanted: Wanted, ladder: int) -> None:
         self._backend = backend
         self._bath = Transition(backend)
         self._xp = backend.xp
-        self._random, self._single, self._averaged = random, single, averaged
-        self._looks, self._climbs, self._chib, self._length = looks, climbs, chib, ladder
+        self._wanted, self._length = wanted, ladder
         self._slopes = Slopes(backend)
-
-    def program(self) -> Program:
-        """The contract's view."""
-        program = Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
-        if self._climbs:
-            program = replace(program, temper=self.temper, slope=self.slope)
-        return replace(program, look=self.look) if self._looks else program
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
@@ -124,26 +78,26 @@ class GibbsProgram:
         zeros = xp.zeros_like(s[0, :])
         count = xp.zeros_like(t.order[0])
         p: Array = ()
-        if self._averaged:
-            p = self._bath.conditionals(t.sweep, s) if self._random or self._single else xp.zeros_like(s)
+        if self._wanted.averaged:
+            p = self._bath.conditionals(t.sweep, s) if self._wanted.random or self._wanted.single else xp.zeros_like(s)
         ladder: Any = ()
         if self._length:
             ladder = Ladder(xp.zeros_like(s), xp.zeros_like(s), count, count, zeros, zeros - xp.inf, zeros)
-        mode = xp.zeros_like(s) + t.mode[:, None] if self._looks else ()
-        return State(s, p, zeros if self._chib else (), count if self._single else (), ladder, mode)
+        mode = xp.zeros_like(s) + t.mode[:, None] if self._wanted.looks else ()
+        return State(s, p, zeros if self._wanted.chib else (), count if self._wanted.single else (), ladder, mode)
 
     def warm(self, key: Key, t: Tables, state: State) -> State:
         """A step without ladders; a sweep without log T too."""
-        return self._step(key, t, state, chib=self._chib and self._single, ladder=False)
+        return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single, ladder=False)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One sample."""
-        return self._step(key, t, state, chib=self._chib, ladder=self._length > 0)
+        return self._step(key, t, state, chib=self._wanted.chib, ladder=self._length > 0)
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
-        seen = {"p": state.p} if self._averaged else {"s": state.s}
-        if self._chib:
+        seen = {"p": state.p} if self._wanted.averaged else {"s": state.s}
+        if self._wanted.chib:
             seen["log_t"] = state.log_t
         if isinstance(state.ladder, Ladder):
             seen |= {"ladder": state.ladder.log_weight, "ladders": state.ladder.ended}
@@ -157,7 +111,7 @@ class GibbsProgram:
     def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
         """A sweep by colour or level, whatever the scan."""
         s = self._bath.sweep(key, tempered(t.sweep, beta), state.s, backward=False)
-        stale = self._averaged and (self._random or self._single)
+        stale = self._wanted.averaged and (self._wanted.random or self._wanted.single)
         return state._replace(s=s, p=self._bath.conditionals(t.sweep, s) if stale else state.p)
 
     def slope(self, t: Tables, state: State) -> dict[str, Array]:
@@ -169,10 +123,10 @@ class GibbsProgram:
     def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:
         backend, xp = self._backend, self._xp
         main = backend.fold_in(key, 0)
-        if not self._single:
+        if not self._wanted.single:
             if ladder:
                 state = state._replace(ladder=self._climb(backend.fold_in(key, 1), t, state.ladder))
-            if self._random:
+            if self._wanted.random:
                 log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
                 s, p = self._random_updates(main, t, state.s, state.p)
                 return state._replace(s=s, p=p, log_t=log_t)
@@ -192,7 +146,7 @@ class GibbsProgram:
             state = state._replace(log_t=log_t)
         scan: Any = t.single
         u = backend.uniform(main, (2, state.s.shape[1]))
-        if self._random:
+        if self._wanted.random:
             s, p = self._bath.update_anywhere(scan, state.s, state.p, u[0, :], u[1, :])
         else:
             s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:, :])
@@ -238,7 +192,7 @@ class GibbsProgram:
         fields = self._bath.first_fields(t.sweep, state.s)
         log_t = self._bath.log_transition_of_blocks(t, t.sweep, state.s, fields) if chib else state.log_t
         s, p = self._bath.sweep_blocks(t.sweep, state.s, u, fields)
-        return s, self._xp.concat(p, axis=0) if self._averaged else (), log_t
+        return s, self._xp.concat(p, axis=0) if self._wanted.averaged else (), log_t
 
     def _random_updates(self, key: Key, t: Tables, s: Array, p: Array) -> tuple[Array, Array]:
         scan: Any = t.single

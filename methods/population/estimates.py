@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import FEWEST_CHAINS, t_factor
+from spinbench.mathematics.claims import FEWEST_CHAINS, UNSEEN, t_factor
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -19,8 +19,6 @@ FEWEST_TAIL = 5
 HEAVIEST_TAIL = 0.7
 """Index of the tail above which means of weights are not to be trusted, however many there are: Vehtari, Simpson,
 Gelman, Yao, Gabry, "Pareto smoothed importance sampling", JMLR 2024."""
-_UNSEEN = 1.5
-"""Half of the rule of three, as of `mathematics.claims`."""
 
 
 class Weighed(NamedTuple):
@@ -68,12 +66,12 @@ def weighed(trace: Trace) -> Weighed:
     standard = np.sqrt((rest**2).sum(axis=(0, 2)) * scale) / total
     factor = float(t_factor(min(effective, groups) - 1))
     farthest = np.maximum(means, 1 - means)
-    errors = np.minimum(np.hypot(factor * standard, _UNSEEN * farthest / effective), farthest)
+    errors = np.minimum(np.hypot(factor * standard, UNSEEN * farthest / effective), farthest)
     noise = factor * np.sqrt(max(1 / effective - 1 / number, 0.0))
     light = tail(log_sums.ravel(), effective) <= HEAVIEST_TAIL
     supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS and light
     log_z = float(top + np.log(total / number))
-    claimed = float(np.hypot(noise, _UNSEEN / effective)) if supported else np.inf
+    claimed = float(np.hypot(noise, UNSEEN / effective)) if supported else np.inf
     return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)
 
 

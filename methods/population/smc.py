@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
@@ -39,8 +39,9 @@ from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.graphs import graph_tables
 from spinbench.methods.tempering.pairs import pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier
-from spinbench.methods.tempering.pt import are_pairs, replicas
-from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.methods.tempering.pt import are_pairs, refuse_groups, replicas
+from spinbench.models import Model, to_pairwise
+from spinbench.models.origin import per_variable
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -92,10 +93,7 @@ class Annealed(Method):
         Raises:
             UnsupportedError: 1-of-K groups, whose factor graph is taken.
         """
-        if isinstance(model, PairwiseModel) and model.groups:
-            raise UnsupportedError(
-                f"smc: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
-            )
+        refuse_groups(self.name, model)
         pairs = to_pairwise(model) if are_pairs(model) else None
         tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
         betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
@@ -126,7 +124,8 @@ class Annealed(Method):
         draws = found.runs * len(tables.particles)
         ess = statistics.effective_sample_size(found.means, found.standard, draws)
         value = found.log_z + float(tables.base)
-        marginals, errors, sizes = (_by_variable(model, part) for part in (found.means, found.errors, ess))
+        parts = (found.means, found.errors, ess)
+        marginals, errors, sizes = (per_variable(model.cardinalities, part) for part in parts)
         return Estimate(
             marginals=marginals,
             marginals_se=errors,
@@ -154,8 +153,3 @@ def schedule(betas: FloatArray, barriers: FloatArray, count: int) -> FloatArray:
 
 def _binary(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)
-
-
-def _by_variable(model: Model, values: FloatArray) -> Any:
-    """(N,) of binary variables, else a list of (K_v,)."""
-    return values if _binary(model) else np.split(values, np.cumsum(model.cardinalities)[:-1])

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
-    MAX_BLOCKS,
     Scan,
     Sweep,
+    chosen_tables,
     layout,
-    scan_tables,
-    sweep_tables,
     units_of,
 )
 from spinbench.mathematics.heat_bath.draws import Draws
@@ -34,8 +32,7 @@ def pair_tables(model: PairwiseModel) -> PairTables:
     units = units_of(model)
     plan = layout(model, units, "chromatic")
     rows = compressed_rows(model, plan.order)
-    few = len(plan.labels) <= MAX_BLOCKS
-    return PairTables(plan.order, sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows))
+    return PairTables(plan.order, chosen_tables(model, units, plan, rows))
 
 
 class PairReplicas:

@@ -39,6 +39,7 @@ from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tab
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.models.origin import per_variable
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -91,10 +92,7 @@ class ParallelTempering(Method):
         Raises:
             UnsupportedError: 1-of-K groups, whose factor graph is taken; a variable of more than `blocks` states.
         """
-        if isinstance(model, PairwiseModel) and model.groups:
-            raise UnsupportedError(
-                f"pt: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
-            )
+        refuse_groups(self.name, model)
         tables, constant = self._tables(model)
         found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities, 4 if self.blocks else 1)
         base = np.array(constant + np.log(model.cardinalities).sum())
@@ -134,7 +132,7 @@ class ParallelTempering(Method):
         value, error = log_ratio(trace, unit, moving)
         value += float(tables.base)
         marginals, errors, sizes, r_hat = (
-            _by_variable(model, part) for part in (means, found.errors, ess, found.r_hat)
+            per_variable(model.cardinalities, part) for part in (means, found.errors, ess, found.r_hat)
         )
         doubt = found.doubt or ("" if moving.enough else "not mixed")
         doubts = ([f"marginals {doubt}"] if doubt else []) + ([] if np.isfinite(error) else ["log Z unresolved"])
@@ -165,6 +163,14 @@ def are_pairs(model: Model) -> bool:
     return not model.has_zeros and _binary(model) and all(len(factor.scope) <= 2 for factor in model.factors)
 
 
+def refuse_groups(method: str, model: Model) -> None:
+    """UnsupportedError where a model has 1-of-K groups: its factor graph is taken."""
+    if isinstance(model, PairwiseModel) and model.groups:
+        raise UnsupportedError(
+            f"{method}: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
+        )
+
+
 def _binary(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)
 
@@ -180,8 +186,3 @@ def _reported(model: Model, tables: Any) -> tuple[IntArray, FloatArray, FloatArr
     else:
         rows, signs = state_rows(np.array(model.cardinalities))
     return rows, signs, np.zeros(len(rows)), np.ones(len(rows))
-
-
-def _by_variable(model: Model, values: FloatArray) -> Any:
-    """(N,) of binary variables, else a list of (K_v,)."""
-    return values if _binary(model) else np.split(values, np.cumsum(model.cardinalities)[:-1])

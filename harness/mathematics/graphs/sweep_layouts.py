@@ -182,6 +182,20 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     return Layout(rows, sequence, bounds, kind, label)
 
 
+def chosen_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows) -> Sweep | Scan:
+    """`sweep_tables` of a scan in few blocks, else `scan_tables`."""
+    if len(plan.labels) <= MAX_BLOCKS:
+        return sweep_tables(model, plan, rows)
+    return scan_tables(model, units, plan, rows)
+
+
+def by_variable(order: npt.NDArray[np.integer], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values (N, …) of rows, of which `order` (N,) names the variables, as those of variables."""
+    result = np.empty_like(values)
+    result[order] = values
+    return result
+
+
 def sweep_tables(model: PairwiseModel, plan: Layout, rows: Rows) -> Sweep:
     """The tables of a scan in few blocks."""
     biases = model.biases[plan.order]

@@ -14,7 +14,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
-from spinbench.mathematics.graphs import rows, windows
+from spinbench.mathematics.graphs import rows, sweep_layouts, windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs import gibbs
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -82,7 +82,7 @@ def engine(name, backend, precision, method):
     """(tables, engine); compiled once for all tests of this file."""
     with pytest.MonkeyPatch.context() as patch:
         if name.startswith("many blocks"):
-            patch.setattr(gibbs, "MAX_BLOCKS", 4)
+            patch.setattr(sweep_layouts, "MAX_BLOCKS", 4)
         if "lists" in name or name == "windows":
             patch.setattr(rows, "DENSE_FACTOR", 0)
         if "lists" in name:

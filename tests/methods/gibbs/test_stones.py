@@ -11,8 +11,7 @@ from scipy import stats
 
 import spinbench
 from spinbench.inference import registry
-from spinbench.mathematics.graphs import rows, windows
-from spinbench.methods.gibbs import gibbs
+from spinbench.mathematics.graphs import rows, sweep_layouts, windows
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 from spinbench.models.generators import planar_glass
@@ -52,7 +51,7 @@ def slopes_and_multiplicities(name: str) -> tuple[np.ndarray, np.ndarray]:
 def bound(name: str, backend: str, method: Gibbs, precision: str = "float64") -> Any:
     with pytest.MonkeyPatch.context() as patch:
         if name.startswith("many blocks"):
-            patch.setattr(gibbs, "MAX_BLOCKS", 4)
+            patch.setattr(sweep_layouts, "MAX_BLOCKS", 4)
         if name == "lists":
             patch.setattr(rows, "DENSE_FACTOR", 0)
             patch.setattr(windows, "MAX_WINDOWS", 0)
