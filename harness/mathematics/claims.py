@@ -100,7 +100,9 @@ def remembered(r_hat: npt.ArrayLike) -> FloatArray:
     return np.where(np.isfinite(r), share, 1.0)
 
 
-def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: FloatArray) -> MarginalClaims:
+def marginal_claims(
+    series: FloatArray, samples: int, low: FloatArray, high: FloatArray, visits: float = np.inf
+) -> MarginalClaims:
     """Claims for means of s_i or of p(s_i = 1 | rest).
 
     Args:
@@ -108,6 +110,7 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
         samples: n, steps of each chain.
         low, high: (N,) the range of what is averaged: of p(s_i = 1 | rest) over all states, or 0 and 1. States that
             the run has not seen can move the mean to either.
+        visits: independent draws at most, where the method knows of a bound.
     """
     batches, _, chains = series.shape
     means = series.mean(axis=(0, 2))
@@ -120,7 +123,7 @@ def marginal_claims(series: FloatArray, samples: int, low: FloatArray, high: Flo
         samples / batches * errors**2 * batches * chains / np.maximum(variance, np.finfo(float).tiny), 1.0, samples
     )
     varies = variance > 1e-12
-    effective = samples * chains / (np.quantile(time[varies], _SLOW) if varies.any() else 1.0)
+    effective = min(samples * chains / (np.quantile(time[varies], _SLOW) if varies.any() else 1.0), visits)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     r_hat = split_r_hat(series)
     farthest = np.maximum(high - means, means - low)

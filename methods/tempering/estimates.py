@@ -12,6 +12,7 @@ from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
     FEWEST_CHAINS,
     LEAST_OVERLAP,
+    UNSEEN,
     drifts,
     r_hat_of,
     remembered,
@@ -34,6 +35,7 @@ class Travel(NamedTuple):
     Attributes:
         barrier: Λ, the sum of the rejection rates between neighbours.
         trips: round trips of all ladders, from the first rung to the last.
+        replicas: of all ladders.
         predicted: of them, if states were drawn anew between swaps (Syed et al., JRSS B 2022, theorem 1).
         overlap: the least share of swaps between two rungs that are accepted.
         lost: share of steps in which a state at β = 1 met a hard zero.
@@ -41,14 +43,26 @@ class Travel(NamedTuple):
 
     barrier: float
     trips: float
+    replicas: int
     predicted: float
     overlap: float
     lost: float
 
     @property
     def enough(self) -> bool:
-        """Whether the run may be believed."""
-        return self.lost == 0 and (self.trips >= FEWEST_TRIPS or self.barrier < LOW_BARRIER)
+        """Whether the run may be believed: a replica that remembers where it began has to have come round once."""
+        wanted = max(FEWEST_TRIPS, self.replicas * (1 - self.efficiency))
+        return self.lost == 0 and (self.trips >= wanted or self.barrier < LOW_BARRIER)
+
+    @property
+    def efficiency(self) -> float:
+        """Trips seen over those predicted: 1 where a replica's state is forgotten from swap to swap."""
+        return self.trips / self.predicted if self.predicted else 0.0
+
+    @property
+    def visits(self) -> float:
+        """Independent visits of the last rung at most: a replica brings news from the first rung once a round trip."""
+        return np.inf if self.barrier < LOW_BARRIER else max(self.trips, 1.0)
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -56,7 +70,7 @@ class Travel(NamedTuple):
         return {
             "barrier": self.barrier,
             "round_trips": self.trips,
-            "trip_efficiency": self.trips / self.predicted if self.predicted else 0.0,
+            "trip_efficiency": self.efficiency,
             "least_swap_rate": self.overlap,
         }
 
@@ -70,6 +84,7 @@ def travel(trace: Trace) -> Travel:
     return Travel(
         float(rejected.sum()),
         float(trace.total("trips").sum()),
+        ladders * (len(rejected) + 1),
         trace.samples * ladders / (2 + 2 * inefficiency),
         float(1 - rejected.max()),
         float(trace.mean("lost").mean()),
@@ -81,7 +96,8 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
 
     Bennett's ratio between neighbours, with the level c that burn-in has left: Z_{r+1} / Z_r is
     e^c E_r[σ(Δβ D - c)] / E_{r+1}[σ(c - Δβ D)], whatever c is (Bennett, J. Comput. Phys. 1976; Meng and Wong,
-    Statistica Sinica 1996). The error is that of the sum, to first order, over units and batches jointly.
+    Statistica Sinica 1996). The error is that of the sum, to first order, over units and batches jointly, widened by
+    what units remember, by how far all of them still move, and by what they are too few to have seen.
 
     Args:
         trace: of the run.
@@ -102,7 +118,18 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
     error = float(np.hypot(t_factor(chains - 1) * base, kept))
     enough = chains >= FEWEST_CHAINS and len(sway) >= FEWEST_BATCHES and moving.overlap >= LEAST_OVERLAP
     enough = enough and not drifts(sway, np.array([error]))
-    return value, error if enough and moving.enough else np.inf
+    widened = float(np.sqrt(error**2 + trend(sway) ** 2 + (UNSEEN / moving.visits) ** 2))
+    return value, widened if enough and moving.enough else np.inf
+
+
+def trend(sway: FloatArray) -> float:
+    """By how much the means (B, 1, C) of all units move together from the first half of a run to the second, beyond
+    what they do by chance: where they all come from starts that they have not forgotten, they are alike, and wrong."""
+    half, chains = len(sway) // 2, sway.shape[-1]
+    if not half or chains < 2:
+        return 0.0
+    moves = (sway[half : 2 * half].mean(axis=0) - sway[:half].mean(axis=0))[0]
+    return float(np.sqrt(max(moves.mean() ** 2 - moves.var(ddof=1) / chains, 0.0)))
 
 
 def in_units(series: FloatArray, unit: int) -> FloatArray:

@@ -13,7 +13,8 @@ Soc. Japan 1996.
                2 Λ + 1 rungs, 4 to 64. Where they lie is adapted in burn-in, to equal rejection, and then stays.
     marginals  the mean of p(x_v | rest) of the replicas at β = 1.
     log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours (`estimates.log_ratio`).
-    doubts     besides those of chains: fewer than 20 round trips, unless Λ < 1/2; states that meet a hard zero.
+    doubts     besides those of chains: unless Λ < 1/2, fewer than 20 round trips, or than one of each replica times
+               the share of trips that is missing to what the swap rates predict; states that meet a hard zero.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class ParallelTempering(Method):
         unit, moving = 2 if self.houdayer else 1, travel(trace)
         signs = tables.signs[:, None]
         series = in_units((signs < 1) + signs * trace.series("p")[:, tables.rows], unit)
-        found = marginal_claims(series, trace.samples, tables.low, tables.high)
+        found = marginal_claims(series, trace.samples, tables.low, tables.high, moving.visits)
         chains = (signs < 1) + signs * trace.mean("p")[tables.rows]
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         ess = statistics.effective_sample_size(means, found.standard_errors, draws)

@@ -14,7 +14,7 @@ from spinbench.inference import registry
 from spinbench.inference.runner import random_start
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import floored_values
-from spinbench.methods.tempering.estimates import in_units
+from spinbench.methods.tempering.estimates import Travel, in_units, trend
 from spinbench.methods.tempering.ladders import Ladders, Rungs
 from spinbench.methods.tempering.pilot import ladder
 from spinbench.methods.tempering.pt import ParallelTempering
@@ -174,6 +174,23 @@ def test_ladders_on_their_way_do_not_know_log_z(drift: float) -> None:
         p = np.clip(0.5 + 0.02 * rng.normal(size=(18, 16)), 0, 1)
         trace.add({"p": p, "trips": np.full(16, 5.0), "lost": np.zeros(16), **one, **bridges}, 1)
     assert ("log Z unresolved" in method.estimate(model, tables, trace).doubts) == (drift > 0)
+
+
+def test_claims_grow_by_what_ladders_have_in_common() -> None:
+    """A move that all make together counts, one that some make and others make up for does not."""
+    late = np.repeat([0.0, 1.0], 8)[:, None, None]
+    together, apart = 0.3 + 0.01 * np.arange(8), np.array([0.3, -0.3] * 4)
+    assert trend(late * together) == pytest.approx(together.mean(), rel=0.01)
+    assert trend(late * apart) == 0.0
+
+
+@pytest.mark.parametrize(("trips", "efficient", "enough"), [(100, 0.3, False), (100, 0.8, True), (19, 1.0, False)])
+def test_replicas_that_remember_have_to_come_round(trips: int, efficient: float, enough: bool) -> None:
+    """8 ladders of 25 rungs: 140 trips where sweeps mix slowly, 40 where they nearly draw states anew, 20 anyhow."""
+    moving = Travel(12.0, trips, 200, trips / efficient, 0.5, 0.0)
+    assert moving.enough == enough
+    assert moving.visits == trips
+    assert moving._replace(barrier=0.4).enough
 
 
 def test_groups_and_settings_are_refused() -> None:
