@@ -34,11 +34,12 @@ class GraphProgram:
     Args:
         backend: the backend.
         wanted: what it does.
+        bath: makes the steps; by default of heat-bath updates.
     """
 
-    def __init__(self, backend: Backend, wanted: Wanted) -> None:
+    def __init__(self, backend: Backend, wanted: Wanted, bath: TableBath | None = None) -> None:
         self._backend = backend
-        self._bath = TableBath(backend)
+        self._bath = bath or TableBath(backend)
         self._xp = backend.xp
         self._wanted = wanted
 

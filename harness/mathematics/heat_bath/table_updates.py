@@ -161,9 +161,20 @@ class TableBath:
         self, entries: Entries, section: Section, b: Any, x: Array, p: Array, beta: Array, shift: Array, u: Array
     ) -> tuple[Array, Array]:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
-        drawn, total = self._drawn(weights, u)
+        drawn, total = self.choose(section, b, weights, x, u)
         x = self._backend.update(x, self._backend.take(section.rows, b), drawn, donate=True)
         return x, self._kept(section, b, p, weights / total)
+
+    def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+        """(w, C) the next states of a chunk's variables, and the sums of their weights: the step of all sweeps.
+
+        Args:
+            section, b: the chunk.
+            weights: (K, w, C) of the states given the rest.
+            x: (N, C) before the step.
+            u: (w, C) uniform.
+        """
+        return self._drawn(weights, u)
 
     def _drawn(self, weights: Array, u: Array) -> tuple[Array, Array]:
         """(states, their variables' sums of weights): no state of weight 0 is drawn, whatever is rounded."""

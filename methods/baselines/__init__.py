@@ -1,0 +1,1 @@
+"""Samplers of the literature as their papers have them, to compare others with."""

@@ -1,0 +1,112 @@
+"""Metropolis sampling: variable by variable, a state is proposed and accepted by its weight given the rest.
+
+    uniform             one of the K - 1 other states j, accepted with min(1, p_j / p_k), p given the rest: Metropolis,
+                        Rosenbluth, Rosenbluth, Teller and Teller, "Equation of state calculations by fast computing
+                        machines", J. Chem. Phys. 1953.
+    metropolised_gibbs  j with p_j / (1 - p_k), accepted with min(1, (1 - p_k) / (1 - p_j)); it leaves a state more
+                        often than Gibbs sampling does: Liu, "Peskun's theorem and a modified discrete-state Gibbs
+                        sampler", Biometrika 1996.
+
+Both are the same where variables have two states. The probability of each outcome is summed over proposals, so that a
+step takes one uniform number. Sweeps go colour by colour, as those of `gibbs`; a variable whose two states weigh the
+same changes each time, and several of them keep their relation. There is no log Z.
+
+Marginals: the mean of p(x_v = k | rest) as of the last step of v, or of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.mathematics.graphs.table_layouts import Section
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.gibbs.assembly import Wanted, assembled
+from spinbench.methods.gibbs.graph_estimate import graph_estimate
+from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
+from spinbench.methods.gibbs.graph_program import GraphProgram
+from spinbench.methods.tempering.pt import refuse_groups
+from spinbench.models import Model, to_factor_graph
+
+if TYPE_CHECKING:
+    from spinbench.api import Array
+
+Proposal = Literal["uniform", "metropolised_gibbs"]
+Marginals = Literal["rao_blackwell", "empirical"]
+
+
+@dataclass(frozen=True)
+class Metropolis(Method):
+    """Settings.
+
+    Attributes:
+        proposal: see above.
+        marginals: which estimate is reported.
+    """
+
+    proposal: Proposal = "uniform"
+    marginals: Marginals = "rao_blackwell"
+
+    name: ClassVar[str] = "metropolis"
+    summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
+    takes: ClassVar[Any] = "any"
+
+    def __post_init__(self) -> None:
+        for setting, allowed in (("proposal", get_args(Proposal)), ("marginals", get_args(Marginals))):
+            if (given := getattr(self, setting)) not in allowed:
+                raise SpinbenchError(f"metropolis: {setting}={given!r} was given; {', '.join(allowed)} are allowed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """p or s: (R, C), of what `reported_rows` names."""
+        return {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
+
+    def plan(self, model: Model) -> GraphTables:
+        """Tables of the sweeps.
+
+        Raises:
+            UnsupportedError: 1-of-K groups, whose factor graph is taken.
+        """
+        refuse_groups(self.name, model)
+        return plan_graph(to_factor_graph(model), raster=False, single=False, looks=False)
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays: Gibbs sampling's, with another step."""
+        averaged = self.marginals == "rao_blackwell"
+        wanted = Wanted(random=False, single=False, averaged=averaged, looks=False, climbs=False, chib=False)
+        bath = MetropolisBath(backend, proposal=self.proposal)
+        return assembled(GraphProgram(backend, wanted, bath), wanted)
+
+    def estimate(self, model: Model, tables: GraphTables, trace: Trace) -> Estimate:
+        """Marginals with what they may claim, R-hat and effective sample sizes."""
+        return graph_estimate(to_factor_graph(model), tables, trace, "none", single=False)
+
+
+class MetropolisBath(TableBath):
+    """Sweeps in which a variable's next state depends on the one that it has."""
+
+    def __init__(self, backend: Backend, *, proposal: Proposal) -> None:
+        super().__init__(backend)
+        self._proposal = proposal
+
+    def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+        """See `TableBath.choose`."""
+        xp, take = self._xp, self._backend.take
+        here = self._numbers(weights) == take(x, take(section.rows, b))
+        own = xp.sum(xp.where(here, weights, 0.0), axis=0)
+        if self._proposal == "uniform":
+            sizes = xp.max(take(section.states, b), axis=0)[:, None]  # K - 1 of each variable
+            accepted = xp.where(weights > own, 1.0, weights / xp.where(own > 0, own, 1.0))
+            moves = accepted / xp.astype(sizes, weights.dtype)
+        else:
+            total = xp.sum(weights, axis=0)
+            rest = xp.sum(xp.where(here, 0.0, weights), axis=0)
+            moves = weights / xp.where(here, 1.0, xp.maximum(rest, total - weights))
+        left = xp.sum(xp.where(here, 0.0, moves), axis=0)
+        stay = xp.where(left < 1, 1 - left, 0.0)
+        drawn, _ = self._drawn(xp.where(here, stay, moves), u)
+        return drawn, xp.sum(weights, axis=0)
