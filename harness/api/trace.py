@@ -48,6 +48,7 @@ class Trace:
         looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each.
         climb: what the warm-up saw, where the method has one that sees something.
         wanted: sweeps that it would have taken where it was given too few.
+        seconds: of the whole run, where its budget is one; None where samples are counted.
     """
 
     def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None) -> None:
@@ -67,6 +68,7 @@ class Trace:
         self.looks: list[dict[str, FloatArray]] = []
         self.climb: Climb | None = None
         self.wanted = 0
+        self.seconds: float | None = None
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = MAX_BATCHES
 

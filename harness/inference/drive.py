@@ -112,6 +112,7 @@ def drive(
     with clock:
         state = engine.init(seed, start)
     total = _burn_in_steps(budget, per_step)
+    trace.seconds = budget.seconds
     with clock:
         state, done = warm_up(engine, state, total, trace)
     state = _burn_in(engine, state, max(total - done, 0), clock)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -22,13 +24,15 @@ FIRST_SECONDS = 0.02
 
 @dataclass
 class BucketState:
-    """One run: seed, chains, the next step's index, seconds that burn-in has given, and what is drawn from."""
+    """One run: seed, chains, the next step's index, seconds that burn-in has given, what is drawn from, and when passes
+    have to end, on the clock `perf_counter`."""
 
     seed: int
     chains: int
     index: int
     seconds: float
     tuned: Tuned
+    end: float = math.inf
 
 
 class BucketKernel(Kernel):
@@ -51,10 +55,14 @@ class BucketKernel(Kernel):
         cost = self.code.costs.of_draws(len(self._first.at.variable), state.chains)
         return replace(state, index=state.index + steps, seconds=state.seconds + steps * cost)
 
+    def within(self, state: BucketState, seconds: float) -> BucketState:
+        """Draws that die at once take less than they were thought to: then their number tells too long a time."""
+        return replace(state, seconds=min(state.seconds, seconds), end=time.perf_counter() + seconds)
+
     def adapt(self, state: BucketState, last: bool) -> BucketState:
         if not last or not state.seconds or not self._first.at.split:
             return state
-        return replace(state, tuned=self._tuner.best(state.seconds, self._real))
+        return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
 
     def advance(self, state: BucketState, steps: int) -> tuple[BucketState, dict[str, np.ndarray]]:
         kept, block = [], max(1, self.block // state.chains)

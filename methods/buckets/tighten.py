@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -73,15 +75,16 @@ def first_point(at: Buckets) -> tuple[FloatArray, FloatArray]:
     return np.zeros(int(at.shifts[-1])), 1.0 / np.repeat(np.diff(at.buckets), np.diff(at.buckets))
 
 
-def tighten(at: Buckets, passes: Passes, most: int) -> Point:
-    """At most so many passes; the last forward pass is at the point that is returned."""
+def tighten(at: Buckets, passes: Passes, most: int, end: float = math.inf) -> Point:
+    """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at the
+    point that is returned."""
     theta, weights = first_point(at)
     best = Point(theta, weights, passes.forward(theta, weights))
     if not (at.split and np.isfinite(best.value)):
         return best
     groups, step, rate = _groups(at), _STEP, _RATE
     done, latest = 0, best.value
-    while done < most and step >= _LEAST_STEP:
+    while done < most and step >= _LEAST_STEP and time.perf_counter() < end:
         marginals, entropies = passes.backward()
         theta = _shifted(groups, best.theta, best.weights, marginals, step)
         weights = _reweighted(groups, best.weights, entropies, rate)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,22 +80,31 @@ class Tuner:
         limit, found = (limit, found) if not order else self._cut(order, seconds)
         return self._at(order, limit, found, 0, real)
 
-    def best(self, seconds: float, real: np.dtype[Any]) -> Tuned:
-        """As tight as it gets."""
+    def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+        """As tight as it gets in so many seconds, and before the clock `perf_counter` stands at `end`."""
         last = len(self._tables.orders) - 1
         limit, found = self._cut(0, seconds)
         if not (found.split and last):
-            return self._at(0, limit, found, self._affordable(found, seconds), real)
+            return self._at(0, limit, found, self._affordable(found, seconds), real, end)
         limit, found = self._cut(last, seconds)
         cut = {last: found}
         room = seconds - _PARTITION * len(found.scopes) * (_LOOKED_AT + last)
         trials = int(_TRIALS * room / (_TRIAL * self._code.costs.of_pass(found.entries, len(found.scopes))))
         if trials > 1:
             cut |= {order: self._cut(order, seconds, limit)[1] for order in range(max(1, last + 1 - trials), last)}
-        values = {order: self._passes(order, part, _TRIAL)[2].value for order, part in cut.items() if len(cut) > 1}
+        values = self._tried(cut, end) if len(cut) > 1 else {}
         order = min(values, key=values.__getitem__, default=last)
         most = self._affordable(cut[order], room) - _TRIAL * len(values)
-        return self._at(order, limit, cut[order], max(most, 1), real)
+        return self._at(order, limit, cut[order], max(most, 1), real, end)
+
+    def _tried(self, cut: dict[int, Partition], end: float) -> dict[int, float]:
+        """The bounds along these orders, as far as the clock allows."""
+        values: dict[int, float] = {}
+        until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
+        for order, part in cut.items():
+            if not values or time.perf_counter() < until:
+                values[order] = self._passes(order, part, _TRIAL, until)[2].value
+        return values
 
     def _cut(self, order: int, seconds: float, limit: int = 0) -> tuple[int, Partition]:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
@@ -114,16 +125,18 @@ class Tuner:
     def _affordable(self, found: Partition, seconds: float) -> int:
         return int(seconds / self._code.costs.of_pass(found.entries, len(found.scopes)))
 
-    def _passes(self, order: int, found: Partition, most: int) -> tuple[Buckets, Passes, Point]:
+    def _passes(self, order: int, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
         at = lay_out(self._tables.factors[order], found, self._code.fill)
         passes = self._code.passes(at)
-        point = tighten(at, passes, most)
+        point = tighten(at, passes, most, end)
         if not point.value > -np.inf:
             raise ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
         return at, passes, point
 
-    def _at(self, order: int, limit: int, found: Partition, most: int, real: np.dtype[Any]) -> Tuned:
-        at, passes, point = self._passes(order, found, most)
+    def _at(
+        self, order: int, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
+    ) -> Tuned:
+        at, passes, point = self._passes(order, found, most, end)
         probabilities = passes.work.probabilities.astype(real)
         passes.backward()
         place, rows = _along(self._tables.orders[order], self._tables.factors[order])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -24,6 +24,16 @@ from spinbench.models import Model
 
 SHARE = 4
 """Of what burn-in has by default, a tenth of the seconds, passes take so many times as much."""
+MOST = 0.45
+"""Share of a budget in seconds that passes may take."""
+
+
+class Tightened(Protocol):
+    """What runs mini-buckets, beside what every engine does."""
+
+    def within(self, state: State, seconds: float) -> State:
+        """However long burn-in's draws would take, its passes end after so many seconds from now."""
+        ...
 
 
 class Tables(NamedTuple):
@@ -92,8 +102,11 @@ class WeightedMiniBuckets(Method):
         return Tables(orders, tuple(factors_of(problem, order) for order in orders), cards)
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
-        """Passes take more than burn-ins of chains do."""
-        return engine.warm(state, SHARE * steps), SHARE * steps
+        """Passes take more than burn-ins of chains do; of a budget in seconds no more than their share."""
+        state = engine.warm(state, SHARE * steps)
+        if trace.seconds is not None:
+            state = cast("Tightened", engine).within(state, MOST * trace.seconds)
+        return state, SHARE * steps
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Of the weights, or exact."""

@@ -151,3 +151,11 @@ def test_no_state_of_weight() -> None:
     model = FactorGraph.from_log_tables([2, 2], [([0, 1], same), ([1, 0], same[::-1])])
     with pytest.raises(ModelError, match="Z = 0"):
         spinbench.run(model, "wmb", "numpy", ibound=5)
+
+
+def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
+    """They take far less time than draws that live, so that their number says too much of how long burn-in is."""
+    found = spinbench.run(spinbench.load("uai14hard/linkage_16"), "wmb", "numba", budget="600 ms", chains=4)
+    assert found.seconds.burn_in < 0.6
+    upper = min(bound.value for bound in found.bounds if bound.side == "upper" and bound.grade != "probable")
+    assert -88.7776 <= upper < np.inf
