@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import stat
 import tempfile
+from functools import cache
 from pathlib import Path
+
+VARIABLE = "SPINBENCH_CACHE_DIR"
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """$SPINBENCH_CACHE_DIR, or the user's cache folder; a temporary one where that cannot be written."""
-    chosen = os.environ.get("SPINBENCH_CACHE_DIR")
+    """$SPINBENCH_CACHE_DIR, or the user's cache folder; a temporary one where that cannot be written.
+
+    Compiled code is run and exact answers are believed, so nobody else may write there: in a folder of another user, or
+    one that others can write to, it is a folder of one's own, mode 700; and the temporary one belongs to this process.
+    """
+    chosen = os.environ.get(VARIABLE)
     if not chosen:
         import platformdirs
 
         chosen = platformdirs.user_cache_dir("spinbench", appauthor=False)
-    folder = Path(chosen)
+    return _below(Path(chosen))
+
+
+@cache
+def _below(chosen: Path) -> Path:
+    return next(filter(_is_ours, (chosen, chosen / f"private-{_user()}")), None) or _temporary()
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder, which is made if there is none, can be written by this user and by nobody else."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
         with tempfile.TemporaryFile(dir=folder):
-            return folder
+            return os.name == "nt" or (state.st_uid == _user() and not state.st_mode & OTHERS_WRITE)
     except OSError:
-        return Path(tempfile.gettempdir()) / f"spinbench-cache-{os.getuid() if hasattr(os, 'getuid') else 0}"
+        return False
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+@cache
+def _temporary() -> Path:
+    """For this process and, through the environment, those that it starts."""
+    folder = Path(tempfile.mkdtemp(prefix="spinbench-cache-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[VARIABLE] = str(folder)
+    return folder

@@ -1,7 +1,8 @@
 """Exact answers on disk, one small .npz file (no pickle) for each model and method.
 
-The folder is $SPINBENCH_CACHE_DIR, or the user's cache folder. Files are replaced atomically; one that cannot be
-read, or does not fit the model, is ignored and written anew. A folder that cannot be written costs only time. What
+The folder is below that of all that can be made again (`foundation.folders`). Files are replaced atomically and hold a
+checksum over their contents and the model; one that cannot be read, or whose checksum is another, is ignored and
+written anew. A folder that cannot be written costs only time. What
 writers that were killed have left is removed by a later one.
 """
 
@@ -13,25 +14,24 @@ import os
 import tempfile
 import time
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from spinbench.foundation.folders import cache_folder
 from spinbench.models import Model
 from spinbench.reference.answer import ExactAnswer
 
-VERSION = 2  # raise it whenever a solver's answers change
+VERSION = 3  # raise it whenever a solver's answers change
 ABANDONED = 86_400.0
 """Seconds after which a temporary file counts as left behind; to write one takes less than one."""
 
 
 def folder() -> Path:
     """Where exact answers are kept."""
-    if chosen := os.environ.get("SPINBENCH_CACHE_DIR"):
-        return Path(chosen) / "exact"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("spinbench", appauthor=False)) / "exact"
+    return cache_folder() / "exact"
 
 
 def path(model: Model, method: str) -> Path:
@@ -47,16 +47,18 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
     """
     try:
         with np.load(path(model, method), allow_pickle=False) as file:
+            if str(file["checksum"]) != _checksum(model, {name: file[name] for name in file.files}):
+                return None
             log_z, width, seconds = (float(file[key]) for key in ("log_z", "width", "seconds"))
             solver, backend = str(file["method"]), str(file["backend"])
             flat = np.asarray(file["marginals"], dtype=np.float64)
-            had = int(file["max_bytes"]) if "max_bytes" in file else 0
+            had = int(file["max_bytes"])
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
         return None
     cards = model.cardinalities
-    if not np.isfinite(log_z) or (marginals and flat.size != sum(cards)):
+    if (marginals and flat.size != sum(cards)) or (max_bytes > had and bool(np.isnan(flat).any())):
         return None
-    answer = ExactAnswer(
+    return ExactAnswer(
         log_z,
         flat if marginals else None,
         cards,
@@ -66,15 +68,19 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
         backend=backend,
         cached=True,
     )
-    left_open = [max_bytes <= had and bool(np.isnan(vector).all()) for vector in answer.marginals]
-    for vector, is_open in zip(answer.marginals, left_open, strict=True):
-        if not is_open and (not abs(vector.sum() - 1.0) < 1e-9 or vector.min() < 0):
-            return None
-    return answer
 
 
 def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None:
     """Stores an answer that was found in so much memory; does nothing where the folder cannot be written."""
+    content: dict[str, Any] = {
+        "log_z": np.float64(answer.log_z),
+        "width": np.float64(-1 if answer.width is None else answer.width),
+        "seconds": np.float64(answer.seconds),
+        "method": np.str_(answer.method),
+        "backend": np.str_(answer.backend),
+        "max_bytes": np.float64(max_bytes),
+        "marginals": np.empty(0) if answer.flat is None else answer.flat,
+    }
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,21 +88,20 @@ def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None
         handle, name = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(
-                    file,
-                    log_z=np.float64(answer.log_z),
-                    width=np.float64(-1 if answer.width is None else answer.width),
-                    seconds=np.float64(answer.seconds),
-                    method=np.str_(answer.method),
-                    backend=np.str_(answer.backend),
-                    max_bytes=np.float64(max_bytes),
-                    marginals=np.empty(0) if answer.flat is None else answer.flat,
-                )
+                np.savez(file, **content, checksum=np.str_(_checksum(model, content)))
             os.replace(name, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
+
+
+def _checksum(model: Model, content: Mapping[str, Any]) -> str:
+    """Over all that a file holds but the checksum itself, and what it is the answer for."""
+    digest = hashlib.sha256(model.content_hash.encode())
+    for name in sorted(content.keys() - {"checksum"}):
+        digest.update(name.encode() + np.asarray(content[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _clear(chosen: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,10 +12,51 @@ import pytest
 from spinbench.foundation import folders
 
 
-def test_the_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path / "mine"))
-    assert folders.cache_folder() == tmp_path / "mine"
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that does not exist yet, and is chosen."""
+    monkeypatch.setenv(folders.VARIABLE, str(tmp_path / "mine"))
+    return tmp_path / "mine"
+
+
+def test_the_cache_folder_can_be_chosen(chosen: Path) -> None:
+    assert folders.cache_folder() == chosen
+    assert chosen.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_can_write_to_is_not_believed(chosen: Path) -> None:
+    chosen.mkdir()
+    chosen.chmod(0o777)
+    found = folders.cache_folder()
+    assert found.parent == chosen
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_another_user_made_is_not_believed(chosen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the one below it of the name that ours would have, which anybody can guess."""
+    (chosen / f"private-{os.getuid() + 1}").mkdir(parents=True)
+    monkeypatch.setattr(os, "getuid", lambda user=os.getuid(): user + 1)
+    found = folders.cache_folder()
+    assert chosen not in (found, *found.parents)
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+def test_where_nothing_can_be_written_a_temporary_folder_lives_as_long_as_the_process(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(blocked / "below"))
-    assert blocked not in folders.cache_folder().parents
+    code = """
+import os, subprocess, sys
+from spinbench.foundation.folders import cache_folder
+print(cache_folder(), cache_folder().stat().st_mode & 0o777)
+child = "from spinbench.foundation.folders import cache_folder; print(cache_folder())"
+print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True).stdout)
+"""
+    environment = {**os.environ, folders.VARIABLE: str(blocked / "below"), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    own, mode, of_child = done.stdout.split()
+    assert Path(own).parent == tmp_path
+    assert int(mode) == 0o700
+    assert of_child == own
+    assert not Path(own).exists()

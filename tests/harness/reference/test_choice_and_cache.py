@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -111,7 +112,9 @@ def test_answer_without_marginals_is_completed():
     assert reference.solve(model).cached
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "missing", "wrong size", "not a number", "not normalised"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "noise", "missing", "no checksum", "another log Z", "another model's"]
+)
 def test_damaged_files_are_replaced(damage):
     model = ladder()
     expected = reference.solve(model)
@@ -127,12 +130,14 @@ def test_damaged_files_are_replaced(damage):
     else:
         if damage == "missing":
             del content["width"]
-        elif damage == "wrong size":
-            content["marginals"] = content["marginals"][:-2]
-        elif damage == "not a number":
-            content["log_z"] = np.float64("nan")
+        elif damage == "no checksum":
+            del content["checksum"]
+        elif damage == "another log Z":
+            content["log_z"] = content["log_z"] + 5
         else:
-            content["marginals"] = content["marginals"] * 2
+            other = ladder(1)
+            reference.solve(other)
+            content = dict(np.load(cache.path(other, "auto")))
         np.savez(file, **content)
     repaired = reference.solve(model)
     assert not repaired.cached
@@ -181,9 +186,19 @@ def test_files_are_replaced_in_one_step(monkeypatch):
     assert list(cache.folder().iterdir()) == []
 
 
-def test_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch):
+def test_where_a_folder_cannot_be_made_a_temporary_one_serves(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path / "file"))
+    assert not reference.solve(ladder(7)).cached
+    assert reference.solve(ladder(7)).cached
+    assert cache.folder().stat().st_uid == os.getuid()
+
+
+def test_a_full_disk_costs_only_the_cache(monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("spinbench.reference.cache.np.savez", full)
     assert not reference.solve(ladder()).cached
     assert not reference.solve(ladder()).cached
 
