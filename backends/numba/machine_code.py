@@ -50,9 +50,12 @@ def use_cache_of_sources() -> None:
     """
     from numba.core import config
 
+    from spinbench.backends.numba import stored_code
+
     settings: Any = config  # its names are made at run time
     if debug_mode.ON or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
+    stored_code.keep_below(numba_folder())
     if debug_mode.ON:
         settings.BOUNDSCHECK = 1
 

@@ -34,8 +34,9 @@ def test_a_folder_that_others_can_write_to_is_not_believed(chosen: Path) -> None
 
 def test_a_folder_that_another_user_made_is_not_believed(chosen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is the one below it of the name that ours would have, which anybody can guess."""
-    (chosen / f"private-{os.getuid() + 1}").mkdir(parents=True)
-    monkeypatch.setattr(os, "getuid", lambda user=os.getuid(): user + 1)
+    user = os.getuid() + 1
+    (chosen / f"private-{user}").mkdir(parents=True)
+    monkeypatch.setattr(os, "getuid", lambda: user)
     found = folders.cache_folder()
     assert chosen not in (found, *found.parents)
     assert found.stat().st_mode & 0o777 == 0o700

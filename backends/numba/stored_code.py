@@ -1,0 +1,70 @@
+"""Compiled kernels on disk that are believed only if they are whole and belong to what was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from numba.core import caching
+
+Files = Any
+"""Numba's index and data files of one function."""
+
+
+_PLAIN: Any = caching.IndexDataCacheFile
+
+
+class StoredCode(_PLAIN):  # type: ignore[misc]  # Numba has no types
+    """Numba's files of one function, each entry with its key and a checksum.
+
+    Numba itself raises on an index or an entry that is empty or cut, again at every start, and on a full disk. It also
+    gives two processes that compile one function for different arguments at one time the same file, so that the index
+    of the one may end up with the code of the other. Here either counts as not compiled yet.
+    """
+
+    def load(self, key: Any) -> Any:
+        """The entry of this key, or None."""
+        sealed = super().load(key)
+        if sealed is None or _seal(sealed[:-_SIZE]) != sealed[-_SIZE:]:
+            return None
+        found, code = pickle.loads(sealed[:-_SIZE])
+        return code if found == key else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep an entry; does nothing where it cannot be written."""
+        with suppress(OSError):
+            super().save(key, (key, data))
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except Exception:  # unpickling what is damaged may raise anything
+            return {}
+
+    def _load_data(self, name: str) -> bytes:
+        return Path(self._data_path(name)).read_bytes()
+
+    def _save_data(self, name: str, data: Any) -> None:
+        content: bytes = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(content + _seal(content))
+
+
+_SIZE = hashlib.sha256().digest_size
+
+
+def _seal(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def keep_below(folder: Path) -> None:
+    """Let Numba's files in this folder be such; those elsewhere, of a user's own functions, stay as they are."""
+
+    def files(cache_path: str, filename_base: str, source_stamp: Any) -> Files:
+        kind = StoredCode if Path(cache_path).is_relative_to(folder) else _PLAIN
+        return kind(cache_path, filename_base, source_stamp)
+
+    caching.IndexDataCacheFile = files
