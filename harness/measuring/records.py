@@ -92,13 +92,18 @@ def identities(folder: Path) -> frozenset[str]:
 def latest(records: Iterable[Record], earlier: Set[str] = frozenset()) -> list[Record]:
     """One record a cell: of those with equal configurations, the one that was measured last.
 
+    A failed one does not take the place of a good one of the same code: it was disturbed, or did not find its files.
+
     Args:
         records: of any number of runs.
         earlier: ids of those that are older than the others, whatever the clock said: clocks are set back.
     """
     chosen: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record["id"] not in earlier, float(record["started_at"]))):
-        chosen[digest(record["config"])] = record
+        cell = digest(record["config"])
+        before = chosen.get(cell)
+        if before is None or record["status"] != "failed" or before["status"] != "ok" or before["git"] != record["git"]:
+            chosen[cell] = record
     return list(chosen.values())
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,12 @@ from spinbench.measuring.records import COMMAND_FILE
 
 FLAGS = ("--resume", "--profile", "--multirun", "-m", "--help", "-h", "--cfg", "-c", "--resolve", "--info", "-i")
 """Of ours, and those of Hydra that make sense here."""
+
+
+_OF_A_CELL = re.compile(r"\+{0,2}(?!hydra\b)(?!launcher\.address\b)\w+([./]\w+)*=(?!.*_target_).*", re.DOTALL)
+"""Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing."""
+
+_RELATIVE = re.compile(r"\+{0,2}model\.(path|evidence|corpus)=(?!['\"]?/)")
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,8 @@ class Arguments:
         """Flags may stand anywhere; `--resume FOLDER` without overrides takes those of the first start.
 
         Raises:
-            SpinbenchError: the folder to resume is none of a sweep.
+            SpinbenchError: the folder to resume is none of a sweep, asks for more than a file may, or has relative
+                paths and was started elsewhere.
         """
         flags: list[str] = []
         overrides: list[str] = []
@@ -61,8 +70,8 @@ class Arguments:
             else:
                 (flags if word.startswith("-") else overrides).append(word)
         if resume is not None:
-            first = _first_overrides(resume)
-            overrides = overrides or first
+            first = _first(resume)
+            overrides = overrides or _taken(resume, *first)
         return cls(tuple(flags), tuple(overrides), resume, profile)
 
     @property
@@ -70,11 +79,38 @@ class Arguments:
         """Whether all combinations were asked for."""
         return bool({"-m", "--multirun"} & set(self.flags))
 
+    def again(self, folder: str) -> str:
+        """The command that goes on with this sweep."""
+        given = () if all(map(_is_of_a_cell, self.overrides)) else self.overrides
+        return shlex.join(["spinbench", "sweep", "--resume", folder, *given])
 
-def _first_overrides(folder: Path) -> list[str]:
+
+def _first(folder: Path) -> tuple[list[str], str]:
+    """The overrides that a sweep was started with, and where."""
     try:
-        return list(map(str, json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))["overrides"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))
+        return list(map(str, content["overrides"])), str(content["started_in"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SpinbenchError(
             f"{folder} is not the folder of a sweep (it has no readable {COMMAND_FILE}), so there is nothing to resume"
         ) from error
+
+
+def _taken(folder: Path, overrides: list[str], started_in: str) -> list[str]:
+    again = "spinbench sweep --resume FOLDER NAME=VALUE …"
+    for line in overrides:
+        if not _is_of_a_cell(line):
+            raise SpinbenchError(
+                f"{folder / COMMAND_FILE} asks for {line!r}, which is not taken from a file, as it may run code; give "
+                f"all overrides again: {again}"
+            )
+        if _RELATIVE.match(line) and Path(started_in) != Path.cwd():
+            raise SpinbenchError(
+                f"{folder} belongs to a sweep with {line!r} that was started in {started_in}; go on there, or give all "
+                f"overrides again: {again}"
+            )
+    return overrides
+
+
+def _is_of_a_cell(line: str) -> bool:
+    return _OF_A_CELL.fullmatch(line) is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -54,7 +53,7 @@ def sweep(argv: Sequence[str]) -> int:
     line = _command_line(arguments, plan, folder)
     output = display.console()
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
-    resume = f"spinbench sweep --resume {shlex.quote(display.shown(folder))}"
+    resume = arguments.again(display.shown(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
@@ -175,7 +174,8 @@ def _open_folder(arguments: Arguments, config: DictConfig) -> Path:
         (folder / "records").mkdir(parents=True, exist_ok=True)
         for part in (folder, folder / "records"):
             clear_fragments(part)
-        write_json(command, {"overrides": list(arguments.overrides), "report": config.report})
+        given = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": config.report}
+        write_json(command, given)
     except OSError as error:
         raise SpinbenchError(
             f"the folder {folder} cannot be written ({error.strerror or error}); choose another with sweep_dir=FOLDER"

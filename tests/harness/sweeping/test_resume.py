@@ -1,0 +1,66 @@
+"""What `spinbench sweep --resume FOLDER` takes from a folder that may come from somebody else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from small_sweeps import sweep
+
+from spinbench.measuring import records
+from spinbench.sweeping.arguments import Arguments
+
+
+@pytest.fixture(autouse=True)
+def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hydra.job.env_set.PYTHONPATH=/evil",
+        "++hydra.callbacks.mine={_target_: os.system}",
+        "hydra/launcher=evil",
+        "+hydra.searchpath=[file:///evil]",
+        "model@hydra.job=grid",
+        "'hydra'.job.name=evil",
+        "+method.extra={_target_: os.system}",
+        "launcher.address=evil:6379",
+    ],
+)
+def test_a_file_cannot_make_a_resumed_sweep_run_code(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out").mkdir()
+    content = {"overrides": ["model=grid", line], "started_in": os.getcwd(), "report": None}
+    Path("out/sweep.json").write_text(json.dumps(content))
+    assert sweep("--resume", "out") == 2
+    assert f"asks for {line!r}, which is not taken from a file" in capsys.readouterr().err
+
+
+def test_what_a_file_may_not_bring_stands_in_the_command_to_go_on_with() -> None:
+    given = ("model=grid", "seed=0,1", "hydra.launcher.gres=gpu:1")
+    assert Arguments.parse(given[:2]).again("out") == "spinbench sweep --resume out"
+    assert Arguments.parse(given).again("out") == f"spinbench sweep --resume out {' '.join(given)}"
+
+
+def test_relative_paths_are_not_looked_for_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """Records of failures would be all that comes of it."""
+    Path("out").mkdir()
+    content = {"overrides": ["model=file", "model.path=mine.uai"], "started_in": "/elsewhere", "report": None}
+    Path("out/sweep.json").write_text(json.dumps(content))
+    assert sweep("--resume", "out") == 2
+    assert "'model.path=mine.uai' that was started in /elsewhere" in capsys.readouterr().err
+    assert not list(Path("out").rglob("record-*.json"))
+
+
+def record(number: int, status: str, commit: str = "a") -> records.Record:
+    return {"id": str(number), "status": status, "started_at": number, "config": {}, "git": {"commit": commit}}
+
+
+def test_a_failed_record_hides_no_good_one_of_the_same_code() -> None:
+    good, failed, later = record(1, "ok"), record(2, "failed"), record(3, "failed", commit="b")
+    assert records.latest([good, failed]) == [good]
+    assert records.latest([failed, good]) == [good]
+    assert records.latest([good, failed, later]) == [later]
