@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -23,6 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0; 1 if a cell failed, a check failed or the gate found a regression; 2 for a user's error,
         with one sentence on standard error; 130 after an interruption.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
+            stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if argv is None else argv)
     debug = bool(os.environ.get(DEBUG_VARIABLE))
     if "--debug" in words:

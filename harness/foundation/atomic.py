@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-import tempfile
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ def write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # The name must not match *.json: readers list folders while writers are at work. It says whose the file is.
     prefix = f".{path.name}.{_host()}.{os.getpid()}."
-    handle, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=path.parent)
+    temporary = path.parent / f"{prefix}{uuid.uuid4().hex}.tmp"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with temporary.open("x", encoding="utf-8") as file:  # readable for whom the umask allows
             json.dump(value, file, allow_nan=False)
             file.flush()
             os.fsync(file.fileno())

@@ -18,22 +18,11 @@ from typing import Any
 
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.history.axes import Cell, Family
-from spinbench.measuring.records import RecordError, read_record
+from spinbench.measuring.records import RecordError, left_out, read_record
 
 Record = Mapping[str, Any]
 
 _HEX = re.compile(r"[0-9a-f]{1,64}")
-_SHAPE: Mapping[str, type | tuple[type, ...]] = {
-    "id": str,
-    "family": str,
-    "axes": dict,
-    "config": dict,
-    "status": str,
-    "git": dict,
-    "metrics": dict,
-    "started_at": (int, float),
-    "duration": (int, float),
-}
 
 
 def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
@@ -54,18 +43,10 @@ def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
 
 
 def _problem(record: Record) -> str:
-    wrong = [key for key, kind in _SHAPE.items() if not isinstance(record.get(key), kind)]
-    if not wrong:
-        commit = record["git"].get("commit")
-        hashes = {"id": record["id"], "git.commit": "0" if commit is None else commit}
-        wrong = [key for key, text in hashes.items() if not isinstance(text, str) or not _HEX.fullmatch(text)]
-    if wrong:
-        return f"{', '.join(wrong)} missing or malformed"
-    try:
-        json.dumps(record, allow_nan=False)
-    except ValueError:
-        return "it holds NaN or an infinity"
-    return ""
+    commit = record["git"].get("commit")
+    hashes = {"id": record["id"], "git.commit": "0" if commit is None else commit}
+    wrong = [key for key, text in hashes.items() if not _HEX.fullmatch(text)]
+    return f"{', '.join(wrong)} malformed" if wrong else ""
 
 
 @dataclass(frozen=True)
@@ -92,9 +73,13 @@ class Journal:
         return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
 
     def entries(self, commit: str) -> list[Record]:
-        """All records of a commit, oldest first."""
-        paths = (self.folder / commit).glob("record-*.json")
-        entries = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        """All records of a commit, oldest first; what is torn is logged by name and left out."""
+        entries = []
+        for path in (self.folder / commit).glob("record-*.json"):
+            try:
+                entries.append(read_record(path))
+            except RecordError as error:
+                left_out(str(error))
         return sorted(entries, key=lambda entry: (entry["started_at"], entry["id"]))
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
+from spinbench.measuring import record_shape
 from spinbench.metrics import METRICS as METRICS
 
 SCHEMA = 1
+MAX_BYTES = 1 << 26
+"""Of a record's file; what a cell says is cut long before (`isolation`)."""
 
 
 Record = dict[str, Any]
@@ -52,27 +57,44 @@ def read_record(path: Path) -> Record:
     """One record.
 
     Raises:
-        RecordError: not a record of this schema.
+        RecordError: not a whole record of this schema; the sentence names the file.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES >> 20} MiB")
+        record = record_shape.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RecordError(f"{path} is not a record: {error}") from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise RecordError(f"{path} is not a record of schema {SCHEMA}")
+    if (wrong := record_shape.fault(record, record_shape.RECORD)) is not None:
+        raise RecordError(f"{path} is not a record: {wrong} is missing or malformed")
     return record
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All records below a sweep's folder, oldest first.
+    """All records below a sweep's folder, oldest first; what is none is logged by name and left out.
 
     Raises:
-        RecordError: there are none, or one of them cannot be read.
+        RecordError: there are none.
     """
-    found = [read_record(path) for path in sorted(folder.rglob("record-*.json"))]
+    found, errors = [], []
+    for path in sorted(folder.rglob("record-*.json")):
+        try:
+            found.append(read_record(path))
+        except RecordError as error:
+            errors.append(error)
     if not found:
-        raise RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")
+        raise (errors or [RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")])[0]
+    for error in errors:
+        left_out(str(error))
     return sorted(found, key=lambda record: (record["started_at"], record["key"]))
+
+
+@cache
+def left_out(sentence: str) -> None:
+    """Log, once in a process, that a file is left out, and why."""
+    logging.getLogger("spinbench").warning("left out: %s", sentence)
 
 
 def path_of(folder: Path, key: str) -> Path:

@@ -22,9 +22,9 @@ WATCH_SECONDS = 0.5
 
 
 def console() -> Console:
-    """On standard output."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+    """On standard output; brackets in what is printed, of paths say, are no markup."""
+    found = Console(highlight=False, markup=False)
+    return found if found.is_terminal else Console(highlight=False, markup=False, width=PLAIN_WIDTH)
 
 
 class Display:
@@ -46,7 +46,7 @@ class Display:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             console=output,
             disable=not output.is_terminal,
         )

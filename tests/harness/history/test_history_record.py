@@ -104,7 +104,6 @@ def test_failed_refused_and_missing_values(project: Any) -> None:
         ({"git": {"commit": None, "dirty": None}}, "outside a git checkout"),
         ({"git": {"commit": "0" * 40, "dirty": False}}, "belong to commit 00000000, which"),
         ({"axes": {"model": "mine.uai", "method": "gibbs", "backend": "numpy"}}, "model=mine.uai"),
-        ({"axes": {"model": "grid"}}, "conf/axes does not track (inference, model=grid)"),
         ({"family": "other"}, "conf/axes does not track (other"),
         ({"environment": {"python": "3.9.1"}}, "Python 3.9.1"),
         ({"config": {"budget": {"seconds": 7.5}}}, "budget.seconds=7.5 (the series has 1)"),

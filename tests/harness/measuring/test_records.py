@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ GIT = {"commit": "a" * 40, "dirty": False, "diff": None}
 
 
 def record(key: str = "k", **changes: Any) -> dict[str, Any]:
-    return {"schema": 1, "id": key, "key": key, "started_at": 1, "status": "ok", "config": CELL, **changes}
+    axes = {"model": "grid", "method": "gibbs", "backend": "numba"}
+    empty = {"family": "inference", "axes": axes, "git": {}, "metrics": {}, "duration": 1.0}
+    return {"schema": 1, "id": key, "key": key, "started_at": 1, "status": "ok", "config": CELL, **empty, **changes}
 
 
 def test_record_comes_back_and_replaces_its_predecessor(tmp_path: Path) -> None:
@@ -55,6 +58,48 @@ def test_what_is_no_record_is_refused_by_name(tmp_path: Path, text: str) -> None
     (tmp_path / "record-x.json").write_text(text, encoding="latin-1")
     with pytest.raises(RecordError, match=r"record-x\.json"):
         records.read_records(tmp_path)
+
+
+def damaged(text: str, *path: str, by: Any) -> str:
+    """A record's text with one entry replaced."""
+    whole = json.loads(text)
+    part = whole
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = by
+    return json.dumps(whole)
+
+
+@pytest.mark.parametrize(
+    ("path", "by"),
+    [
+        (("metrics",), {"log_z_error": {"value": "1+2j"}}),
+        (("metrics",), {"log_z_error": {"value": 10**400}}),
+        (("metrics",), {"log_z_error": {"value": math.nan}}),
+        (("result",), {"status": "ok", "samples": 1, "log_z": [1]}),
+        (("result",), {"status": "ok", "samples": 1, "trajectory": [{}]}),
+        (("axes",), {"model": "grid"}),
+        (("config", "budget"), None),
+        (("git",), {"commit": 7}),
+        (("started_at",), "yesterday"),
+        (("status",), None),
+    ],
+)
+def test_a_malformed_record_is_named_and_the_rest_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, path: tuple[str, ...], by: Any
+) -> None:
+    records.left_out.cache_clear()
+    good = records.write_record(tmp_path, record("good"))
+    (tmp_path / "record-bad.json").write_text(damaged(good.read_text(), *path, by=by))
+    (tmp_path / "record-deep.json").write_text("[" * 100_000)
+    (tmp_path / "record-torn.json").write_bytes(good.read_bytes()[:-20])
+    assert records.read_records(tmp_path) == [record("good")]
+    assert [name for name in ("bad", "deep", "torn") if f"record-{name}.json" in caplog.text] == ["bad", "deep", "torn"]
+
+
+def test_what_a_terminal_would_obey_does_not_leave_a_record(tmp_path: Path) -> None:
+    path = records.write_record(tmp_path, record(error="\x1b]0;owned\x07 \x9b31m \ud800 \U0001f600\n"))
+    assert records.read_record(path)["error"] == "\ufffd]0;owned\ufffd \ufffd31m \ufffd \U0001f600\n"
 
 
 def test_folder_without_records(tmp_path: Path) -> None:

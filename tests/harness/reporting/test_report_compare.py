@@ -40,14 +40,26 @@ def side(
                         "schema": 1,
                         "id": f"{model}{method}{seed}",
                         "key": f"{model}{method}{seed}",
+                        "family": "inference",
                         "axes": {"model": model, "method": method, "backend": "numpy"},
-                        "config": {"model": {"name": model}, "method": {"name": method}, "chains": 4, "seed": seed},
+                        "config": {
+                            **{"model": {"name": model}, "method": {"name": method}, "backend": {"name": "numpy"}},
+                            **{"budget": {"samples": 1000}, "chains": 4, "seed": seed},
+                        },
+                        "git": {},
                         "protocol": "p",
                         "status": "ok",
                         "error": None,
                         "metrics": value,
-                        "result": {"laps": LAPS, "seconds": {"run": 0.5}, "samples": 1000, "answer": f"{value}"},
+                        "result": {
+                            "status": "ok",
+                            "laps": LAPS,
+                            "seconds": {"run": 0.5},
+                            "samples": 1000,
+                            "answer": f"{value}",
+                        },
                         "started_at": 0,
+                        "duration": 1.0,
                         **changes,
                     }
                 )

@@ -1,0 +1,117 @@
+"""What a record must look like before anything is made of it: records come from others, too, and from torn disks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Callable[[Any], bool]
+Shape = Check | Mapping[str, Any]
+"""A check of a value, or the shapes of a mapping's entries; those whose name ends in "?" may be absent or None."""
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a terminal would obey, and halves of characters, which no file can hold."""
+
+
+def parse(text: str) -> Any:
+    """The content of a JSON file, without characters that do more than to be shown.
+
+    Raises:
+        ValueError: no JSON, or nested more deeply than can be read; NaN and infinities are none.
+    """
+    try:
+        return _printable(json.loads(text, parse_constant=_refuse))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def fault(value: Any, shape: Shape, where: str = "") -> str | None:
+    """The name of the first entry that is missing or malformed, "result.log_z"; None if all is as it should be."""
+    if callable(shape):
+        return None if shape(value) else where
+    if not isinstance(value, Mapping):
+        return where
+    for name, inner in shape.items():
+        key = name.removesuffix("?")
+        if name.endswith("?") and value.get(key) is None:
+            continue
+        path = f"{where}.{key}" if where else key
+        if key not in value:
+            return path
+        if (found := fault(value[key], inner, path)) is not None:
+            return found
+    return None
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _points(value: Any) -> bool:
+    return isinstance(value, list) and all(fault(point, _POINT) is None for point in value)
+
+
+def _bounds(value: Any) -> bool:
+    return isinstance(value, list) and all(fault(bound, _BOUND) is None for bound in value)
+
+
+def _metrics(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(fault(metric, _METRIC) is None for metric in value.values())
+
+
+_POINT = {"seconds": _number, "samples": _number, "marginal_rmse?": _number, "log_z?": _number, "log_z_error?": _number}
+_BOUND = {"value?": _number, "side": _text, "grade": _text, "by": _text, "delta?": _number}
+_METRIC = {"value?": _number, "standard_error?": _number, "scatter?": _number, "failed?": _text}
+_RESULT = {
+    "status": _text,
+    "samples": _number,
+    "chains?": _number,
+    "burn_in?": _number,
+    **{f"{name}?": _number for name in ("log_z", "log_z_se", "ess_min", "ess_median", "r_hat_max", "marginals_claim")},
+    "log_z_kind?": _text,
+    "log_z_estimates?": _mapping,
+    "diagnostics?": _mapping,
+    "bounds?": _bounds,
+    "trajectory?": _points,
+}
+RECORD: Shape = {
+    "id": _text,
+    "key": _text,
+    "family": _text,
+    "axes": {"model": _text, "method": _text, "backend": _text},
+    "config": {"model": _mapping, "method": _mapping, "backend": _mapping, "budget": _mapping, "seed?": _number},
+    "status": _text,
+    "error?": _text,
+    "traceback?": _text,
+    "git": {"commit?": _text, "diff?": _text},
+    "metrics": _metrics,
+    "result?": _RESULT,
+    "reference?": {"log_z?": _number, "reason?": _text},
+    "stages?": _mapping,
+    "environment?": _mapping,
+    "oversubscribed?": _text,
+    "started_at": _number,
+    "duration": _number,
+}
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(entry) for key, entry in value.items()}
+    return [_printable(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"it holds {name}, which JSON has not")
