@@ -67,4 +67,5 @@ def keep_below(folder: Path) -> None:
         kind = StoredCode if Path(cache_path).is_relative_to(folder) else _PLAIN
         return kind(cache_path, filename_base, source_stamp)
 
-    caching.IndexDataCacheFile = files
+    module: Any = caching
+    module.IndexDataCacheFile = files

@@ -57,6 +57,10 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_number, value))
+
+
 def _points(value: Any) -> bool:
     return isinstance(value, list) and all(fault(point, _POINT) is None for point in value)
 
@@ -71,7 +75,7 @@ def _metrics(value: Any) -> bool:
 
 _POINT = {"seconds": _number, "samples": _number, "marginal_rmse?": _number, "log_z?": _number, "log_z_error?": _number}
 _BOUND = {"value?": _number, "side": _text, "grade": _text, "by": _text, "delta?": _number}
-_METRIC = {"value?": _number, "standard_error?": _number, "scatter?": _number, "failed?": _text}
+_METRIC = {"value?": _number, "standard_error?": _number, "scatter?": _number, "failed?": _text, "samples?": _numbers}
 _RESULT = {
     "status": _text,
     "samples": _number,

@@ -78,7 +78,8 @@ def read_records(folder: Path) -> list[Record]:
     Raises:
         RecordError: there are none.
     """
-    found, errors = [], []
+    found: list[Record] = []
+    errors: list[RecordError] = []
     for path in sorted(folder.rglob("record-*.json")):
         try:
             found.append(read_record(path))
@@ -86,8 +87,8 @@ def read_records(folder: Path) -> list[Record]:
             errors.append(error)
     if not found:
         raise (errors or [RecordError(f"{folder} holds no records (record-*.json); give the folder of a sweep")])[0]
-    for error in errors:
-        left_out(str(error))
+    for one in errors:
+        left_out(str(one))
     return sorted(found, key=lambda record: (record["started_at"], record["key"]))
 
 

@@ -11,6 +11,7 @@ import pytest
 from spinbench.foundation.atomic import write_json
 from spinbench.history import axes, journal
 from spinbench.history.journal import Journal
+from spinbench.measuring.records import left_out
 
 FAMILY = axes.family("inference")
 CELL = ("grid", "gibbs", "numpy")
@@ -43,6 +44,20 @@ def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) 
     assert kept.entries(COMMIT)[0]["versions"]["run_seconds"] == "1"
     assert kept.commits() == {COMMIT}
     assert kept.entries("b" * 40) == []
+
+
+def test_a_torn_entry_is_named_and_does_not_block_its_commit(
+    project: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left_out.cache_clear()
+    kept = Journal(tmp_path / "journal")
+    whole, torn = project.record(CELL, COMMIT), project.record(CELL, COMMIT)
+    kept.add(whole, FAMILY)
+    kept.add(torn, FAMILY)
+    file = next((tmp_path / "journal").rglob(f"record-{torn['id']}.json"))
+    file.write_bytes(file.read_bytes()[:-10])
+    assert [one["id"] for one in kept.entries(COMMIT)] == [whole["id"]]
+    assert file.name in caplog.text
 
 
 def test_the_newest_good_record_of_a_seed_counts(project: Any) -> None:
