@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import os
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +18,8 @@ import pytest
 from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.scaffold.package import GROUPS, Package
+
+ROOT = Path(__file__).parents[3]
 
 
 def written(folder: Path) -> dict[str, str]:
@@ -28,6 +33,24 @@ def test_linters_find_nothing(kind: str, tmp_path: Path) -> None:
     for command in (["check", "--no-cache", "--select=E,F,I,W"], ["format", "--no-cache", "--check"]):
         done = subprocess.run(["ruff", *command, "."], cwd=tmp_path / "my_package", capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+def test_the_type_checker_finds_nothing(tmp_path: Path) -> None:
+    """`mypy --strict`, with spinbench's own types as the wheel has them."""
+    for kind in GROUPS:
+        assert cli.main(["init", str(tmp_path / f"my_{kind}"), f"--{kind}", "mine"]) == 0
+    package = tmp_path / "types" / "spinbench"
+    package.mkdir(parents=True)
+    for part in (*(ROOT / "harness").iterdir(), *(ROOT / name for name in ("backends", "methods", "conf"))):
+        (package / part.name).symlink_to(part)
+    options = ("--strict", "--follow-imports=silent", "--cache-dir=/dev/null")
+    files = [str(path) for path in sorted(tmp_path.glob("my_*/*.py"))]
+    variables = {**os.environ, "MYPYPATH": str(package.parent)}
+    command = [sys.executable, "-m", "mypy", *options, *files]
+    done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(files) == 2 * len(GROUPS)
 
 
 @pytest.mark.parametrize("kind", GROUPS)
