@@ -118,19 +118,23 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
         raise SpinbenchError(f"method {name}: {error}") from error
 
 
-def support(method: str, backend: str, wish: Wish = ANY) -> Support:
+def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     """How `method` runs on `backend`, without importing a framework.
+
+    Args:
+        method: a registered name; or a Method, whose class need not be registered.
 
     Raises:
         UnknownNameError: there is no such plugin, or no distribution with kernels as `wish` names it.
+        SpinbenchError: a Method's class is malformed, or has the name of another one that is registered.
     """
     try:
-        m, b = method_class(method), backend_class(backend)
+        m, b = _class_of(method), backend_class(backend)
     except BrokenPluginError as error:
         return Support("broken", str(error))
-    native, notes = bool(kernels.asked(method, backend, wish)), kernels.unasked(method, backend, wish)
+    native, notes = bool(kernels.asked(m.name, backend, wish)), kernels.unasked(m.name, backend, wish)
     if not native and (why := _no_engine(m, b, wish)):
-        elsewhere = [_elsewhere(method)] if wish == ANY else []
+        elsewhere = [_elsewhere(m)] if wish == ANY else []
         return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
     if missing := missing_modules(b):
         hint = f": {b.install}" if b.install else ""
@@ -138,8 +142,8 @@ def support(method: str, backend: str, wish: Wish = ANY) -> Support:
     return Support("native" if native else "generic", notes=notes)
 
 
-def check(method: str, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
-    """How the pair runs, before anything is planned for it.
+def check(method: str | Method, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
+    """How the pair runs, before anything is planned for it; arguments as of `support`.
 
     Raises:
         UnsupportedError, UnavailableError, BrokenPluginError: as `support` says.
@@ -179,7 +183,7 @@ def bound(
         UnsupportedError: as `check`; all kernels refuse and there is no program, or none was to run.
         UnavailableError, BrokenPluginError: as `check`.
     """
-    how = check(method.name, backend, precision, wish)
+    how = check(method, backend, precision, wish)
     cls = backend_class(backend)
     instance = cls(precision=precision, device=device)
     found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
@@ -234,13 +238,29 @@ def _malformed(kind: Kind, found: Any) -> str:
     return "" if isinstance(requires, tuple) else f"has requires={requires!r}; a tuple is needed"
 
 
-def _elsewhere(method: str) -> str:
-    cls, runs = method_class(method), []
+def _class_of(method: str | Method) -> type[Method]:
+    """A method's class. Kernels and records know methods by name, so no other class may have a registered one."""
+    if isinstance(method, str):
+        return method_class(method)
+    cls = type(method)
+    if why := _malformed("methods", cls):
+        raise SpinbenchError(f"{_path(cls)} was given, which {why}")
+    if cls.name in names("methods") and (known := method_class(cls.name)) is not cls:
+        raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(known)}; rename it")
+    return cls
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _elsewhere(method: type[Method]) -> str:
+    runs = []
     for name in names("backends"):
         try:
-            program = not _no_program(cls, backend_class(name))
+            program = not _no_program(method, backend_class(name))
         except BrokenPluginError:
             continue
-        if program or kernels.asked(method, name):
+        if program or kernels.asked(method.name, name):
             runs.append(name)
-    return f"{method} runs on {', '.join(runs) or 'no installed backend'}"
+    return f"{method.name} runs on {', '.join(runs) or 'no installed backend'}"

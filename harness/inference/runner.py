@@ -53,7 +53,7 @@ def run(
 
     Args:
         model: from `spinbench.load` or a generator.
-        method: a registered name (with its settings as further keywords), or a Method.
+        method: a registered name (with its settings as further keywords), or a Method, registered or not.
         backend: a registered name.
         budget: samples of each chain (10_000, "10000 samples") or wall-clock ("2 s", "500 ms").
         chains: advanced together; given by `start` where there is one.
@@ -80,7 +80,7 @@ def run(
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
     chosen, wish = _chosen(method, settings), Wish(tier, kernel)
-    registry.check(chosen.name, backend, precision, wish)
+    registry.check(chosen, backend, precision, wish)
     if chosen.anytime:
         check_range(chosen.name, model, precision)
     parsed = Budget.parse(budget, burn_in)
@@ -247,7 +247,11 @@ def _widened(found: Estimate, model: Model, precision: Precision) -> Estimate:
 def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
     if not isinstance(method, str | Method):
         raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
-    return registry.make_method(method, settings) if isinstance(method, str) else method
+    if isinstance(method, str):
+        return registry.make_method(method, settings)
+    if settings:
+        raise SpinbenchError(f"{', '.join(settings)} was given beside a Method, which has its settings; give its name")
+    return method
 
 
 def as_taken(model: Model, method: Method) -> Model:
