@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.errors import SpinbenchError
+
 FloatArray = npt.NDArray[np.float64]
 
 TARGET_RMSE = 0.01
@@ -94,11 +96,19 @@ def log_mean(series: FloatArray) -> tuple[float, float]:
     """Log of the mean of positive weights, with its standard error by the delta method.
 
     Args:
-        series: (B, C) log batch means of the weights.
+        series: (B, C) log batch means of the weights, of which each chain has one.
 
     Returns:
         (log of the mean over batches and chains, standard error of that logarithm).
+
+    Raises:
+        SpinbenchError: there are other axes.
     """
+    if np.ndim(series) != 2:
+        raise SpinbenchError(
+            f"log_mean: an array of shape {np.shape(series)} was given; (batches, chains) is needed, from one "
+            "statistic (C,) or one row of others"
+        )
     top = series.max()
     if not np.isfinite(top):
         return float(top), float("nan")

@@ -58,7 +58,8 @@ def of_name(name: str) -> list[Format]:
 def of_file(path: Path) -> Format:
     """The one format that a file is of.
 
-    A file whose name says nothing is recognised by its content. Where name and content disagree, it is refused.
+    A file whose name says nothing is recognised by its content. Where name and content disagree, it is refused. Of
+    several that take a file, it is the one of the longest suffix, spinbench's own before others'.
 
     Raises:
         ModelError: the file cannot be read; no format takes it, or several do, or another than its name says.
@@ -94,19 +95,24 @@ def of_written(path: Path) -> Format:
     Raises:
         ModelError: there is none, or there are several.
     """
-    plain = unpacked_name(path.name).lower()
-
-    def rank(each: Format) -> tuple[int, bool]:
-        longest = max(len(suffix) for suffix in each.suffixes if plain.endswith(suffix))
-        return longest, type(each).__module__.startswith("spinbench.")
-
-    writers = [each for each in of_name(path.name) if each.writes]
-    found = [each for each in writers if rank(each) == max(map(rank, writers))]
+    found = _first(path, [each for each in of_name(path.name) if each.writes])
     if len(found) == 1:
         return found[0]
     if found:
         raise ModelError(f"{path}: several formats write this file, {_titles(found)}; uninstall one")
     raise ModelError(f"{path}: models are written to {' and '.join(suffixes(written=True))} files")
+
+
+def claims() -> tuple[str, ...]:
+    """A sentence for each format of others with a suffix of spinbench's."""
+    own = {suffix: each for each in working().values() if _is_own(each) for suffix in each.suffixes}
+    return tuple(
+        f"{plugins.titled('formats', name)} reads {suffix} files where {type(own[suffix]).__name__} does not recognise "
+        "them, and writes none: they are spinbench's"
+        for name, each in working().items()
+        for suffix in each.suffixes
+        if suffix in own and not _is_own(each)
+    )
 
 
 def read(chosen: Format, file: ModelFile) -> Model:
@@ -164,11 +170,27 @@ def _path(chosen: Format) -> str:
     return f"{type(chosen).__module__}.{type(chosen).__qualname__}"
 
 
+def _first(path: Path, found: list[Format]) -> list[Format]:
+    """Those of the longest suffix that a file's name ends with; of these spinbench's own, if there are such."""
+    plain = unpacked_name(path.name).lower()
+
+    def rank(each: Format) -> tuple[int, bool]:
+        return max((len(suffix) for suffix in each.suffixes if plain.endswith(suffix)), default=0), _is_own(each)
+
+    return [each for each in found if rank(each) == max(map(rank, found))]
+
+
+def _is_own(each: Format) -> bool:
+    return type(each).__module__.startswith("spinbench.")
+
+
 def _only(path: Path, found: list[Format], failing: Sequence[str] = ()) -> Format:
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ModelError(f"{path.name}: several formats take this file, {_titles(found)}; name it by one of them")
+    first = _first(path, found)
+    if len(first) == 1:
+        return first[0]
+    if first:
+        advice = "uninstall one" if of_name(path.name) else "name it by one of them"
+        raise ModelError(f"{path.name}: several formats take this file, {_titles(first)}; {advice}")
     failed = "".join(f"; {reason}" for reason in (*broken().values(), *failing))
     raise ModelError(
         f"{path}: neither name nor content is that of a known format; files that end in {', '.join(suffixes())} are "

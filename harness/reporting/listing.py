@@ -68,7 +68,7 @@ def _show_models(output: Console) -> None:
         if names:
             text = textwrap.fill(", ".join(names), width=max(output.width - 12, 40), subsequent_indent=" " * 11)
             output.print(f"  {title:<9}{text}")
-    for reason in broken.values():
+    for reason in (*broken.values(), *formats.claims()):
         output.print(Text(reason), soft_wrap=True)
 
 

@@ -24,7 +24,8 @@ class LibDAI(Format):
     summary = "libDAI's factor graphs"
 
     def recognises(self, head: bytes) -> bool:
-        """The number of factors, an empty line, and a factor's order, variables and their numbers of states."""
+        """The number of factors, an empty line, and a factor's order, variables and their numbers of states; or a
+        constant's one entry."""
         text = _COMMENT.sub(b"", head.removeprefix(b"\xef\xbb\xbf")).lstrip()
         if not text:
             return False
@@ -32,6 +33,8 @@ class LibDAI(Format):
         filled = [line for line in rest if line]
         if not (len(count) == 1 and rest[:1] == [[]] and len(filled) > 2 and len(filled[0]) == 1):
             return False
+        if filled[0] == [b"0"]:  # a constant: no variables, no numbers of states, one entry
+            return filled[1] == [b"1"] and len(filled[2]) == 2 and filled[2][0] == b"0"
         order, variables, states = filled[:3]
         numbers = [*count, *order, *variables, *states]
         return all(word.isdigit() for word in numbers) and len(variables) == len(states) == int(order[0][:9])

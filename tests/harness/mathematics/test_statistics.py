@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from spinbench.errors import SpinbenchError
 from spinbench.mathematics import statistics
 
 REPEATS = 400
@@ -85,6 +88,14 @@ def test_log_mean_is_exact_and_calibrated() -> None:
         value, error = statistics.log_mean(logs)
         z.append((value - (1000.0 + 0.125)) / error)
     assert np.mean(np.square(z)) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.1)
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 4), (8,), ()])
+def test_log_mean_of_other_axes_is_one_sentence(shape: tuple[int, ...]) -> None:
+    with pytest.raises(
+        SpinbenchError, match=rf"an array of shape {re.escape(str(shape))} was given; \(batches, chains\)"
+    ):
+        statistics.log_mean(np.zeros(shape))
 
 
 def test_marginal_rmse() -> None:

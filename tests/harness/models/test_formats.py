@@ -54,6 +54,17 @@ def test_files_of_other_names_are_recognised(tmp_path: Path, suffix: str, name: 
         assert load(other).content_hash == expected
 
 
+@pytest.mark.parametrize("constant", ["0\n\n\n1\n0 2.5\n", "0\n1\n0\t0.5\n# c\n"])
+def test_factor_graphs_that_begin_with_a_constant_are_recognised(tmp_path: Path, constant: str) -> None:
+    text = FG_TEXT.replace("1\n\n2", f"2\n\n{constant}\n2", 1)
+    for name in ("m.fg", "m", "m.txt"):
+        (tmp_path / name).write_text(text)
+        assert load(tmp_path / name).cardinalities == (2, 2)
+    for damaged in (text.replace("0\n", "0\n7\n", 1), text.replace("2\n\n", "2\n", 1)):
+        (tmp_path / "m").write_text(damaged)
+        assert formats.name_of_file(tmp_path / "m") is None
+
+
 def test_archives_are_recognised(tmp_path: Path, npz: bytes) -> None:
     (tmp_path / "m.dat").write_bytes(npz)
     assert load(tmp_path / "m.dat").content_hash == grid(2, 2).content_hash
@@ -221,6 +232,11 @@ class Grasping(Coins):
     suffixes = (".uai", ".first.npz")
 
 
+class Seizing(Grasping):
+    def recognises(self, head):
+        return head.startswith(b"MARKOV")
+
+
 class Nameless(Coins):
     suffixes = ("coins",)
 
@@ -293,6 +309,25 @@ def test_built_in_suffixes_are_written_as_ever(tmp_path: Path, plugin: Callable[
     assert (tmp_path / "m.first.npz").read_text().startswith("coins")
     with pytest.raises(ModelError, match=r"several formats write this file, Coins .* or Twin .*; uninstall one"):
         save(grid(1, 2), tmp_path / "m.coins")
+
+
+def test_built_in_suffixes_are_read_as_ever(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    """Others have what spinbench's own does not recognise, and the list says so."""
+    plugin({"a": "Grasping", "b": "Seizing", "c": "Coins", "d": "Twin"})
+    for name in ("m.uai", "other"):
+        (tmp_path / name).write_text(UAI_TEXT)
+        assert load(tmp_path / name).cardinalities == (2, 3)
+    (tmp_path / "m.uai").write_text("coins\n0.5\n")
+    assert load(tmp_path / "m.uai").cardinalities == (2,)
+    (tmp_path / "m.uai").write_text("MARKOV 2 2")
+    with pytest.raises(ModelError, match=r"^m.uai, line 1, token '2': 2 variables are claimed"):
+        load(tmp_path / "m.uai")
+    (tmp_path / "m.coins").write_text("coins\n0.5\n")
+    with pytest.raises(ModelError, match=r"several formats take this file, Coins .* or Twin .*; uninstall one$"):
+        load(tmp_path / "m.coins")
+    said = formats.claims()
+    assert [line.partition(" (")[0] for line in said] == ["format 'a'", "format 'b'", "format 'c'", "format 'd'"]
+    assert "reads .uai files where UAI does not recognise them, and writes none: they are spinbench's" in said[0]
 
 
 @pytest.mark.parametrize(
