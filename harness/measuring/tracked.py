@@ -14,6 +14,23 @@ from spinbench.api import Estimate
 from spinbench.inference.result import Result
 from spinbench.mathematics import statistics
 
+NUMBERS = (
+    *(
+        "marginals",
+        "marginals_se",
+        "log_z",
+        "log_z_se",
+        "log_z_estimates",
+        "bounds",
+        "ess",
+        "r_hat",
+        "pairs",
+        "pairs_se",
+    ),
+    *("draws", "samples", "status", "diagnostics"),
+)
+"""Of a result, what metrics may be of and what is no time."""
+
 
 def numbers(
     result: Result, reference: Result | None, described: Mapping[str, Any]
@@ -142,7 +159,8 @@ def summary(result: Result, reference: Result | None) -> dict[str, Any]:
         "marginals_claim": statistic(_root_mean_square, result.marginals_se),
         "seconds": {**dataclasses.asdict(result.seconds), "total": result.seconds.total},
         "laps": None if result.laps is None else dataclasses.asdict(result.laps),
-        "answer": _fingerprint(result),
+        "answer": _fingerprint(result.log_z, [] if result.marginals is None else result.marginals),
+        "numbers": _fingerprint(*(getattr(result, name) for name in NUMBERS)),
         "diagnostics": result.diagnostics,
         "trajectory": [
             {
@@ -161,11 +179,11 @@ def _root_mean_square(values: Any) -> float:
     return float(np.sqrt(np.nanmean(np.square(values))))
 
 
-def _fingerprint(result: Result) -> str:
-    """16 hexadecimal digits that are equal if the marginals and log Z are, to the last bit."""
-    import numpy as np
-
-    content = hashlib.sha256(repr(result.log_z).encode())
-    if result.marginals is not None:
-        content.update(np.asarray(_flat(result.marginals), dtype=np.float64).tobytes())
+def _fingerprint(*values: Any) -> str:
+    """16 hexadecimal digits that are equal if all numbers are, to the last bit."""
+    content = hashlib.sha256()
+    for value in values:
+        arrays = value if isinstance(value, list | tuple) else [value]
+        for one in arrays:
+            content.update(one.tobytes() if isinstance(one, np.ndarray) else repr(one).encode())
     return content.hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ ROUNDING = 1e-6
 """Relative difference of numbers that are the same but for the order of their sums."""
 FEWEST_SEEDS = 2
 FEW_SEEDS = f"the numbers changed, and {FEWEST_SEEDS} seeds of both commits are needed"
+EDITED = "the results are identical, and so the metric has changed its meaning: raise its version"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def changed(metric: Metric, sides: Sides) -> Changed:
             left_out[place] = f"there is no {metric.title}"
         elif common and all(_equal(old[seed], new[seed], metric) for seed in common):
             same.append(place)
+        elif any(_edited(old[seed], new[seed], metric) for seed in common):
+            left_out[place] = EDITED
         elif min(len(old), len(new)) < FEWEST_SEEDS:
             left_out[place] = FEW_SEEDS
         else:
@@ -101,8 +105,8 @@ def judged(metric: Metric, sides: Sides) -> Judged:
             )
         ratio = math.exp(float(np.median(decision.detectable)))
         detectable.append(Detectable(metric, name, len(decision.verdicts), ratio))
-    few = sum(reason == FEW_SEEDS for reason in found.left_out.values())
-    notes = [f"{metric.title}: {few} cell{'s' * (few > 1)} without a verdict: {FEW_SEEDS}"] if few else []
+    said = Counter(reason for reason in found.left_out.values() if reason in (FEW_SEEDS, EDITED))
+    notes = [f"{metric.title}: {count} cell{'s' * (count > 1)} without a verdict: {why}" for why, count in said.items()]
     return Judged(tuple(findings), tuple(detectable), tuple(notes))
 
 
@@ -135,6 +139,11 @@ def _values(runs: Mapping[int, Run], metric: Metric) -> list[float]:
 
 def _equal(one: Run, other: Run, metric: Metric) -> bool:
     return bool(abs(one.values[metric.name] - other.values[metric.name]) <= ROUNDING)
+
+
+def _edited(one: Run, other: Run, metric: Metric) -> bool:
+    """Whether the metric says something else of the same numbers."""
+    return bool(one.numbers) and one.numbers == other.numbers and not _equal(one, other, metric)
 
 
 def _longer(base: Mapping[int, Run], head: Mapping[int, Run]) -> float:

@@ -43,7 +43,8 @@ class Run:
         failed: why there is no result; empty where there is one.
         values: logarithms of its metrics, by name.
         scatter: of the batches behind a metric: the logarithm of their median over their first decile.
-        answer: fingerprint of the numbers; empty where the record is older than that.
+        answer: fingerprint of the marginals and log Z; empty where the record is older than that.
+        numbers: fingerprint of all that metrics may be of; empty where the record is older than that.
         samples: logarithm of their number; NaN where it is not known.
         fixed: whether the budget was in samples.
         timed: batches that were timed, and the seconds of all of them; None where the record is older than that.
@@ -57,6 +58,7 @@ class Run:
     values: Mapping[str, float] = field(default_factory=dict)
     scatter: Mapping[str, float] = field(default_factory=dict)
     answer: str = ""
+    numbers: str = ""
     samples: float = math.nan
     fixed: bool = True
     timed: tuple[int, float] | None = None
@@ -109,6 +111,7 @@ def run(record: Record, metrics: Iterable[Metric]) -> Run:
         values={metric.name: value for metric in metrics if (value := _value(record, metric)) is not None},
         scatter={name: float(one["scatter"]) for name, one in record["metrics"].items() if "scatter" in one},
         answer=result.get("answer") or "",
+        numbers=result.get("numbers") or "",
         samples=math.log(samples) if samples else math.nan,
         fixed=budget.get("seconds") is None,
         timed=(laps["count"], result["seconds"]["run"]) if laps else None,

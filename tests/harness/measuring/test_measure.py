@@ -85,9 +85,12 @@ class TestFigures:
         assert min(load["yardstick"]) > 0
 
     def test_equal_numbers_have_equal_fingerprints(self) -> None:
-        first, again, other = (measure_here(cell(seed=seed))["result"]["answer"] for seed in (0, 0, 1))
-        assert first == again
-        assert first != other
+        found = [measure_here(cell(seed=seed))["result"] for seed in (0, 0, 1)]
+        for name in ("answer", "numbers"):
+            first, again, other = (one[name] for one in found)
+            assert first == again
+            assert first != other
+        assert found[0]["answer"] != found[0]["numbers"]
 
     def test_time_to_error_is_that_of_the_trajectory(self) -> None:
         answer = measure_here(cell(budget={"samples": 40_000, "seconds": None, "burn_in": None}))

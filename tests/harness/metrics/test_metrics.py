@@ -17,6 +17,7 @@ from spinbench.history import axes
 from spinbench.history.asv_benchmarks import value_for_asv
 from spinbench.history.judging import accuracy, evidence
 from spinbench.history.judging.evidence import Place, Sides
+from spinbench.history.judging.judgement import judge
 from spinbench.inference.joint_validity import Joint
 from spinbench.measuring import measure, records
 from spinbench.measuring.in_process import measure_here
@@ -204,10 +205,10 @@ def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> No
     assert list(registry.working()) == ["pair_rmse"]
 
 
-def record(value: float, seed: int, answer: str) -> dict[str, Any]:
+def record(value: float, seed: int, answer: str, numbers: str = "") -> dict[str, Any]:
     """Of an accuracy `value` of which higher is better."""
     entry = {"value": value, "title": "share right", "better": "higher"}
-    result = {"answer": answer, "samples": 100, "status": "ok"}
+    result = {"answer": answer, "numbers": numbers, "samples": 100, "status": "ok"}
     return {"status": "ok", "error": None, "metrics": {"share": entry}, "result": result, "config": {"seed": seed}}
 
 
@@ -227,6 +228,22 @@ def test_the_gate_knows_which_direction_is_better(plugin: Install, factor: float
     assert {finding.verdict for finding in findings} == {verdict}
     assert findings[0].ratio == pytest.approx(1 / factor, rel=0.05)
     assert value_for_asv(record(0.25, 1, "a"), "share") == 4.0
+
+
+@pytest.mark.parametrize("edited", [True, False])
+def test_the_gate_knows_an_edited_metric_from_a_worse_answer(plugin: Install, edited: bool) -> None:
+    plugin({"share": "Share"})
+    (metric,) = [each for each in axes.family("gate").metrics if each.name == "share"]
+    place = Place("m", "bp", "numpy")
+    base, head = (
+        evidence.runs([(place, record(value + seed / 1e3, seed, "a", numbers)) for seed in range(8)], [metric])
+        for value, numbers in ((0.3, "same"), (0.1, "same" if edited else "other"))
+    )
+    found = judge(Sides(base, head))
+    said = "1 / share right: 1 cell without a verdict: the results are identical, and so the metric has changed its "
+    assert {finding.verdict for finding in found.findings} == {"undecided" if edited else "worse"}
+    assert found.notes == ((said + "meaning: raise its version",) if edited else ())
+    assert found.red != edited
 
 
 def test_pairs_are_tracked_and_judged_like_marginals() -> None:
