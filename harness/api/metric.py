@@ -42,6 +42,8 @@ class Metric(ABC):
     """If judged: the probability that an unchanged program is called worse by this metric in any cell."""
     falls: ClassVar[float] = 0.0
     """If judged: the power of the number of samples with which it falls."""
+    timed: ClassVar[bool] = False
+    """Whether it depends on how fast the machine was: `spinbench rerun` expects the same number of all others."""
 
     @abstractmethod
     def measure(self, model: Model, result: Result, reference: Result | None) -> Measured | str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.measuring.records import CELL, Record, RecordError, read_record
+from spinbench.metrics import registry
 from spinbench.reporting.display import cell_name
 from spinbench.reporting.leaderboard import flattened, short
 
@@ -181,9 +182,9 @@ def compare(then: Record, now: Record) -> Replay:
     """Two records of one cell."""
     seconds = then["config"]["budget"].get("seconds") is not None
     exact = (then["result"] or {}).get("log_z_kind") == "exact"
-    names = dict.fromkeys([*_figures(then), *_figures(now)])
-    old, new = _figures(then), _figures(now)
-    figures = tuple(Figure(name, old.get(name), new.get(name)) for name in names)
+    metrics = _compared(then, now)
+    old, new = _figures(then, metrics), _figures(now, metrics)
+    figures = tuple(Figure(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new]))
     return Replay(then, now, exact or not seconds, figures, tuple(_changes(then, now)))
 
 
@@ -196,15 +197,23 @@ def table(replay: Replay) -> Table:
     return found
 
 
-def _figures(record: Record) -> dict[str, Any]:
-    """What a seed determines: no seconds, and nothing that comes from them."""
+def _figures(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    """What a seed determines: no seconds, and nothing that comes from them; `names` are those of metrics."""
     if record["status"] != "ok":
         return {}
     result, metrics = record["result"], record["metrics"]
     found = flattened({name: result[name] for name in _FIGURES})
-    for name in ("marginal_rmse", "log_z_error"):
-        found |= {f"{name}.{key}": value for key, value in metrics.get(name, {}).items() if key != "failed"}
+    for name in names:
+        entry = metrics.get(name, {})
+        found |= {f"{name}.{key}": entry[key] for key in ("value", "standard_error") if key in entry}
     return found
+
+
+def _compared(then: Record, now: Record) -> list[str]:
+    """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
+    own = ["marginal_rmse", "log_z_error"]
+    found = [name for name, metric in registry.working().items() if not metric.timed]
+    return own + [name for name in found if name in then["metrics"] and name in now["metrics"]]
 
 
 def _changes(then: Record, now: Record) -> Iterable[str]:
@@ -212,7 +221,10 @@ def _changes(then: Record, now: Record) -> Iterable[str]:
         (name, then["git"].get(key), now["git"].get(key))
         for name, key in (("commit", "commit"), ("uncommitted changes", "diff"))
     ]
-    old, new = ({name: one["environment"].get(name) for name in _SURROUNDINGS} for one in (then, now))
+    old, new = (
+        {"plugins": one.get("plugins") or {}, **{name: one["environment"].get(name) for name in _SURROUNDINGS}}
+        for one in (then, now)
+    )
     flat_old, flat_new = flattened(old), flattened(new)
     pairs += [(name, flat_old.get(name), flat_new.get(name)) for name in dict.fromkeys([*flat_old, *flat_new])]
     for name, before, after in pairs:

@@ -88,6 +88,10 @@ class Floor(Share):
     floor = "low"
 
 
+class Clocked(Share):
+    timed = "yes"
+
+
 class Sunken(Share):
     floor = 0.0
 
@@ -195,6 +199,7 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
         ("mine", "Judged", "has judged = 'perhaps'; 'accuracy' or 'no' is needed"),
         ("mine", "Family", "has families = 'gate'; a tuple of names is needed"),
         ("mine", "Floor", "has floor = 'low'; a number is needed"),
+        ("mine", "Clocked", "has timed = 'yes'; a bool is needed"),
         ("mine", "Sunken", "has floor = 0.0; a positive number is needed"),
     ],
 )

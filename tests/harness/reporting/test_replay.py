@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,57 @@ def test_a_figure_that_differs_is_named(record: dict[str, Any]) -> None:
     assert done.exit_status == 1
     assert "(marginal_rmse.value)" in done.verdict()
     assert replay.compare(record, copy.deepcopy(record)).exit_status == 0
+
+
+METRIC = """
+from spinbench.api import Measured, Metric
+
+
+class First(Metric):
+    title = "first"
+
+    def measure(self, model, result, reference):
+        return Measured(float(result.marginals[0]), 0.5)
+
+
+class Pace(First):
+    timed = True
+
+    def measure(self, model, result, reference):
+        return Measured(result.seconds.run)
+"""
+
+
+@pytest.fixture
+def measured(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A record with numbers of two metrics of others."""
+    folder = install_plugin("spinbench_first", METRIC, {"metrics": {"first": "First", "pace": "Pace"}})
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return measure_cell(CONFIG)
+
+
+def test_numbers_of_others_metrics_are_figures(measured: dict[str, Any]) -> None:
+    assert {"value", "standard_error"} < measured["metrics"]["first"].keys()
+    other = copy.deepcopy(measured)
+    other["metrics"]["pace"]["value"] *= 2
+    assert replay.compare(measured, other).exit_status == 0
+    other["metrics"]["first"]["standard_error"] = 0.25
+    done = replay.compare(measured, other)
+    assert done.exit_status == 1
+    assert "(first.standard_error)" in done.verdict()
+    other["metrics"]["first"] = {"failed": "it came out as nan"}
+    assert "(first.value, first.standard_error)" in replay.compare(measured, other).verdict()
+
+
+def test_metrics_that_one_record_lacks_are_changes(measured: dict[str, Any], record: dict[str, Any]) -> None:
+    """They were installed, or removed, meanwhile."""
+    assert record["metrics"].keys() < measured["metrics"].keys()
+    for then, now in ((measured, record), (record, measured)):
+        done = replay.compare(then, now)
+        assert done.exit_status == 0
+        assert not [figure for figure in done.figures if figure.name.startswith("first")]
+        (said,) = [text for text in done.changes if text.startswith("plugins.metrics.first.version: ")]
+        assert said.endswith(("1.0 then, none now", "none then, 1.0 now"))
 
 
 def test_seconds_do_not_decide(record: dict[str, Any]) -> None:
