@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
 
+from spinbench.errors import SpinbenchError
 from spinbench.history import asv_cells, axes, journal
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Record, Replicates
 from spinbench.history.judging import cost, evidence
 from spinbench.history.judging.evidence import Place, Runs, Sides
 from spinbench.history.recorder import History
+from spinbench.inference import registry
+from spinbench.measuring.records import plain
 
 MOST_PAST = 30
 """Sittings before base from which noise is learnt."""
@@ -110,4 +115,20 @@ def _key(record: Record) -> Key:
 
 
 def _alike(one: Record, other: Record) -> bool:
-    return not one or not other or one == other  # asv does not know its cells' settings
+    if not one or not other or one == other:  # asv does not know its cells' settings
+        return True
+    return _completed(one) == _completed(other)
+
+
+def _completed(settings: Record) -> dict[str, Any]:
+    """With today's defaults for the settings that the method did not have when it was recorded.
+
+    A commit that gives a method another setting is measured with its default, and has to be compared with those before.
+    """
+    method = settings["method"]
+    try:
+        found = fields(registry.method_class(method["name"]))  # type: ignore[arg-type]
+    except SpinbenchError:  # not installed here
+        return dict(settings)
+    defaults = {field.name: field.default for field in found if field.default is not MISSING}
+    return {**settings, "method": {**plain(defaults), **method}}

@@ -100,9 +100,8 @@ def _malformed(name: str, found: Any) -> str:
 
 def _wrong(found: type[Metric]) -> Iterator[tuple[str, str]]:
     """What else cannot be right, each with what is needed."""
-    yield from ((key, "text") for key in ("unit", "version") if not isinstance(getattr(found, key), str))
-    if not isinstance(found.timed, bool):
-        yield "timed", "bool"
+    kinds = (("unit", str, "text"), ("version", str, "text"), ("timed", bool, "bool"))
+    yield from ((key, what) for key, kind, what in kinds if not isinstance(getattr(found, key), kind))
     numbers = ("floor", "margin", "alpha", "falls")
     yield from ((key, "number") for key in numbers if not _is_real(getattr(found, key)))
     if _is_real(found.floor) and not found.floor > 0:

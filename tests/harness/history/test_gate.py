@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -246,6 +247,25 @@ def test_records_of_other_settings_are_not_compared(project: Any, rng: np.random
         path.write_text(path.read_text().replace('"chains": 16', '"chains": 8'))
     with pytest.raises(HistoryError, match=r"12 cells measured with other settings at"):
         gate(project.root)
+
+
+@pytest.mark.parametrize(("scan", "left_out"), [("chromatic", False), ("raster", True)])
+def test_settings_that_a_method_did_not_have_stand_at_their_defaults(
+    project: Any, rng: np.random.Generator, two: Two, scan: str, left_out: bool
+) -> None:
+    """As if the later commit had given gibbs its scan."""
+    for commit in two:
+        sitting(project, rng, commit)
+        for path in (project.root / ".asv" / "journal").rglob(f"{commit}/record-*.json"):
+            one = json.loads(path.read_text())
+            if one["axes"]["method"] == "gibbs":
+                was = one["config"]["method"].pop("scan")
+                assert was == "chromatic"
+                one["config"]["method"] |= {} if commit == two[0] else {"scan": scan}
+                path.write_text(json.dumps(one))
+    found = gate(project.root)
+    said = [text for text in found.left_out if "measured with other settings" in text]
+    assert [text.partition(" at ")[0] for text in said] == ["6 cells measured with other settings"] * left_out
 
 
 def test_calibration_of_a_history(
