@@ -123,7 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     check.add_argument("--tier", choices=["native", "generic"], help="kernels alone, or programs alone")
     check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
-    check.add_argument("--chains", type=int, metavar="C", help="of most checks, a multiple of 64; by default 2048")
+    check.add_argument(
+        "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some checks run 256 at least"
+    )
     init = commands.add_parser("init", help="write the package that a plugin begins with")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
     kinds = init.add_mutually_exclusive_group(required=True)

@@ -27,7 +27,9 @@ UNSEEN = 1.5
 PACE = 2
 """Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
 GROUPS = 64
-"""Replicas for calibration."""
+"""Replicas for calibration, at most."""
+FEWEST = 16
+"""And at least: fewer could not tell errors of half the size."""
 EACH = 16
 """Chains of such a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
 FEW = 32
@@ -99,16 +101,18 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
 
 def calibration(pair: Pair, case: str) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1."""
-    chains = replicated(pair)
-    sample = pair.sample(case, least=chains)
+    groups, width = replicas(pair)
+    sample = pair.sample(case, least=groups * width)
     known = sample.bound.law
-    estimates = pair.replicas(sample, GROUPS, chains)
-    compare_errors(estimates, known.log_z, known.marginals, chains // GROUPS, steps(sample.batches))
+    estimates = pair.replicas(sample, groups, groups * width)
+    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
 
 
-def replicated(pair: Pair) -> int:
-    """Chains of all replicas for calibration."""
-    return max(pair.chains, GROUPS * EACH)
+def replicas(pair: Pair) -> tuple[int, int]:
+    """For calibration: how many, and the chains of each."""
+    chains = max(pair.chains, FEWEST * EACH)
+    groups = min(GROUPS, chains // EACH)
+    return groups, chains // groups
 
 
 def steps(batches: Batches) -> int:
@@ -140,14 +144,14 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
         what.append("log Z")
         most = np.append(most, SLACK**2)
     squares = (z**2).mean(axis=0)
-    low, high = (limit / GROUPS for limit in limits.chi_square_limits(GROUPS, max(len(what), 1)))
+    low, high = (limit / len(z) for limit in limits.chi_square_limits(len(z), max(len(what), 1)))
     lows, high = low / most, high * SLACK**2
     for name, value, low in zip(what, squares.tolist(), lows.tolist(), strict=True):
         wrong = "small" if value > 1 else "large"
         times = max(value, 1 / value) ** 0.5 if value else np.inf
         require(
             low <= value <= high,
-            f"{name}: over {GROUPS} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
+            f"{name}: over {len(z)} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
             f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
         )
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.errors import IntractableError
 from spinbench.testing import limits
-from spinbench.testing.answers import FLOOR, GROUPS, SLACK, compare, compare_errors, replicated, steps
+from spinbench.testing.answers import FLOOR, SLACK, compare, compare_errors, replicas, steps
 from spinbench.testing.cases import FloatArray, law
 from spinbench.testing.check import require
 from spinbench.testing.known import known
@@ -88,10 +88,9 @@ def apart(means: FloatArray) -> float:
 def states(pair: Pair, name: str) -> None:
     """Errors of replicas on a model with variables of several states: given, and of the right size."""
     exact, at = known(name), trial(pair, known(name).model)
-    chains = replicated(pair)
-    batches = at.run(chains, SEED, [BATCH] * BATCHES)
-    width = chains // GROUPS
-    estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(GROUPS)]
+    groups, width = replicas(pair)
+    batches = at.run(groups * width, SEED, [BATCH] * BATCHES)
+    estimates = [at.estimate(batches, slice(g * width, (g + 1) * width)) for g in range(groups)]
     compare_errors(estimates, exact.log_z, exact.marginals, width, steps(batches))
 
 

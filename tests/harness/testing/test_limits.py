@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from spinbench.api import Estimate
-from spinbench.testing.answers import GROUPS, compare_errors
+from spinbench.inference import registry
+from spinbench.testing.answers import FEWEST, GROUPS, compare_errors, replicas
 from spinbench.testing.check import CheckError
+from spinbench.testing.pair import Pair
 from spinbench.testing.shapes import apart
 
 CHAINS, STEPS, EXACT = 16, 64, np.array([0.5, 0.4])
@@ -18,6 +20,22 @@ def claims(factor: float, error: float, r_hat: float | None = None) -> list[Esti
     z = np.random.default_rng(3).normal(size=(GROUPS, 2))
     claimed, remembered = np.full(2, factor * error), None if r_hat is None else np.full(2, r_hat)
     return [Estimate(marginals=EXACT + error * row, marginals_se=claimed, r_hat=remembered) for row in z]
+
+
+@pytest.mark.parametrize(
+    ("chains", "groups"), [(64, (16, 16)), (256, (16, 16)), (512, (32, 16)), (1024, (64, 16)), (2048, (64, 32))]
+)
+def test_calibrations_run_the_chains_that_were_asked_for(chains: int, groups: tuple[int, int]) -> None:
+    """But for the few that could tell nothing."""
+    assert replicas(Pair(registry.make_method("gibbs", {}), "numpy", "float64", chains)) == groups
+
+
+@pytest.mark.parametrize(("factor", "words"), [(6.0, "too large"), (0.4, "too small")])
+def test_few_replicas_tell_errors_of_the_wrong_size(factor: float, words: str) -> None:
+    error = np.sqrt(0.25 / (CHAINS * STEPS))
+    compare_errors(claims(1.0, error)[:FEWEST], 0.0, EXACT, CHAINS, STEPS)
+    with pytest.raises(CheckError, match=f"over 16 replicas.* {words}"):
+        compare_errors(claims(factor, error)[:FEWEST], 0.0, EXACT, CHAINS, STEPS)
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
