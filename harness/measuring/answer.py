@@ -12,8 +12,15 @@ Answer = dict[str, Any]
 environment, stages, oversubscribed."""
 
 
+LONGEST = 4000
+"""Characters of a sentence, and the last ones of its details, that a record keeps: an exception may hold an array."""
+
+
 def failure(sentence: str, details: str | None = None) -> Answer:
     """The answer of a cell that gave no result."""
+    if len(sentence) > LONGEST:
+        sentence = f"{sentence[:LONGEST]} … ({len(sentence)} characters)"
+    details = details and details[-LONGEST:]
     return {
         "status": "failed",
         "error": sentence,

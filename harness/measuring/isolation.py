@@ -29,6 +29,8 @@ PLACE = ("device", "precision", "tier", "kernel")
 """Of a backend's configuration, what a worker has compiled for."""
 START_LIMIT = 120.0
 """Seconds that a process may take to start, which do not count for its first cell."""
+ANSWER_BYTES = 1 << 28
+"""Of an answer; what has more is none."""
 LOG_BYTES = 4000
 """Of a dead worker's error output kept in the record."""
 
@@ -149,8 +151,12 @@ class Worker:
             raise WorkerDiedError(f"there was no answer within {error} s, so its process was killed") from None
         except (BrokenPipeError, EOFError):
             raise WorkerDiedError(_last_words(self._reap())) from None
-        answer: Answer = json.loads(line)
-        return {**answer, "stages": {**started, **answer["stages"]}}
+        try:
+            answer: Answer = json.loads(line)
+            stages = answer["stages"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise WorkerDiedError("what its process wrote was no answer, so it was killed") from None
+        return {**answer, "stages": {**started, **stages}}
 
     def log(self) -> str:
         """The end of what the process wrote to its standard error and output."""
@@ -179,6 +185,8 @@ class Worker:
             if not block:
                 raise EOFError
             received += block
+            if len(received) > ANSWER_BYTES:
+                break
         return bytes(received)
 
     def _reap(self) -> int:

@@ -206,6 +206,8 @@ def _short(value: Any) -> str:
 def _file_digest(path: Any) -> str | None:
     if path is None:
         return None
+    if not Path(path).is_file():  # nor a pipe or device, which need not end
+        return None
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 FAULTY = '''
-import os, signal, sys, time
+import contextlib, os, re, signal, sys, time
 from dataclasses import dataclass
 from typing import NamedTuple
 import numpy as np
@@ -51,6 +51,14 @@ class Faulty(Method):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.how == "hang":
             time.sleep(600)
+        if self.how == "hold":
+            re.match("(a+)+$", "a" * 99 + "b")  # for ever, and no other thread runs
+        if self.how == "shout":
+            raise RuntimeError("all of it " * 100_000)
+        if self.how == "junk":
+            for number in range(3, 64):
+                with contextlib.suppress(OSError):
+                    os.write(number, b"[1]\\n")
         if self.how == "slow":
             time.sleep(0.5)
         if self.how == "chatter":

@@ -158,7 +158,10 @@ class TestWorkers:
             ("segfault", "SIGSEGV"),
             ("kill", "SIGKILL"),
             ("hang", "no answer within 2 s"),
+            ("hold", "no answer within 2 s"),
+            ("junk", "was no answer"),
             ("raise", "asked to fail"),
+            ("shout", "… (1000013 characters)"),
         ],
     )
     def test_a_dead_worker_costs_its_cell_alone(self, pool: Pool, faulty: Path, how: str, sentence: str) -> None:
@@ -167,6 +170,7 @@ class TestWorkers:
         assert time.monotonic() - since < 30
         assert (answer["status"], set(answer["metrics"])) == ("failed", {*records.METRICS, *registry.names()})
         assert sentence in answer["error"]
+        assert len(answer["error"]) < 5000
         if how == "segfault":
             assert "in plan" in answer["traceback"]
         again = pool.measure(cell(), 60.0)
@@ -193,7 +197,8 @@ class TestWorkers:
             one.release()
             two.release()
 
-    def test_worker_ends_with_the_process_that_started_it(self, faulty: Path) -> None:
+    @pytest.mark.parametrize("how", ["hang", "hold"])
+    def test_worker_ends_with_the_process_that_started_it(self, faulty: Path, how: str) -> None:
         program = (
             "import json, sys, os, signal\n"
             "from spinbench.measuring.isolation import Worker\n"
@@ -202,7 +207,7 @@ class TestWorkers:
             "worker.measure(json.loads(sys.argv[1]), 600)\n"
         )
         parent = subprocess.Popen(
-            [sys.executable, "-c", program, json.dumps(cell("hang"))], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", program, json.dumps(cell(how))], stdout=subprocess.PIPE, text=True
         )
         assert parent.stdout is not None
         worker = int(parent.stdout.readline())

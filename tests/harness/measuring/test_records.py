@@ -189,3 +189,9 @@ def test_plain_data_is_json() -> None:
         "path": "x",
     }
     assert json.loads(json.dumps(records.plain(content), allow_nan=False)) == expected
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.uai")
+    model = {"name": "file", "path": str(tmp_path / "pipe.uai")}
+    assert records.cell_key({**CELL, "model": model}, GIT)
