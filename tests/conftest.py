@@ -91,11 +91,11 @@ class Installed:
     packages: Path
     work: Path
 
-    def spinbench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def spinbench(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """The command line in a process that sees the package, wide enough for tables; writes no history."""
-        return self.python("-m", "spinbench", *arguments)
+        return self.python("-m", "spinbench", *arguments, timeout=timeout)
 
-    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def python(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Python in a process that sees the package."""
         changes = {
             "PYTHONPATH": os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -109,7 +109,7 @@ class Installed:
             env={**os.environ, **changes},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout,
             check=False,
         )
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from spinbench.foundation import plugins
+
 SOURCE = Path(__file__).parent / "example_plugin"
 
 
@@ -41,12 +43,23 @@ def test_it_passes_the_conformance_suite(strict: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_every_method_passes_the_conformance_suite_on_it(strict: Any) -> None:
-    done = strict.spinbench("check", "--backend", "strict")
+@pytest.mark.parametrize("method", plugins.entry_points("methods"))
+def test_every_method_passes_the_conformance_suite_on_it(strict: Any, method: str) -> None:
+    """What it runs, and what it refuses."""
+    done = strict.spinbench("check", "--backend", "strict", "--method", method, timeout=3600)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "gibbs.strict" in done.stdout
+    assert f"{method}.strict" in done.stdout
     assert "independence (float64)" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("0 failed")
+
+
+@pytest.mark.parametrize(("method", "setting"), [("blocks", "size=4"), ("pt", "blocks=4")])
+def test_blocks_run_on_it(strict: Any, method: str, setting: str) -> None:
+    """Their program, which the suite reaches where all of it is run."""
+    model = "spinbench.FactorGraph.from_tables((3, 2), [((0, 1), [[1, 2], [3, 0.5], [1, 1]])])"
+    call = f"spinbench.run({model}, {method!r}, 'strict', 20, chains=4, {setting})"
+    done = strict.python("-c", f"import spinbench; print({call}.tier)")
+    assert done.stdout == "generic\n", done.stderr
 
 
 def test_it_runs_in_a_sweep(strict: Any) -> None:

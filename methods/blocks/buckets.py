@@ -141,7 +141,7 @@ class Buckets:
             entries = self._entries(t, b, backend.take(t.inner, i))
             logs = backend.take(t.values, entries[:, :, None] + base[None, None, :])
             if beta is not None:
-                floors = backend.take(t.floors, f) - xp.where(beta < 1, 0.0, ABYSS)
+                floors = backend.take(t.floors, f) - xp.where(beta < 1, xp.zeros_like(beta), ABYSS)
                 logs = xp.maximum(logs, xp.astype(floors, backend.real)) * beta
             return total + logs
 
@@ -150,8 +150,7 @@ class Buckets:
             entries = self._entries(t, b, backend.take(t.up, child))
             return total + backend.take(flat, (child - low) * S + entries)
 
-        own = xp.where(self._exists(t, b)[:, :, None], 0.0, -xp.inf)
-        total = xp.astype(own, backend.real) + xp.zeros((1, 1, C), dtype=backend.real)
+        total = xp.where(self._exists(t, b)[:, :, None], xp.zeros((1, 1, C), dtype=backend.real), -xp.inf)
         first, end = backend.take(t.factor_starts, b), backend.take(t.factor_starts, b + 1)
         total = backend.fori_loop(first, end, factor, total)
         first, end = backend.take(t.child_starts, b), backend.take(t.child_starts, b + 1)
