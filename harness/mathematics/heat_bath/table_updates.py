@@ -136,15 +136,18 @@ class TableBath:
 
     def _chunk_weights(self, entries: Entries, section: Section, b: Any, x: Array, beta: Array, shift: Array) -> Array:
         """(K, w, C) what the states of a chunk's variables weigh at beta given the rest, the heaviest of each 1."""
+        found = self._backend.take(entries.values, self.places(section, b, x, shift))
+        return self._weights(self._backend.take(section.states, b)[:, :, None], self._xp.sum(found, axis=1), beta)
+
+    def places(self, section: Section, b: Any, x: Array, shift: Array) -> Array:
+        """(K, d, w, C) int32: where in `Entries.values` those of a chunk's variables stand; shift (C,) of `halves`."""
         take = self._backend.take
         index = take(section.bases, b)[:, :, None] + shift
         others, steps = take(section.others, b), take(section.steps, b)
         for axis in range(section.others.shape[1]):
             index = index + steps[axis, :, :][:, :, None] * take(x, others[axis, :, :])
         states = take(section.states, b)
-        every = index[None, ...] + states[:, None, :, None] * take(section.strides, b)[None, :, :, None]
-        logits = self._xp.sum(take(entries.values, every), axis=1)
-        return self._weights(states[:, :, None], logits, beta)
+        return index[None, ...] + states[:, None, :, None] * take(section.strides, b)[None, :, :, None]
 
     def _weights(self, states: Array, logits: Array, beta: Array) -> Array:
         xp = self._xp

@@ -1,0 +1,148 @@
+"""The generic program of locally balanced jumps: rates of all single changes, kept up to date near each jump."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.mathematics.graphs.table_layouts import Section
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.baselines.neighbourhoods import Tables
+
+LEAST = 1e-30
+"""Sum of rates below which no jump is made."""
+
+
+class State(NamedTuple):
+    """Attributes: x (N, C) int32; of the last step, s (R, C) time in states, w (C,) time, stuck (C,) no jumps."""
+
+    x: Array
+    s: Array
+    w: Array
+    stuck: Array
+
+
+class Walk(NamedTuple):
+    """Within a step. Flat arrays: x (N C,), logits of N K C states for each of the tables, rates (N K C,)."""
+
+    x: Array
+    logits: tuple[Array, ...]
+    rates: Array
+    s: Array
+    w: Array
+    stuck: Array
+
+
+class Jumps:
+    """Init, step and observe over a backend's arrays."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp = backend, backend.xp
+        self._bath = TableBath(backend)
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=lambda t, state: state._asdict())
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """The chains' states are `start` itself."""
+        none = self._xp.zeros_like(start[0, :])
+        s = self._xp.zeros((t.variables.shape[0], start.shape[1]), dtype=self._backend.real)
+        return State(self._xp.astype(start, self._xp.int32), s, none, none)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """As many jumps as `t.jumps` is long."""
+        xp = self._xp
+        logits = self._all_logits(t, state.x)
+        levels = xp.arange(t.there.shape[1], dtype=xp.int32)[None, :, None]
+        shape = (*t.there.shape, state.x.shape[1])
+        rates = self._rates(
+            tuple(xp.reshape(part, shape) for part in logits), levels == state.x[:, None, :], t.there[:, :, None], 1
+        )
+        none = xp.zeros_like(state.w)
+        walk = Walk(xp.reshape(state.x, (-1,)), logits, xp.reshape(rates, (-1,)), state.s * 0, none, none)
+        u = self._backend.uniform(key, (t.jumps.shape[0], state.x.shape[1]))
+        walk = self._backend.fori_loop(
+            0, t.jumps.shape[0], lambda j, walk: self._jump(t, self._backend.take(u, j), walk), walk
+        )
+        return State(xp.reshape(walk.x, state.x.shape), walk.s, walk.w, walk.stuck)
+
+    def _all_logits(self, t: Tables, x: Array) -> tuple[Array, ...]:
+        """(N K C,) of each table: sums of its entries at the states of each variable given the rest."""
+        xp, take, (count, most) = self._xp, self._backend.take, t.there.shape
+        blank = xp.zeros((count * most, x.shape[1]), dtype=self._backend.real)
+        shift = xp.zeros_like(x[0, :])
+        found = tuple(blank + 0 for _ in t.values)
+        for section in t.sections:
+            own = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
+
+            def body(b: Any, found: tuple[Array, ...], section: Section = section, own: Array = own) -> Any:
+                places = self._bath.places(section, b, x, shift)
+                rows = xp.reshape(take(section.rows, b)[None, :] * most + own, (-1,))
+                sums = (xp.reshape(xp.sum(take(v, places), axis=1), (-1, x.shape[1])) for v in t.values)
+                return tuple(
+                    self._backend.update(f, rows, new, donate=True) for f, new in zip(found, sums, strict=True)
+                )
+
+            found = self._backend.fori_loop(0, section.rows.shape[0], body, found)
+        return tuple(xp.reshape(part, (-1,)) for part in found)
+
+    def _rates(self, logits: tuple[Array, ...], here: Array, there: Array, axis: int) -> Array:
+        """Barker's, of the states along the axis, `here` being the state that is left."""
+        xp = self._xp
+        own = xp.sum(xp.where(here, logits[0], 0.0), axis=axis, keepdims=True)
+        change = logits[0] - own
+        rates = xp.exp(xp.where(change < 0, change, 0.0)) / (1 + xp.exp(-xp.abs(change)))
+        blocked = here | (there == 0)
+        return xp.where(blocked | (logits[1] > 0.5) if len(logits) > 1 else blocked, 0.0, rates)
+
+    def _jump(self, t: Tables, u: Array, walk: Walk) -> Walk:
+        xp, take, update = self._xp, self._backend.take, self._backend.update
+        most, chains = t.there.shape[1], u.shape[0]
+        chain = xp.arange(chains, dtype=xp.int32)
+        upto = xp.cumulative_sum(xp.reshape(walk.rates, (-1, chains)), axis=0)
+        total = upto[-1, :]
+        moving = total > LEAST
+        time = 1 / xp.where(moving, total, 1.0)
+        there = take(xp.reshape(walk.x, (-1, chains)), t.variables) == t.states[:, None]
+        chosen = xp.sum(xp.astype((upto <= u * total) & (upto < total), xp.int32), axis=0, dtype=xp.int32)
+        v = chosen // most
+        old = take(walk.x, v * chains + chain)
+        new = xp.where(moving, chosen - v * most, old)
+        x = update(walk.x, v * chains + chain, new, donate=True)
+        rows = take(t.near.rows, v)  # (C, M), and below (C, M, S, K)
+        places = self._entries(t, v, rows, x, chain)
+        moved = take(t.near.moved, v)[..., None]
+        levels = xp.arange(most, dtype=xp.int32)
+        flat = (rows[:, :, None] * most + levels) * chains + chain[:, None, None]
+        after, before = (places + state[:, None, None, None] * moved for state in (new, old))
+        near = tuple(
+            take(held, flat) + xp.sum(take(values, after) - take(values, before), axis=2)
+            for values, held in zip(t.values, walk.logits, strict=True)
+        )
+        here = levels == take(x, rows * chains + chain[:, None])[:, :, None]
+        rates = xp.reshape(self._rates(near, here, take(t.there, rows), 2), (-1,))
+        flat = xp.reshape(flat, (-1,))
+        return Walk(
+            x=x,
+            logits=tuple(
+                update(held, flat, xp.reshape(part, (-1,)), donate=True)
+                for held, part in zip(walk.logits, near, strict=True)
+            ),
+            rates=update(walk.rates, flat, rates, donate=True),
+            s=walk.s + xp.where(there, time, 0.0),
+            w=walk.w + time,
+            stuck=walk.stuck + xp.astype(~moving, time.dtype),
+        )
+
+    def _entries(self, t: Tables, v: Array, rows: Array, x: Array, chain: Array) -> Array:
+        """(C, M, S, K) of the factors that v shares with its neighbours, at each of their states and state 0 of v."""
+        xp, take = self._xp, self._backend.take
+        index = take(t.near.bases, v)
+        others, steps = take(t.near.others, v), take(t.near.steps, v)
+        for axis in range(others.shape[1]):
+            near = take(x, others[:, axis, :, :] * chain.shape[0] + chain[:, None, None])
+            index = index + steps[:, axis, :, :] * near
+        levels = xp.arange(t.there.shape[1], dtype=xp.int32)
+        states = xp.minimum(levels, take(t.last, rows))
+        return index[..., None] + states[:, :, None, :] * take(t.near.strides, v)[..., None]

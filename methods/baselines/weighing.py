@@ -1,0 +1,79 @@
+"""Marginals as ratios of means: chains whose states do not all count alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.api.trace import Trace
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import marginal_claims
+from spinbench.models import Model
+from spinbench.models.origin import per_variable
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+
+
+class Weighed(NamedTuple):
+    """Attributes: means (R,); series (B, R, C), of these means; share of the steps that count in effect, 0 to 1."""
+
+    means: FloatArray
+    series: FloatArray
+    share: float
+
+
+def state_pairs(cardinalities: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """(R,) variables and (R,) states: state 1 of each where all are binary, else all states, one after another."""
+    sizes = np.array(cardinalities, dtype=np.int64)
+    if (sizes == 2).all():
+        return np.arange(len(sizes), dtype=np.int32), np.ones(len(sizes), dtype=np.int32)
+    variables = np.repeat(np.arange(len(sizes)), sizes)
+    states = np.arange(len(variables)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return variables.astype(np.int32), states.astype(np.int32)
+
+
+def weighed(trace: Trace) -> Weighed:
+    """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
+
+    The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
+    order its error, whatever s and w have to do with each other.
+    """
+    w = trace.series("w")
+    mean = float(trace.mean("w").mean())
+    if not mean > 0:
+        half = np.full(len(trace.total("s")), 0.5)
+        return Weighed(half, half[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
+    means = np.clip(trace.mean("s").mean(axis=-1) / mean, 0.0, 1.0)
+    series = means[:, None] + (trace.series("s") - means[:, None] * w[:, None, :]) / mean
+    return Weighed(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
+
+
+def weighed_estimate(model: Model, trace: Trace, stuck: bool) -> Estimate:
+    """Marginals with what they may claim.
+
+    Args:
+        model: the model.
+        trace: of the run, see `weighed`.
+        stuck: whether what the chains tell is known not to be believed.
+    """
+    found = weighed(trace)
+    zeros = np.zeros(len(found.means))
+    claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1)
+    draws = trace.samples * found.series.shape[-1]
+    ess = statistics.effective_sample_size(found.means, claims.standard_errors, draws)
+    marginals, errors, sizes, r_hat = (
+        per_variable(model.cardinalities, part) for part in (found.means, claims.errors, ess, claims.r_hat)
+    )
+    doubt = claims.doubt or ("not mixed" if stuck else "")
+    return Estimate(
+        marginals=marginals,
+        marginals_se=errors,
+        ess=sizes,
+        r_hat=r_hat,
+        diagnostics={"effective_share": found.share},
+        doubts=(f"marginals {doubt}",) if doubt else (),
+    )

@@ -1,0 +1,82 @@
+"""Locally balanced jumps: a change of one variable is as likely as it is good, and chains wait where none is.
+
+From x the chain goes to y, which differs in one variable, at the rate g(p(y) / p(x)) with Barker's g(t) = t / (1 + t),
+so that p is balanced: p(x) g(p(y) / p(x)) = p(y) g(p(x) / p(y)). No jump is rejected. A state counts by the mean time
+that the process stays there, one over the sum of its rates, in place of the time drawn (Rao-Blackwell), and marginals
+are ratios of means over jumps. Zanella, "Informed proposals for local MCMC in discrete spaces", JASA 2020; as jump
+process, Power and Goldman, "Accelerated sampling on discrete spaces with non-reversible Markov processes", 2019.
+
+A step is a quarter as many jumps as there are variables. The law of the jumps is not p, but p times the sum of rates,
+so that chains that start at p have to be burnt in. A chain that no rate leads away from stays, and marginals are not
+believed. There is no log Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import table_sweep
+from spinbench.methods.baselines.jumps import Jumps
+from spinbench.methods.baselines.neighbourhoods import Tables, neighbourhoods
+from spinbench.methods.baselines.weighing import state_pairs, weighed_estimate
+from spinbench.methods.tempering.pt import refuse_groups
+from spinbench.models import Model
+
+SHARE = 4
+"""Variables for each jump of a step."""
+
+
+@dataclass(frozen=True)
+class Zanella(Method):
+    """It has no settings."""
+
+    name: ClassVar[str] = "zanella"
+    summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
+    takes: ClassVar[Any] = "any"
+    burnt_in: ClassVar[bool] = True
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """s (R, C) time in states, w (C,) time, stuck (C,) jumps that were none."""
+        return dict.fromkeys(("s", "w", "stuck"), "sum")
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of the rates, and whose rates a jump changes.
+
+        Raises:
+            UnsupportedError: 1-of-K groups, whose factor graph is taken.
+        """
+        refuse_groups(self.name, model)
+        graph = factor_tables(model)
+        sweep = table_sweep(graph, "chromatic", single=False)
+        values = np.append(graph.values, 0.0)
+        zero = np.isneginf(values)
+        variables, states = state_pairs(model.cardinalities)
+        own = np.arange(int(graph.cardinalities.max(initial=1)))
+        return Tables(
+            sections=sweep.sections,
+            values=(np.where(zero, 0.0, values), zero.astype(np.float64)) if zero.any() else (values,),
+            near=neighbourhoods(graph),
+            last=(graph.cardinalities[:, None] - 1).astype(np.int32),
+            there=(own < graph.cardinalities[:, None]).astype(np.float64),
+            jumps=np.zeros(max(-(-int((graph.cardinalities > 1).sum()) // SHARE), 1)),
+            variables=variables,
+            states=states,
+        )
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return Jumps(backend).program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals with what they may claim."""
+        stuck = float(trace.mean("stuck").mean()) / len(tables.jumps)
+        found = weighed_estimate(model, trace, stuck > 0 and max(model.cardinalities) > 1)
+        return replace(found, diagnostics={**found.diagnostics, "stuck": stuck})
