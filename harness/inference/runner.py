@@ -24,6 +24,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.mathematics.graphs.grown_starts import grow
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import FactorGraph, Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
@@ -91,7 +92,7 @@ def run(
     simple = simplified(model) if simplify and start is None else Simplified(model, model)
     given = as_taken(simple.model, chosen)
     sampler = chosen.anytime and chosen.stochastic and chosen.started
-    states = random_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
+    states = dispersed_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
     planned = time.perf_counter()
     found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
@@ -295,6 +296,14 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
     for group in getattr(model, "groups", ()):
         start[list(group)] = 0
         start[np.array(group)[rng.integers(len(group), size=chains)], np.arange(chains)] = 1
+    return start
+
+
+def dispersed_start(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
+    """As `random_start`; where chains remember their starts, every other one is ordered, so that this shows."""
+    start = random_start(model, chains, seed, sampler)
+    if sampler and not (isinstance(model, FactorGraph) and model.has_zeros):
+        grow(model, start[:, 1::2], np.random.default_rng(np.random.SeedSequence((seed, 0x47524F57))))
     return start
 
 

@@ -1,0 +1,140 @@
+"""Ordered starts: states that grow from a few variables, of which each neighbour is drawn given them.
+
+Uniform states are disordered, all in the same way: what hundreds of uniform neighbours say to a variable hardly differs
+from one state to the next, so that chains that start there may all fall into one well. States that grow take the sides
+of the variables they begin with. Chains from both kinds agree where either has forgotten its start (the hot and the
+cold starts of lattice field theory: Creutz, Jacobs, Rebbi, "Experiments with a gauge-invariant Ising system", Phys.
+Rev. Lett. 1979).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.mathematics.graphs.colouring import Adjacency
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import Units, unit_edges, units_of
+from spinbench.models import FactorGraph, Model, PairwiseModel
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+States = npt.NDArray[np.signedinteger[Any]]
+
+HUB = 2.0
+"""Times as many neighbours as these have on average: what the neighbours are is left to such a variable."""
+FARTHEST = 256
+"""Steps from where a state began to grow; the rest of it is uniform."""
+
+
+def grow(model: Model, start: States, rng: np.random.Generator) -> None:
+    """Grow states in place.
+
+    They begin with the hubs and with one variable of each connected part that has none; these stay as they are. Layer
+    by layer, neighbours are then drawn given what has been drawn before.
+
+    Args:
+        model: without hard zeros.
+        start: (N, C) uniform states.
+        rng: of the draws.
+    """
+    if isinstance(model, PairwiseModel):
+        _grow_pairs(model, start, rng)
+    else:
+        _grow_graph(model, start, rng)
+
+
+def layers(graph: Adjacency, rng: np.random.Generator) -> Iterator[IntArray]:
+    """The vertices to begin with, their neighbours, the neighbours of those, …, each vertex once."""
+    layer, waiting = _roots(graph, rng), np.ones(len(graph.start) - 1, dtype=bool)
+    for _ in range(FARTHEST):
+        if not len(layer):
+            return
+        yield layer
+        waiting[layer] = False
+        layer = np.unique(graph.around(layer)[1]).astype(np.int64)
+        layer = layer[waiting[layer]]
+
+
+def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
+    """The hubs, and of each connected part without hubs a vertex of most neighbours, random where there are several."""
+    from scipy.sparse import csgraph, csr_array
+
+    n, degree = len(graph.start) - 1, np.diff(graph.start)
+    square = csr_array((np.ones(len(graph.others)), graph.others, graph.start), shape=(n, n))
+    hub = (degree > 0) & (degree**2 >= HUB * (square @ degree.astype(np.float64)))
+    count, part = csgraph.connected_components(square, directed=False)
+    without = np.ones(count, dtype=bool)
+    without[part[hub]] = False
+    order = np.lexsort((rng.random(n), degree, part))
+    last = order[np.append(np.diff(part[order]) > 0, np.ones(min(n, 1), dtype=bool))]
+    return np.sort(np.concatenate([np.flatnonzero(hub), last[without[part[last]]]]))
+
+
+def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -> None:
+    from scipy.sparse import csr_array
+
+    n, units = model.num_variables, units_of(model)
+    rows = compressed_rows(model, np.arange(n))
+    couplings = csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
+    grown = np.zeros(start.shape)  # what has not grown yet has no weight
+    for distance, layer in enumerate(layers(Adjacency.of(len(units.sizes), unit_edges(model, units)), rng)):
+        members = np.unique(units.members[layer])
+        if distance:
+            start[members] = _drawn(model.biases[members, None] + couplings[members] @ grown, units, members, rng)
+        grown[members] = start[members]
+
+
+def _drawn(fields: FloatArray, units: Units, members: IntArray, rng: np.random.Generator) -> States:
+    """(M, C) states of the members of whole units, by their fields."""
+    drawn = (rng.logistic(size=fields.shape) < fields).astype(np.int8)
+    rows = np.flatnonzero(units.grouped[units.of[members]])
+    if len(rows):
+        rows = rows[np.argsort(units.of[members[rows]], kind="stable")]
+        chances = fields[rows] + rng.gumbel(size=(len(rows), fields.shape[1]))
+        first = np.flatnonzero(np.diff(units.of[members[rows]], prepend=-1))
+        most = np.maximum.reduceat(chances, first, axis=0)
+        drawn[rows] = chances == np.repeat(most, np.diff(np.append(first, len(rows))), axis=0)
+    return drawn
+
+
+def _grow_graph(model: FactorGraph, start: States, rng: np.random.Generator) -> None:
+    """Of a factor, what is in the same layer as a variable or in a later one is summed out."""
+    n, widest = model.num_variables, max(model.cardinalities, default=1)
+    pairs = {tuple(sorted(pair)) for f in model.factors for pair in itertools.combinations(f.scope, 2)}
+    found = list(layers(Adjacency.of(n, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)), rng))
+    of = np.full(n, len(found))
+    for distance, layer in enumerate(found):
+        of[layer] = distance
+    touching: list[list[tuple[int, int]]] = [[] for _ in found]
+    for index, factor in enumerate(model.factors):
+        for axis, v in enumerate(factor.scope):
+            if 0 < of[v] < len(found):
+                touching[of[v]].append((index, axis))
+    for distance, layer in enumerate(found[1:], start=1):
+        place = np.zeros(n, dtype=np.int64)
+        place[layer] = np.arange(len(layer))
+        states = np.array(model.cardinalities)[layer]
+        fields = np.zeros((len(layer), widest, start.shape[1]))
+        fields[np.arange(widest) >= states[:, None]] = -np.inf
+        for index, axis in touching[distance]:
+            factor = model.factors[index]
+            v = factor.scope[axis]
+            fields[place[v], : model.cardinalities[v]] += _message(factor.log_table, factor.scope, axis, of, start)
+        start[layer] = (fields + rng.gumbel(size=fields.shape)).argmax(axis=1)
+
+
+def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray, start: States) -> FloatArray:
+    """(K, C), or (K, 1): log of the sum over all but the axis and what is in earlier layers, which is as it has grown."""
+    rank = of[list(scope)]
+    summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
+    known = [k for k in range(len(scope)) if rank[k] < rank[axis]]
+    left = np.logaddexp.reduce(table, axis=summed) if summed else table
+    left = np.moveaxis(left, sum(k not in summed for k in range(axis)), 0)  # then what is known, in order
+    if not known:
+        return left[:, None]
+    return left[(slice(None), *(start[scope[k]] for k in known))]
