@@ -10,14 +10,12 @@ remember (the intraclass correlation of their halves).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
-from spinbench.models import PairwiseModel
 
 FEWEST_CHAINS = 8
 """With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
@@ -181,7 +179,9 @@ def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
     return "not mixed" if (r_hat > LARGEST_R_HAT).any() else ""
 
 
-def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST_CHAINS) -> Ratio:
+def ratio(
+    forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST_CHAINS, unseen: float = UNSEEN
+) -> Ratio:
     """Log of E_p[e^-x]^-1 = E_q[e^x], x = log of dp/dq up to the constant that is asked for, by Bennett's ratio.
 
     Bennett, "Efficient estimation of free energy differences from Monte Carlo data", J. Comput. Phys. 1976; Meng and
@@ -191,6 +191,7 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
         forward: (B, C) x at states of chains that sample p, evenly spaced.
         backward: (R,) x at independent draws of q.
         fewest_chains: fewer support nothing.
+        unseen: over the number of independent ones of the first is claimed for the states that they do not show.
     """
     chains, drawn = forward.shape[1], backward.size
     error = float(standard_error(forward)) if len(forward) >= FEWEST_BATCHES else 0.0
@@ -210,7 +211,7 @@ def ratio(forward: FloatArray, backward: FloatArray, fewest_chains: int = FEWEST
     single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + kept**2
     freedom = max(chains - 1, min(effective / 10, 100.0))
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
-    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (UNSEEN / effective) ** 2)
+    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (unseen / effective) ** 2)
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, float(claimed), float(overlap), weight, supported)
@@ -244,30 +245,6 @@ def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, floa
     if not (reference.supported and np.isfinite(error)):
         return value, np.inf
     return value, float(np.hypot(error, value - reference.value))
-
-
-@lru_cache(maxsize=4)
-def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
-    """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
-    ends = np.concatenate([model.edges[:, 0], model.edges[:, 1]])
-    both = np.concatenate([model.couplings, model.couplings])
-    low, high = (
-        model.biases + np.bincount(ends, clip(both, 0.0), len(model.biases)) for clip in (np.minimum, np.maximum)
-    )
-    least, most = expit(low), expit(high)
-    for group in model.groups:
-        members = list(group)
-        least[members] = expit(low[members] - _of_others(high[members]))
-        most[members] = expit(high[members] - _of_others(low[members]))
-    return least, most
-
-
-def _of_others(values: FloatArray) -> FloatArray:
-    """(K,) log of the sum of the exponentials of all others: of those before and of those after."""
-    end = np.full(1, -np.inf)
-    before = np.concatenate([end, np.logaddexp.accumulate(values)[:-1]])
-    after = np.concatenate([end, np.logaddexp.accumulate(values[::-1])[:-1]])[::-1]
-    return np.asarray(np.logaddexp(before, after))
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:

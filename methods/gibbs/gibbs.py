@@ -42,7 +42,7 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_SAMPLES, conditional_range, marginal_claims
+from spinbench.mathematics.claims import FEWEST_SAMPLES, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -53,6 +53,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     scan_tables,
     units_of,
 )
+from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs import log_z, stones
 from spinbench.methods.gibbs.assembly import Wanted, assembled, either
 from spinbench.methods.gibbs.graph_estimate import graph_estimate

@@ -30,9 +30,10 @@ from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import conditional_range, marginal_claims
+from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
+from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.tempering.blocks import BlockReplicas, BlockTables, block_tables
 from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables

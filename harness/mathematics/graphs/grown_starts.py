@@ -129,7 +129,7 @@ def _grow_graph(model: FactorGraph, start: States, rng: np.random.Generator) -> 
 
 
 def _message(table: FloatArray, scope: tuple[int, ...], axis: int, of: IntArray, start: States) -> FloatArray:
-    """(K, C), or (K, 1): log of the sum over all but the axis and what is in earlier layers, which is as it has grown."""
+    """(K, C), or (K, 1): log of the sum over all but the axis and what is in earlier layers, as it has grown."""
     rank = of[list(scope)]
     summed = tuple(k for k in range(len(scope)) if k != axis and rank[k] >= rank[axis])
     known = [k for k in range(len(scope)) if rank[k] < rank[axis]]

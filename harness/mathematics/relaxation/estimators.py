@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_CHAINS, Ratio, beside, one_sided, ratio
+from spinbench.mathematics.claims import FEWEST_CHAINS, UNSEEN, Ratio, beside, one_sided, ratio
 from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]
@@ -48,6 +48,8 @@ MAX_VARIABLES = 1024
 MAX_DRAWS = 10_000
 MAX_WORK = 2e8
 """Draws times N² up to which all draws are used, at least 1024 of them; beyond, every k-th batch."""
+_UNSEEN_OF_HALF = UNSEEN / np.sqrt(2)
+"""So that the mean of two halves claims `UNSEEN` over the draws of both: what one has not seen, the other may have."""
 FROM_ZERO = 4096
 """Most draws of p(x|s = 0)."""
 
@@ -130,7 +132,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     # log q(z) - log p*(z) of each half's draws under the other half's fit
     crossed = [half.series(fits[1 - k].log_density(half.z) - half.log_target) for k, half in enumerate(halves)]
     proposed = [_proposal_log_ratios(relaxation, fits[1 - k], crossed[k].size, rng) for k in (0, 1)]
-    bridge = _joined([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2) for k in (0, 1)], memory)
+    bridge = _joined([ratio(-crossed[k], proposed[k], FEWEST_CHAINS // 2, _UNSEEN_OF_HALF) for k in (0, 1)], memory)
     weights = {"mirrored": crossed}
     if in_sample and sum(half.z.shape[1] for half in halves) > n:
         with contextlib.suppress(np.linalg.LinAlgError):  # rejected proposals repeat draws, which may span too little

@@ -9,6 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 from spinbench.mathematics import claims
+from spinbench.mathematics.ranges import conditional_range
 from spinbench.models import PairwiseModel
 
 
@@ -193,7 +194,7 @@ def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...],
     allowed = np.all([states[:, list(group)].sum(axis=1) == 1 for group in groups], axis=0) if groups else slice(None)
     states = states[allowed]
     weights = {tuple(state): model.log_weight(state) for state in states.tolist()}
-    least, most = claims.conditional_range(model)
+    least, most = conditional_range(model)
     group_of = {i: list(group) for group in groups for i in group}
     for i in range(6):
         members = group_of.get(i, [i])

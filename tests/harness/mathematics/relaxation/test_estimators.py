@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.claims import UNSEEN, marginal_claims, ratio
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.estimators import gaussian, zero_state
@@ -57,6 +57,14 @@ def test_claims_hold_and_are_not_idle(chains: int, groups: tuple[tuple[int, ...]
     assert (rms < 1 + 4 / np.sqrt(2 * 60)).all(), rms
     assert np.abs(np.mean(scores, axis=0)).max() < 4 / np.sqrt(60)
     assert max(error for _, error in found.estimates.values()) < 0.05
+
+
+def test_halves_that_are_joined_allow_for_unseen_states_once() -> None:
+    """Where p = q nothing but what no draw has shown is claimed: over the draws of both halves."""
+    nothing = np.zeros((10, 8))
+    half = ratio(nothing, nothing.ravel(), 4, estimators._UNSEEN_OF_HALF)
+    assert estimators._joined([half, half], 0.0).error == pytest.approx(UNSEEN / 160)
+    assert ratio(nothing, nothing.ravel()).error == pytest.approx(UNSEEN / 80)
 
 
 def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
