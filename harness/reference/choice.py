@@ -96,6 +96,7 @@ def first(
     """
     refusals: list[tuple[float, str]] = []
     for solver in _with_fallbacks(solvers):
+        solver.most_bytes = max_bytes
         needed = solver.memory(marginals=marginals)
         if needed > max_bytes:
             refusals.append((needed, _too_large(solver, needed, max_bytes)))

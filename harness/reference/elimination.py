@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar, Self
 
 from spinbench.reference.order import Order, hopeless_order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
+from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 
 class Elimination(Solver):
@@ -45,6 +47,11 @@ class Elimination(Solver):
     def memory(self, *, marginals: bool) -> int:
         """What is kept, and room for a bucket at work; a lower limit where the search was given up."""
         return self._memory(marginals) if self.order.complete else 8 * self.order.least_entries
+
+    def fallbacks(self) -> Iterator[Solver]:
+        """Over what zeros leave possible, where whole tables are too large."""
+        if self.order.complete and has_zeros(self.problem):
+            yield SparseTree(self.problem, self.order)
 
     @abstractmethod
     def _memory(self, marginals: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
@@ -30,6 +31,7 @@ class Solver(ABC):
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
+        most_bytes: what `solve` may take, for those that see only on the way how much they need.
     """
 
     name: ClassVar[str]
@@ -38,6 +40,7 @@ class Solver(ABC):
     width: int | None
     complete: bool = True
     seconds: float
+    most_bytes: float = math.inf
 
     @classmethod
     @abstractmethod

@@ -12,9 +12,12 @@ import numpy as np
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import Kept, draw, keep
+from spinbench.methods.buckets.orders import search
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
+from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner
+from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
 
@@ -31,20 +34,22 @@ class BucketState:
     chains: int
     index: int
     seconds: float
-    tuned: Tuned
+    tuned: Tuned | Whole
     end: float = math.inf
 
 
 class BucketKernel(Kernel):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
-    code: ClassVar[Code] = Code(Costs(entry=1.2e-7, clique=1e-4, step=1.5e-6), ON_ARRAYS, OnArrays)
+    code: ClassVar[Code] = Code(Costs(entry=1.2e-7, clique=1e-4, step=1.5e-6), ON_ARRAYS, OnArrays, search)
     block: ClassVar[int] = 4096
     """Draws that are made in one call, at least one of each chain."""
 
     def __init__(self, method: WeightedMiniBuckets, backend: Backend, model: Model, tables: Tables) -> None:
         self._real = np.dtype(backend.precision)
-        self._tuner = Tuner(tables, Limits(method.ibound, method.max_gib), self.code, work_of(model), model.name)
+        self._tuner = Tuner(
+            problem_of(model), Limits(method.ibound, method.max_gib), self.code, work_of(model), model.name
+        )
         self._first = self._tuner.first(FIRST_SECONDS, self._real)
 
     def init(self, seed: int, start: np.ndarray) -> BucketState:
@@ -52,6 +57,8 @@ class BucketKernel(Kernel):
 
     def warm(self, state: BucketState, steps: int) -> BucketState:
         """No draws: what they would have taken is left for passes."""
+        if not self._first.split:
+            return replace(state, index=state.index + steps)
         cost = self.code.costs.of_draws(len(self._first.at.variable), state.chains)
         return replace(state, index=state.index + steps, seconds=state.seconds + steps * cost)
 
@@ -60,15 +67,19 @@ class BucketKernel(Kernel):
         return replace(state, seconds=min(state.seconds, seconds), end=time.perf_counter() + seconds)
 
     def adapt(self, state: BucketState, last: bool) -> BucketState:
-        if not last or not state.seconds or not self._first.at.split:
+        if not last or not state.seconds or not self._first.split:
             return state
         return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
 
     def advance(self, state: BucketState, steps: int) -> tuple[BucketState, dict[str, np.ndarray]]:
+        tuned = state.tuned
+        if isinstance(tuned, Whole):
+            found = tuned.advance(state.seed, state.index, steps, state.chains)
+            return replace(state, index=state.index + steps), found
         kept, block = [], max(1, self.block // state.chains)
         for done in range(0, steps, block):
-            kept.append(self._kept(state, state.index + done, min(block, steps - done)))
-        tuned, point = state.tuned, state.tuned.point
+            kept.append(self._kept(tuned, state, state.index + done, min(block, steps - done)))
+        point = tuned.point
         told = np.array([point.value, tuned.slack, tuned.limit, point.passes, tuned.at.split], dtype=np.float64)
         found = {
             "log_weight": np.logaddexp.reduce([k.log_weight for k in kept]),
@@ -83,9 +94,8 @@ class BucketKernel(Kernel):
         }
         return replace(state, index=state.index + steps), found
 
-    def _kept(self, state: BucketState, index: int, steps: int) -> Kept:
+    def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
         """Of so many draws of each chain."""
-        tuned = state.tuned
         shape = len(tuned.at.cards), state.chains
         streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
         uniform = np.stack([stream.random(shape) for stream in streams], axis=1)

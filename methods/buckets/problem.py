@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -12,15 +11,9 @@ from spinbench.api.trace import Trace
 from spinbench.methods.buckets.draws import DEAD
 from spinbench.methods.buckets.layout import Array, Factors, starts_of
 from spinbench.models import Model
-from spinbench.reference.ordering import Rule, elimination_order
 from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
-
-_OTHERS, _SIZE = 3, 1500
-"""Orders beside two, fewer on models of more variables, whose search takes longer."""
-_LARGE = 4000
-"""Variables of which one order is found, by the quickest rule."""
 
 
 @lru_cache(maxsize=4)
@@ -31,26 +24,6 @@ def problem_of(model: Model) -> Problem:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
     return Problem(model)
-
-
-def orders_of(problem: Problem) -> Array:
-    """(T, n) int64: the best order found, as if its tables could be made, and others that make tables alike.
-
-    Where tables are cut, which of two orders of one width is better shows only once bounds are seen; orders along
-    lattices are bad.
-    """
-    size = len(problem.cardinalities)
-    if size > _LARGE:
-        return _order(problem, 0, ("degree",))[None]
-    others = [_order(problem, seed, ("fill",)) for seed in range(1, 2 + min(_OTHERS, _SIZE // size))] if size else []
-    return np.stack([_order(problem, 0, ()), *others])
-
-
-def _order(problem: Problem, seed: int, rules: tuple[Rule, ...]) -> Array:
-    scopes = problem.scopes
-    found = elimination_order(problem.cardinalities, scopes, seed=seed, hopeless=math.inf, rules=rules).order
-    left = np.setdiff1d(np.arange(len(problem.cardinalities)), found)
-    return np.concatenate([found, left])
 
 
 def factors_of(problem: Problem, order: Array) -> Factors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,12 +12,17 @@ import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
-from spinbench.methods.buckets.layout import Array, Buckets, Factors, Fill, lay_out, starts_of
+from spinbench.methods.buckets.layout import Array, Buckets, Fill, lay_out, starts_of
+from spinbench.methods.buckets.orders import Found, kept
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, beliefs
+from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import BYTES, Costs, choose, logs_of
 from spinbench.methods.buckets.tighten import Passes, Point, tighten
-from spinbench.methods.buckets.wmb import Tables
+from spinbench.methods.buckets.whole import Whole, hopeful, whole
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import ZeroWeightError
+from spinbench.reference.sparse.tree import has_zeros
 
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
@@ -24,14 +30,19 @@ _PARTITION, _LOOKED_AT = 2e-5, 8
 """Seconds of a mini-bucket, however often mini-buckets are looked at before any pass."""
 _TRIALS = 0.4
 """Share of the seconds that trials may take."""
+_FIRST_SEARCH, _SEARCH = 0.03, 0.15
+"""Seconds of the first search for orders, and the share of the seconds that a further one has."""
+_WHOLE = 0.75
+"""Share of what is left that elimination over possible states may take."""
 
 
 class Code(NamedTuple):
-    """What runs: its costs, how it makes maps, and its passes."""
+    """What runs: its costs, how it makes maps, its passes, and its search for orders (`orders.search`)."""
 
     costs: Costs
     fill: Fill
     passes: type[Passes]
+    search: Callable[[Problem, float, int], list[Found]]
 
 
 class Limits(NamedTuple):
@@ -65,50 +76,79 @@ class Tuned:
     place: Array
     rows: Array
 
+    @property
+    def split(self) -> bool:
+        """Whether the bound may be above log Z."""
+        return self.at.split
+
 
 class Tuner:
     """Of one model, on one backend."""
 
-    def __init__(self, tables: Tables, limits: Limits, code: Code, at_stake: rounding.Work, name: str) -> None:
-        self._tables, self._limits, self._code = tables, limits, code
+    def __init__(self, problem: Problem, limits: Limits, code: Code, at_stake: rounding.Work, name: str) -> None:
+        self._problem, self._limits, self._code = problem, limits, code
         self._at_stake, self._name = at_stake, name
+        self._orders = code.search(problem, _FIRST_SEARCH, 0)
+        self._zeros = not limits.ibound and has_zeros(problem)
 
-    def first(self, seconds: float, real: np.dtype[Any]) -> Tuned:
-        """Along the first order if that is exact in so many seconds, else along the last; not tightened."""
-        limit, found = self._cut(0, seconds)
-        order = 0 if not found.split else len(self._tables.orders) - 1
-        limit, found = (limit, found) if not order else self._cut(order, seconds)
+    def first(self, seconds: float, real: np.dtype[Any]) -> Tuned | Whole:
+        """Exact if that is so in so many seconds, else not tightened."""
+        limit, found = self._cut(self._orders[0], seconds)
+        if found.split and (whole := self._whole(self._orders[0], seconds)) is not None:
+            return whole
+        order = self._orders[0] if not found.split else _greedy(self._orders)[0]
+        if order is not self._orders[0]:
+            limit, found = self._cut(order, seconds)
         return self._at(order, limit, found, 0, real)
 
-    def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+    def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned | Whole:
         """As tight as it gets in so many seconds, and before the clock `perf_counter` stands at `end`."""
-        last = len(self._tables.orders) - 1
-        limit, found = self._cut(0, seconds)
-        if not (found.split and last):
-            return self._at(0, limit, found, self._affordable(found, seconds), real, end)
-        limit, found = self._cut(last, seconds)
-        cut = {last: found}
-        room = seconds - _PARTITION * len(found.scopes) * (_LOOKED_AT + last)
+        limit, found = self._cut(self._orders[0], seconds)
+        if not found.split:
+            return self._at(self._orders[0], limit, found, 1, real, end)
+        orders = kept([*self._orders, *self._code.search(self._problem, _SEARCH * seconds, 1)])
+        seconds *= 1 - _SEARCH
+        since = time.perf_counter()
+        if self._zeros and hopeful(orders[0], _WHOLE * seconds):
+            if (whole := self._whole(orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
+                return whole
+            seconds *= 1 - _WHOLE
+        return self._tightened(_greedy(orders), seconds, real, end)
+
+    def _whole(self, order: Found, seconds: float, end: float = math.inf) -> Whole | None:
+        """Over what zeros leave possible, if there are any, and mini-buckets are not asked for."""
+        if not self._zeros:
+            return None
+        try:
+            return whole(self._problem, order, seconds, self._limits.max_gib * 2**30, end)
+        except ZeroWeightError:
+            raise self._nothing() from None
+
+    def _tightened(self, orders: list[Found], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
+        """Along the order whose bound is the best after a few passes."""
+        limit, found = self._cut(orders[0], seconds)
+        cut = {0: found}
+        room = seconds - _PARTITION * len(found.scopes) * (_LOOKED_AT + len(orders))
         trials = int(_TRIALS * room / (_TRIAL * self._code.costs.of_pass(found.entries, len(found.scopes))))
         if trials > 1:
-            cut |= {order: self._cut(order, seconds, limit)[1] for order in range(max(1, last + 1 - trials), last)}
-        values = self._tried(cut, end) if len(cut) > 1 else {}
-        order = min(values, key=values.__getitem__, default=last)
-        most = self._affordable(cut[order], room) - _TRIAL * len(values)
-        return self._at(order, limit, cut[order], max(most, 1), real, end)
+            cut |= {k: self._cut(orders[k], seconds, limit)[1] for k in range(1, min(trials, len(orders)))}
+        values = self._tried(orders, cut, end) if len(cut) > 1 else {}
+        best = min(values, key=values.__getitem__, default=0)
+        most = self._affordable(cut[best], room) - _TRIAL * len(values)
+        return self._at(orders[best], limit, cut[best], max(most, 1), real, end)
 
-    def _tried(self, cut: dict[int, Partition], end: float) -> dict[int, float]:
+    def _tried(self, orders: list[Found], cut: dict[int, Partition], end: float) -> dict[int, float]:
         """The bounds along these orders, as far as the clock allows."""
         values: dict[int, float] = {}
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
-        for order, part in cut.items():
+        for k, part in cut.items():
             if not values or time.perf_counter() < until:
-                values[order] = self._passes(order, part, _TRIAL, until)[2].value
+                values[k] = self._passes(orders[k], part, _TRIAL, until)[2].value
         return values
 
-    def _cut(self, order: int, seconds: float, limit: int = 0) -> tuple[int, Partition]:
+    def _cut(self, order: Found, seconds: float, limit: int = 0) -> tuple[int, Partition]:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
-        factors, limits = self._tables.factors[order], self._limits
+        factors, limits = factors_of(self._problem, order.order), self._limits
         logs, limit = logs_of(factors.cards.tolist()), limits.ibound or limit
         if limit:
             found = partition(logs, factors.scopes(), limit)
@@ -125,21 +165,24 @@ class Tuner:
     def _affordable(self, found: Partition, seconds: float) -> int:
         return int(seconds / self._code.costs.of_pass(found.entries, len(found.scopes)))
 
-    def _passes(self, order: int, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
-        at = lay_out(self._tables.factors[order], found, self._code.fill)
+    def _passes(self, order: Found, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
+        at = lay_out(factors_of(self._problem, order.order), found, self._code.fill)
         passes = self._code.passes(at)
         point = tighten(at, passes, most, end)
         if not point.value > -np.inf:
-            raise ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
+            raise self._nothing()
         return at, passes, point
 
+    def _nothing(self) -> ModelError:
+        return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
+
     def _at(
-        self, order: int, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
+        self, order: Found, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
     ) -> Tuned:
         at, passes, point = self._passes(order, found, most, end)
         probabilities = passes.work.probabilities.astype(real)
         passes.backward()
-        place, rows = _along(self._tables.orders[order], self._tables.factors[order])
+        place, rows = _along(order.order, at.cards)
         return Tuned(
             at,
             limit,
@@ -160,9 +203,13 @@ class Tuner:
         return self._at_stake._replace(steps=steps).allowance(float(shifted.sum()))
 
 
-def _along(order: Array, factors: Factors) -> tuple[Array, Array]:
+def _greedy(orders: list[Found]) -> list[Found]:
+    return [order for order in orders if order.greedy]
+
+
+def _along(order: Array, cards: Array) -> tuple[Array, Array]:
     """Where each variable, and each of its states 1, 2, …, stands along the order."""
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    ends = starts_of(factors.cards - 1)
+    ends = starts_of(cards - 1)
     return place, np.concatenate([np.zeros(0, np.int64), *(np.arange(ends[p], ends[p + 1]) for p in place)])

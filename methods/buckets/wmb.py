@@ -17,8 +17,8 @@ import numpy as np
 from spinbench.api import Engine, Estimate, Method, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.methods.buckets.layout import Array, Factors
-from spinbench.methods.buckets.problem import factors_of, orders_of, problem_of
+from spinbench.methods.buckets.layout import Array
+from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
 from spinbench.models import Model
 
@@ -37,10 +37,8 @@ class Tightened(Protocol):
 
 
 class Tables(NamedTuple):
-    """Orders of elimination, (T, n) variables, the factors along each, and (n,) the variables' numbers of states."""
+    """(n,) numbers of states of the variables that are left."""
 
-    orders: Array
-    factors: tuple[Factors, ...]
     cards: Array
 
 
@@ -48,7 +46,8 @@ class Tables(NamedTuple):
 class WeightedMiniBuckets(Method):
     """Settings.
 
-    Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact.
+    Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact; with
+    `ibound` 0 it is also tried over what hard zeros leave possible, which may be a small part of whole tables.
 
     Attributes:
         ibound: log2 of the entries that a mini-bucket may have; a single factor may have more. 0: as many as burn-in
@@ -91,15 +90,12 @@ class WeightedMiniBuckets(Method):
         }
 
     def plan(self, model: Model) -> Tables:
-        """Orders of elimination.
+        """What hard zeros leave; orders of elimination are searched for where it runs.
 
         Raises:
             ModelError: the hard zeros leave a variable no state.
         """
-        problem = problem_of(model)
-        orders = orders_of(problem)
-        cards = np.array(problem.cardinalities, dtype=np.int64)
-        return Tables(orders, tuple(factors_of(problem, order) for order in orders), cards)
+        return Tables(np.array(problem_of(model).cardinalities, dtype=np.int64))
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Passes take more than burn-ins of chains do; of a budget in seconds no more than their share."""

@@ -7,13 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.backends.numba.buckets import draws, loops
+from spinbench.backends.numba.buckets.orders import search
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
 from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links, starts_of
 from spinbench.methods.buckets.passes import FloatArray, work_space
 from spinbench.methods.buckets.size import Costs
-from spinbench.methods.buckets.tuning import Code
+from spinbench.methods.buckets.tuning import Code, Tuned
 
 
 class InLoops:
@@ -43,11 +44,11 @@ def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, valu
 class NumbaBucketKernel(BucketKernel):
     """As on arrays, with draws from streams of the chains' own."""
 
-    code: ClassVar[Code] = Code(Costs(entry=3.5e-8, clique=5e-7, step=3.5e-8), Fill(_maps, _base), InLoops)
+    code: ClassVar[Code] = Code(Costs(entry=3.5e-8, clique=5e-7, step=3.5e-8), Fill(_maps, _base), InLoops, search)
     block: ClassVar[int] = 2**20
 
-    def _kept(self, state: BucketState, index: int, steps: int) -> Kept:
-        tuned, chains = state.tuned, state.chains
+    def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
+        chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
         source = draws.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
         sums = draws.Sums(

@@ -11,7 +11,7 @@ import numpy as np
 from spinbench.backends.numba.exact import order_kernels, strip_kernels
 from spinbench.backends.numba.exact.order_kernels import FILL, FIXED, WEIGHT
 from spinbench.reference.flat import FlatNetwork
-from spinbench.reference.network import IntArray
+from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.order import HOPELESS, Order
 
 _BITSET_LIMIT = 30000  # nodes whose adjacency bits are still small
@@ -30,19 +30,25 @@ def search_order(flat: FlatNetwork) -> Order:
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
     without a better one. Times are counted in operations, so that every machine finds the same order.
     """
+    around, stripped, core = strip(flat)
+    first, width, largest, entries = stripped
+    if not core.size:
+        return Order(first, width, largest, math.log2(max(entries, 1.0)), True)
+    if core.size > _BITSET_LIMIT:
+        return Order(first, max(width, 3), math.inf, math.inf, False)
+    return _order_core(core, around, flat.states, stripped)
+
+
+def strip(flat: FlatNetwork) -> tuple[Lists, Stripped, IntArray]:
+    """What neighbours each has, what goes first, and the core that is left."""
     n = flat.states.size
     around: Lists = strip_kernels.neighbours(n, flat.start, flat.scope)
     order = np.empty(n, dtype=np.int64)
     count, gone, width, largest, entries = strip_kernels.strip(*around, flat.states, order)
-    core = np.flatnonzero(~gone)
-    if not core.size:
-        return Order(order, width, largest, math.log2(max(entries, 1.0)), True)
-    if core.size > _BITSET_LIMIT:
-        return Order(order[:count], max(width, 3), math.inf, math.inf, False)
-    return _order_core(core, around, flat.states, _Stripped(order[:count], width, largest, entries))
+    return around, Stripped(order[:count], width, largest, entries), np.flatnonzero(~gone)
 
 
-class _Stripped(NamedTuple):
+class Stripped(NamedTuple):
     """What went first: its order, width, log2 of its largest clique, entries."""
 
     order: IntArray
@@ -51,28 +57,60 @@ class _Stripped(NamedTuple):
     entries: float
 
 
-def _order_core(core: IntArray, around: Lists, states: IntArray, stripped: _Stripped) -> Order:
-    """Trial after trial; the best of them behind what was stripped."""
+class Trial(NamedTuple):
+    """A greedy order of the core, or as much of it as was made before it was given up.
+
+    Attributes:
+        rule: FIXED, WEIGHT or FILL.
+        order: its nodes.
+        complete: whether it is whole.
+        width, largest, entries: of its tables.
+        spent: nanoseconds so far, of all trials.
+    """
+
+    rule: int
+    order: IntArray
+    complete: bool
+    width: int
+    largest: float
+    entries: float
+    spent: float
+
+
+def trials(core: IntArray, around: Lists, states: IntArray, limit: FloatArray, first: int = 1) -> Iterator[Trial]:
+    """One after another, with seeds from `first`.
+
+    Args:
+        core, around, states, first: what is ordered.
+        limit: (1,) the entries at which each is given up, which may change on the way.
+    """
     bits = order_kernels.adjacency_bits(core, *around)
     weight = np.round(np.log2(states[core]) * 2**20).astype(np.int64)
+    here, spent = np.empty(core.size, dtype=np.int64), 0.0
+    for seed, (rule, slack, rank) in enumerate(_schedule(core, around, bits.shape[1]), start=first):
+        done, met, top, total, work = order_kernels.greedy(bits, weight, rule, rank, slack, seed, limit[0], here)
+        spent += 2e4 + 5.0 * work
+        yield Trial(rule, core[here[:done]], done == core.size, met, top, total, spent)
+
+
+def _order_core(core: IntArray, around: Lists, states: IntArray, stripped: Stripped) -> Order:
+    """Trial after trial; the best of them behind what was stripped."""
     first, width, largest, entries = stripped
     best, found = math.inf, Order(first, width, largest, math.inf, False)
-    spent = improved = 0.0  # nanoseconds, in all and up to the last better order
-    here = np.empty(core.size, dtype=np.int64)
-    for seed, (rule, slack, rank) in enumerate(_schedule(core, around, bits.shape[1]), start=1):
-        limit = min(best, 2.0**HOPELESS)
-        done, met, top, total, work = order_kernels.greedy(bits, weight, rule, rank, slack, seed, limit, here)
-        spent += 2e4 + 5.0 * work
-        if done == core.size and total < best:
-            best, improved = total, spent
-            whole = np.concatenate([first, core[here]])
-            found = Order(whole, max(width, met), max(largest, top), math.log2(best + entries), True)
-        elif best == math.inf and math.log2(total) < found.log2_total:
-            found = Order(first, max(width, met), top, math.log2(total), False)
+    limit = np.full(1, 2.0**HOPELESS)
+    improved = 0.0  # nanoseconds up to the last better order
+    for count, trial in enumerate(trials(core, around, states, limit), start=1):
+        if trial.complete and trial.entries < best:
+            best, improved = trial.entries, trial.spent
+            limit[0] = min(best, limit[0])
+            whole = np.concatenate([first, trial.order])
+            log_total = math.log2(best + entries)
+            found = Order(whole, max(width, trial.width), max(largest, trial.largest), log_total, True)
+        elif best == math.inf and math.log2(trial.entries) < found.log2_total:
+            found = Order(first, max(width, trial.width), trial.largest, math.log2(trial.entries), False)
         elimination = 6.0 * (best + entries)
-        if seed < _TRIALS:
-            continue
-        if best == math.inf or spent > min(0.4 * elimination, _MOST) or spent - improved > 0.15 * elimination:
+        enough = trial.spent > min(0.4 * elimination, _MOST) or trial.spent - improved > 0.15 * elimination
+        if count >= _TRIALS and (best == math.inf or enough):
             break
     return found
 

@@ -71,8 +71,9 @@ class CompiledTree(Elimination):
         return 8 * (4 * values + messages * (2 if marginals else 1) + work + 8 * len(plan.start) + len(plan.scope))
 
     def fallbacks(self) -> Iterator[Solver]:
-        """The same elimination in logarithms."""
+        """The same elimination in logarithms, and over what zeros leave possible."""
         yield BucketTree(self.problem, self.order)
+        yield from super().fallbacks()
 
     def _forward(self) -> tuple[float, tuple[Plan, Numbers, Work]]:
         """log Z, and what the kernels take.

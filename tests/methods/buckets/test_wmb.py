@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.methods.buckets import orders
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import grid
 from spinbench.testing.cases import enumerate_graph
@@ -80,7 +82,30 @@ def test_exact_where_nothing_is_split(backend: str) -> None:
     assert {(bound.side, bound.grade) for bound in found.bounds} == {("lower", "exact"), ("upper", "exact")}
 
 
-def test_both_backends_find_the_same_bound() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_exact_where_zeros_leave_little(backend: str) -> None:
+    """A grid of equal neighbours, whose whole tables would have 4 ** 13 entries."""
+    same, sites = np.where(np.eye(4, dtype=bool), 0.0, -np.inf), np.arange(144).reshape(12, 12)
+    steps = [(sites[1:], sites[:-1]), (sites[:, 1:], sites[:, :-1])]
+    pairs = [pair for ends in steps for pair in zip(*(end.ravel() for end in ends), strict=True)]
+    bias = np.arange(4) / 5
+    model = FactorGraph.from_log_tables([4] * 144, [*((pair, same) for pair in pairs), ([70], bias)])
+    found = spinbench.run(model, "wmb", backend, budget=8, chains=64, draws=True, simplify=False)
+    law = np.exp(bias) / np.exp(bias).sum()
+    assert (found.log_z_kind, found.status) == ("exact", "ok")
+    assert found.log_z == pytest.approx(np.log(np.exp(bias).sum()), abs=1e-11)
+    assert np.allclose(np.array(found.marginals), law, atol=1e-12)
+    states, logs = found.draws
+    assert np.all(states == states[0])
+    assert np.abs(np.bincount(states[0], minlength=4) / states.shape[1] - law).max() < 0.1
+    assert np.all(logs == 0)
+    cut = spinbench.run(model, "wmb", backend, budget=8, ibound=4)
+    assert min(bound.value for bound in cut.bounds if bound.side == "upper") >= found.log_z - 1e-9
+
+
+def test_both_backends_find_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along the same order."""
+    monkeypatch.setattr(NumbaBucketKernel, "code", NumbaBucketKernel.code._replace(search=orders.search))
     model = grid(5, 5, 1.0, 2.0, seed=4)
     options: dict[str, Any] = {"budget": 40, "ibound": 3}
     one, two = (spinbench.run(model, "wmb", b, burn_in=0, **options).bounds[0].value for b in BACKENDS)

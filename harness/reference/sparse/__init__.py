@@ -1,0 +1,1 @@
+"""Elimination over what hard zeros leave possible."""

@@ -1,0 +1,83 @@
+"""Where hard zeros leave little of the tables, nothing has to be split: elimination over what they leave possible."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from spinbench.methods.buckets.draws import BINS
+from spinbench.methods.buckets.layout import Array
+from spinbench.methods.buckets.orders import Found
+from spinbench.reference.problem import Problem
+from spinbench.reference.sparse.buckets import BYTES, Drawer, Eliminated, eliminate, marginals_of
+from spinbench.reference.sparse.tables import TooManyError
+
+ROW = 1e-7
+"""Seconds of a row."""
+_THINNED = 14.0
+"""log2 of the entries of whole tables for each row that is left: of an order with more there is no hope."""
+
+
+class Whole:
+    """What is drawn from: exact."""
+
+    split: ClassVar[Literal[False]] = False
+
+    def __init__(self, done: Eliminated) -> None:
+        self._done = done
+        found = marginals_of(done)
+        self._beliefs = np.concatenate([np.zeros(0), *(vector[1:] for vector in found)])
+
+    @cached_property
+    def _drawer(self) -> Drawer:
+        return Drawer(self._done)
+
+    def advance(self, seed: int, index: int, steps: int, chains: int) -> dict[str, Array]:
+        """As draws from mini-buckets: of these all have the same weight, and the last is handed out."""
+        uniform = np.random.default_rng((seed, index + steps)).random((chains, len(self._done.cards)))
+        counts = np.zeros((BINS, chains))
+        counts[0] = steps
+        told = np.array([self._done.log_z, 0.0, math.ceil(math.log2(max(self._done.rows, 1))), 0.0, 0.0])
+        log = np.full(chains, math.log(steps))
+        with np.errstate(divide="ignore"):
+            rows = np.log(self._beliefs)[:, None] + log
+        return {
+            "log_weight": log,
+            "log_square": log,
+            "rows": rows,
+            "counts": counts,
+            "sums": counts,
+            "bound": np.repeat(told[:, None], chains, axis=1),
+            "states": self._drawer.draw(uniform.T),
+            "drawn": np.zeros(chains),
+            "beliefs": np.repeat(self._beliefs[:, None], chains, axis=1),
+        }
+
+
+def whole(problem: Problem, order: Found, seconds: float, max_bytes: float, end: float) -> Whole | None:
+    """Along an order; None where this is too much.
+
+    Args:
+        problem, order: the model, and the order.
+        seconds: for all rows, by a fixed account of time.
+        max_bytes: of all rows.
+        end: when the clock `perf_counter` says that it is too late.
+
+    Raises:
+        ZeroWeightError: no state has positive weight.
+    """
+    most = min(seconds / ROW, max_bytes / BYTES)
+    network = problem.network
+    try:
+        done = eliminate(network.tables, network.constant, network.cardinalities, order.order.tolist(), most, end)
+    except TooManyError:
+        return None
+    return Whole(done)
+
+
+def hopeful(order: Found, seconds: float) -> bool:
+    """Whether trying is worth its time."""
+    return order.total <= math.log2(max(seconds / ROW, 1.0)) + _THINNED
