@@ -136,6 +136,10 @@ class Method(ABC):
     """One line for `spinbench list`."""
     needs: ClassVar[frozenset[str]] = frozenset({"arrays"})
     """What the generic program, where there is one, asks of `Backend.provides`; nothing, if it runs on the host."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Names of importable modules that the generic program needs beside the backend's."""
+    install: ClassVar[str] = ""
+    """The command that installs them."""
     takes: ClassVar[Literal["pairwise", "any", "either"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
     variables, and turns the marginals of units back); any: the model, simplified; either: a `PairwiseModel` where the

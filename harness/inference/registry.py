@@ -93,9 +93,9 @@ def backend_class(name: str) -> type[Backend]:
     return cast("type[Backend]", load("backends", name))
 
 
-def missing_modules(backend: type[Backend]) -> list[str]:
-    """What the backend requires and is not installed here; found without importing it."""
-    return [module for module in backend.requires if importlib.util.find_spec(module) is None]
+def missing_modules(plugin: type[Backend] | type[Method]) -> list[str]:
+    """What a backend or a method requires and is not installed here; found without importing it."""
+    return [module for module in plugin.requires if importlib.util.find_spec(module) is None]
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:
@@ -136,9 +136,10 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     if not native and (why := _no_engine(m, b, wish)):
         elsewhere = [_elsewhere(m)] if wish == ANY else []
         return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
-    if missing := missing_modules(b):
-        hint = f": {b.install}" if b.install else ""
-        return Support("unavailable", f"backend {backend} needs {', '.join(missing)}, not installed here{hint}")
+    for plugin, what in ((b, f"backend {backend}"), *([] if native else [(m, f"method {method}")])):
+        if missing := missing_modules(plugin):
+            hint = f": {plugin.install}" if plugin.install else ""
+            return Support("unavailable", f"{what} needs {', '.join(missing)}, not installed here{hint}")
     return Support("native" if native else "generic", notes=notes)
 
 

@@ -1,0 +1,99 @@
+"""BlackJAX's elliptical slice sampler on the Gaussian relaxation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.relaxed import family
+from spinbench.methods.relaxed.outside import Density, Outside, Tables, every_chain, of_one
+
+
+@dataclass(frozen=True)
+class EllipticalSlice(Outside):
+    """Elliptical slice sampling (Murray, Adams and MacKay, AISTATS 2010), as BlackJAX has it.
+
+    The ellipses are those of N(x; Qm, Q), the likelihood is Π (1 + exp(u_i)) exp(-m·x): their product is p(x) for
+    every m. It is ½ at first, then the marginals that the windows of burn-in gave, and frozen. No form of A changes
+    what it does.
+    """
+
+    name: ClassVar[str] = "elliptical_slice"
+    summary: ClassVar[str] = "BlackJAX's elliptical slice sampler on the Gaussian relaxation p(x)"
+
+    def program(self, backend: Backend) -> Program:
+        """A draw from an ellipse for every chain a step; all wait for the one that shrinks its bracket longest."""
+        return Ellipses(self, backend).program()
+
+
+class State(NamedTuple):
+    """BlackJAX's states of the chains, (N, C) and (C,); evaluations (C,) of the last step; m (N, 1); the sum of p
+    over the burn-in's window and its number of steps."""
+
+    chains: Any
+    evaluations: Array
+    m: Array
+    total: Array
+    count: Array
+
+
+class Ellipses:
+    """The program's functions."""
+
+    def __init__(self, method: EllipticalSlice, backend: Backend) -> None:
+        from blackjax.mcmc import elliptical_slice
+
+        self.method, self.xp, self.outside = method, backend.xp, elliptical_slice
+        self.density = Density(backend)
+
+    def program(self) -> Program:
+        return Program(self.init, self.step, self.observe, warm=self.warm, adapt=self.adapt)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """z ~ p(z|s)."""
+        z, m = self.density.draw(key, t, start), 0.0 * start[:, :1] + 0.5
+        none = self.xp.zeros_like(z[0, :])
+        return State(self._begun(t, m, z), none, m, self.xp.zeros_like(m), none[0] + 0.0)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One sample of each chain."""
+        centre = self.xp.matmul(t.root.T, state.m)[:, 0]
+        kernel = self.outside.build_kernel(self.xp.ones_like(centre), centre)
+
+        def move(key: Any, chain: Any) -> Any:
+            chain, info = kernel(key, chain, self._likelihood(t, state.m))
+            return chain, info.subiter
+
+        chains, evaluations = every_chain(move, key, state.chains, state.evaluations.shape[0])
+        return state._replace(chains=chains, evaluations=0.0 * state.evaluations + evaluations)
+
+    def warm(self, key: Key, t: Tables, state: State) -> State:
+        """A sample, added to the window."""
+        state = self.step(key, t, state)
+        p = family.unit_means(self.xp, t.sites, self.density.fields(t, state.chains.position))
+        total = state.total + self.xp.mean(p, axis=1, keepdims=True)
+        return state._replace(total=total, count=state.count + 1)
+
+    def adapt(self, t: Tables, state: State, last: bool) -> State:
+        """A new m from a window's mean."""
+        xp, count = self.xp, state.count
+        m = xp.where(count > 0, state.total / xp.maximum(count, xp.ones_like(count)), state.m)
+        chains = self._begun(t, m, state.chains.position)
+        return State(chains, state.evaluations, m, xp.zeros_like(m), xp.zeros_like(count))
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """What `Outside.reductions` lists; every step is accepted, and has no size."""
+        seen = self.density.seen(t, self.density.fields(t, state.chains.position), self.method.log_z)
+        none = self.xp.zeros_like(state.evaluations)
+        return {**seen, "accept": none + 1.0, "evaluations": state.evaluations, "step_size": none}
+
+    def _begun(self, t: Tables, m: Array, z: Array) -> Any:
+        return self.outside.EllipSliceState(z, self._tilted(t, m, z))
+
+    def _likelihood(self, t: Tables, m: Array) -> Any:
+        return of_one(lambda z: self._tilted(t, m, z))
+
+    def _tilted(self, t: Tables, m: Array, z: Array) -> Array:
+        u = self.density.fields(t, z)
+        return family.log_normaliser(self.xp, t.sites, u) - self.xp.sum(m * u, axis=0)
