@@ -16,7 +16,8 @@ from spinbench.inference import registry
 HEAD = """# Methods and backends
 
 `spinbench list` prints this table for the plugins that are installed on your machine. *native*: a kernel of its own;
-*generic*: the method's program on the backend's arrays; —: the pair does not exist.
+*generic*: the method's program on the backend's arrays; *extra*: the same, with a package that `pip install
+'spinbench[…]'` brings; —: the pair does not exist.
 
 """
 SETTINGS = """
@@ -42,7 +43,10 @@ def _coverage(names: list[str]) -> str:
     for name in names:
         cls = _class(name)
         tiers = [registry.support(name, backend) for backend in backends]
-        cells = " | ".join(how.tier if how.tier in ("native", "generic") else "—" for how in tiers)
+        shown = {"native": "native", "generic": "generic"}
+        if cls.requires:  # whether it is installed here or not
+            shown |= {"generic": "extra", "unavailable": "extra"}
+        cells = " | ".join(shown.get(how.tier, "—") for how in tiers)
         anchor = _by_module(names)[cls.__module__][0]
         lines.append(f"| [`{name}`](#{anchor}) | {cells} | {cls.summary} |")
     return "\n".join(lines) + "\n"

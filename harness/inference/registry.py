@@ -98,6 +98,13 @@ def missing_modules(plugin: type[Backend] | type[Method]) -> list[str]:
     return [module for module in plugin.requires if importlib.util.find_spec(module) is None]
 
 
+def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
+    """Which modules are missing, and what installs them; empty if none is."""
+    hint = f": {plugin.install}" if plugin.install else ""
+    missing = missing_modules(plugin)
+    return f"{what} needs {', '.join(missing)}, not installed here{hint}" if missing else ""
+
+
 def make_method(name: str, settings: dict[str, Any]) -> Method:
     """A method with settings; a wrong setting's name or value is one sentence."""
     cls = method_class(name)
@@ -136,10 +143,9 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
     if not native and (why := _no_engine(m, b, wish)):
         elsewhere = [_elsewhere(m)] if wish == ANY else []
         return Support("unsupported", "; ".join([why, *elsewhere, *notes]))
-    for plugin, what in ((b, f"backend {backend}"), *([] if native else [(m, f"method {method}")])):
-        if missing := missing_modules(plugin):
-            hint = f": {plugin.install}" if plugin.install else ""
-            return Support("unavailable", f"{what} needs {', '.join(missing)}, not installed here{hint}")
+    lacking = _lacking(b, f"backend {backend}") or ("" if native else _lacking(m, f"method {m.name}"))
+    if lacking:
+        return Support("unavailable", lacking)
     return Support("native" if native else "generic", notes=notes)
 
 
