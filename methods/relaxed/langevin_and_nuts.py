@@ -137,7 +137,7 @@ class Steps:
         x = self.density.draw(key, t, start)
         chains = every_chain(lambda _, one: self.begin(one, self._law(t)), key, x, x.shape[1])
         none = self.xp.zeros_like(x[0, :])
-        return State(chains, none, none, self._restart(t.first_step, self.xp.ones_like(x[:, 0])))
+        return State(chains, none, none, self._restart(t.first_step, self.xp.ones_like(x[:, 0]), 10.0))
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One sample of each chain."""
@@ -170,7 +170,7 @@ class Steps:
         variance = xp.maximum(now.square / n - (now.total / n) ** 2, xp.zeros_like(now.scale))
         shrunk = n / (n + 5) * variance + 1e-3 * 5 / (n + 5)
         scale = xp.where(seen, shrunk, now.scale) if self.scaled else now.scale
-        return state._replace(tuning=self._restart(settled, scale))
+        return state._replace(tuning=self._restart(settled, scale, 1.0))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """What `Outside.reductions` lists."""
@@ -181,9 +181,11 @@ class Steps:
     def _law(self, t: Tables) -> Any:
         return of_one(lambda x: self.density.log_density(t, x))
 
-    def _restart(self, step: Array, scale: Array) -> Tuning:
+    def _restart(self, step: Array, scale: Array, push: float) -> Tuning:
+        """Dual averaging from `step`, towards `push` times as much: once settled, the little burn-in of short runs
+        would not bring a larger one back."""
         xp, zero = self.xp, self.xp.zeros_like(step)
-        averaging = self.average[0](step)
+        averaging = self.average[0](step * (push / 10))  # which aims ten times as high
         averaging = type(averaging)(*(zero + part for part in averaging))
-        averaging = averaging._replace(log_step_size_avg=xp.log(step))
+        averaging = averaging._replace(log_step_size=xp.log(step), log_step_size_avg=xp.log(step))
         return Tuning(step + zero, averaging, scale, zero, xp.zeros_like(scale), xp.zeros_like(scale))

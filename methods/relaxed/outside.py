@@ -54,7 +54,7 @@ class Outside(Method):
         draws: of all chains together that the estimators get, as of `dhmc`.
     """
 
-    diagonal: str | Sequence[float] = "minshift"
+    diagonal: str | Sequence[float] = "sdp"
     slack: float = 0.1
     log_z: family.LogZ = "bridge"
     draws: int | None = None
