@@ -14,11 +14,8 @@ FloatArray = npt.NDArray[np.float64]
 
 FEWEST_RUNS = 8.0
 """In effect, below which nothing is believed."""
-FEWEST_TAIL = 5
-"""Weights that tell of the tail."""
-HEAVIEST_TAIL = 0.7
-"""Index of the tail above which means of weights are not to be trusted, however many there are: Vehtari, Simpson,
-Gelman, Yao, Gabry, "Pareto smoothed importance sampling", JMLR 2024."""
+CERTAIN = 0.95
+"""Of what runs may be said to be at least."""
 
 
 class Weighed(NamedTuple):
@@ -27,7 +24,7 @@ class Weighed(NamedTuple):
     Attributes:
         log_z: log of the mean of Ẑ, and log_z_error to claim.
         means: (M,) marginals; errors: (M,) to claim; standard: (M,) standard errors.
-        runs: their number; effective: (Σ Ẑ)² / Σ Ẑ².
+        runs: their number; effective: (Σ Ẑ)² / Σ Ẑ², or what `expected_runs` says, whichever is less.
         supported: whether any of it may be believed.
     """
 
@@ -57,7 +54,7 @@ def weighed(trace: Trace) -> Weighed:
     sums = np.exp(log_sums - top)
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())
-    effective = min(total**2 / squares, float(number))
+    effective = min(total**2 / squares, expected_runs(trace.series("z").ravel(), number))
     parts = np.exp(trace.series("p") + np.log(counts)[:, None] - top)
     means = np.clip(parts.sum(axis=(0, 2)) / total, 0.0, 1.0)
     groups = sums.size
@@ -68,18 +65,27 @@ def weighed(trace: Trace) -> Weighed:
     farthest = np.maximum(means, 1 - means)
     errors = np.minimum(np.hypot(factor * standard, UNSEEN * farthest / effective), farthest)
     noise = factor * np.sqrt(max(1 / effective - 1 / number, 0.0))
-    light = tail(log_sums.ravel(), effective) <= HEAVIEST_TAIL
-    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS and light
+    supported = effective >= FEWEST_RUNS and groups >= FEWEST_CHAINS
     log_z = float(top + np.log(total / number))
     claimed = float(np.hypot(noise, UNSEEN / effective)) if supported else np.inf
     return Weighed(log_z, claimed, means, errors, standard, number, effective, supported)
 
 
-def tail(log_sums: FloatArray, effective: float) -> float:
-    """The index of a Pareto law's tail at the heaviest weights, as many as count in effect and a fifth of all at most.
+def expected_runs(log_means: FloatArray, number: int) -> float:
+    """How many of the runs count in effect, if the logarithms of Ẑ above their median are as those of a normal law.
 
-    Hill, "A simple general approach to inference about the tail of a distribution", Annals of Statistics 1975.
+    Few runs seldom show the heaviest weights of their law, and then claim too little and are believed too easily. So it
+    is a law of variance σ², an upper limit (at 95 %) of what the upper half lets see: n e^-σ² of n means count.
+
+    Args:
+        log_means: (n,) of groups of runs of equal size.
+        number: of all runs.
     """
-    ordered = np.sort(log_sums[np.isfinite(log_sums)])[::-1]
-    count = max(int(min(effective, ordered.size / 5)), FEWEST_TAIL)
-    return float(ordered[:count].mean() - ordered[count]) if count < ordered.size else np.inf
+    from scipy.special import chdtri
+
+    finite = log_means[np.isfinite(log_means)]
+    upper = finite[finite > np.median(finite)] - np.median(finite)
+    if not upper.size:
+        return float(number)
+    variance = float((upper**2).sum() / chdtri(upper.size, CERTAIN))
+    return 1 / (np.exp(min(variance, 500.0)) / finite.size - 1 / finite.size + 1 / number)

@@ -9,8 +9,8 @@ A run takes P particles from β = 0, where they are independent draws, to the mo
 E Ẑ = Z, because nothing depends on the particles but the particles: the temperatures are chosen once, by a pilot, at
 equal steps of its barrier Λ. (Chosen by the particles they weigh, they make Ẑ low, by 5 % with 50 particles.) Runs are
 independent. log Z is the logarithm of the mean of Ẑ; marginals are means over runs, each weighed by its Ẑ, and in a
-run over particles, of p(x_v | rest). Where few runs carry all the weight, fewer than 8 in effect, or heavier ones are
-to be expected than were seen, both are doubted.
+run over particles, of p(x_v | rest). Where few runs carry all the weight, fewer than 8 in effect, or would if
+heavier ones were seen that are to be expected, both are doubted.
 
 Neal, "Annealed importance sampling", Statistics and Computing 2001 (`resample=0`); Del Moral, Doucet, Jasra,
 "Sequential Monte Carlo samplers", JRSS B 2006; Hukushima and Iba, "Population annealing and its application to a spin
