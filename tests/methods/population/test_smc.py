@@ -123,12 +123,12 @@ def test_weights_of_wide_laws_are_doubted_before_the_heavy_ones_are_seen():
 
 @pytest.mark.parametrize(("spread", "least", "most"), [(0.5, 380, 400), (0.8, 200, 320), (1.3, 0, 20)])
 def test_few_runs_that_happen_to_agree_are_not_believed_beyond_their_law(spread, least, most):
-    """32 runs of a normal law: those that are believed are within their claims, though chance has chosen them."""
+    """32 runs of a normal law: few of those that are believed, whom chance has chosen, are beyond their claims."""
     rng, p = np.random.default_rng(11), np.full((2, 1, 16), 0.5)
     found = [weighed(trace_of(spread * rng.normal(size=(2, 16)) - spread**2 / 2, p)) for _ in range(400)]
     z = np.array([each.log_z / each.log_z_error for each in found if each.supported])
     assert least <= len(z) <= most
-    assert (np.abs(z) < 3).all()
+    assert (np.abs(z) > 3).sum() <= 4
 
 
 def test_errors_are_those_of_weighted_means():
