@@ -33,6 +33,18 @@ class Climb(NamedTuple):
     slopes: FloatArray
 
 
+class Probes(NamedTuple):
+    """What chains that were melted and cooled anew, before the run, report of a few steps.
+
+    Attributes:
+        means: (…, P) of a summed statistic, by probe.
+        steps: of each.
+    """
+
+    means: FloatArray
+    steps: int
+
+
 class Trace:
     """Batches of equal length (to one step) with their reduced statistics, oldest first.
 
@@ -49,6 +61,7 @@ class Trace:
         climb: what the warm-up saw, where the method has one that sees something.
         wanted: sweeps that it would have taken where it was given too few.
         seconds: of the whole run, where its budget is one; None where samples are counted.
+        probes: of the warm-up, by statistic, where the method sends any.
     """
 
     def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None) -> None:
@@ -69,6 +82,7 @@ class Trace:
         self.climb: Climb | None = None
         self.wanted = 0
         self.seconds: float | None = None
+        self.probes: dict[str, Probes] = {}
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = MAX_BATCHES
 

@@ -40,7 +40,7 @@ from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables
 from spinbench.methods.blocks import log_z
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
-from spinbench.methods.gibbs import stones
+from spinbench.methods.gibbs import probes, stones
 from spinbench.models import Model
 from spinbench.models.origin import per_variable
 
@@ -96,11 +96,14 @@ class Blocks(Method):
         return BlocksProgram(backend, looks=self.log_z != "none").program()
 
     def warm_up(self, tables: Tables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
-        """Stepping stones, where they are asked for, or needed."""
-        one = len(tables.transition) == 1
-        if one or self.log_z not in ("auto", "stones") or np.isneginf(tables.values).any():
+        """Probes; stepping stones, where they are asked for, or needed. Neither where there are hard zeros."""
+        if len(tables.transition) == 1 or np.isneginf(tables.values).any():
             return state, 0
-        return stones.warm_up(engine, state, steps, 1, 0.0 if self.log_z == "auto" else None, trace)
+        state, probed = probes.send(engine, state, steps, "p", trace)
+        if self.log_z not in ("auto", "stones"):
+            return state, probed
+        state, done = stones.warm_up(engine, state, steps, 1, 0.0 if self.log_z == "auto" else None, trace)
+        return state, probed + done
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
@@ -109,9 +112,11 @@ class Blocks(Method):
         if len(tables.transition) == 1:
             return _exact(tables, trace, cards, means, draws)
         found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)))
-        claims, diagnostics = log_z.estimates(tables, trace)
+        lost = probes.astray(trace, "p")
+        claims, diagnostics = log_z.estimates(tables, trace, lost)
         value, claim = next(iter(claims.values()), (None, None))
-        doubts = [f"marginals {found.doubt}"] if found.doubt else []
+        doubt = found.doubt or ("not mixed" if lost else "")
+        doubts = [f"marginals {doubt}"] if doubt else []
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")
         return Estimate(
@@ -122,7 +127,7 @@ class Blocks(Method):
             ess=per_variable(cards, statistics.effective_sample_size(means, found.standard_errors, draws)),
             r_hat=per_variable(cards, found.r_hat),
             log_z_estimates=claims,
-            diagnostics=diagnostics,
+            diagnostics=diagnostics | ({"probes_astray": float(lost)} if trace.probes else {}),
             doubts=tuple(doubts),
         )
 

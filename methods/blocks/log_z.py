@@ -18,18 +18,20 @@ def exact(t: Tables, trace: Trace) -> float | None:
     return float(t.constant - trace.looked("log_t").mean()) if trace.looks else None
 
 
-def estimates(t: Tables, trace: Trace) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+def estimates(t: Tables, trace: Trace, astray: int) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """The estimate that the run allows, by name, as (value, claimed error); diagnostics.
 
     Args:
         t: tables of the method.
         trace: of the run.
+        astray: probes that have been where no chain has: what chains look at is not the law then.
     """
     if not trace.looks:
         return {}, {}
     name, diagnostics = "chib_bar", {}
     if trace.climb is None:
         both = _from_both_sides(trace)
+        both = both._replace(supported=both.supported and not astray)
     else:
         name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
         both = stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))

@@ -40,7 +40,7 @@ class BlocksProgram:
     def program(self) -> Program:
         """As the settings ask."""
         if not self._looks:
-            return Program(self.init, self.step, self.observe)
+            return Program(self.init, self.step, self.observe, temper=self.temper, slope=self.slope)
         return Program(
             self.init, self.step, self.observe, adapt=self.adapt, look=self.look, temper=self.temper, slope=self.slope
         )

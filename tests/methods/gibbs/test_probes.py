@@ -1,0 +1,53 @@
+"""Probes tell what chains that agree with each other cannot: that there is somewhere else to be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api.trace import Probes, Trace
+from spinbench.methods.gibbs.probes import astray
+from spinbench.models import PairwiseModel
+
+
+def ran(levels: list[float]) -> Trace:
+    """8 chains that report two probabilities, of which the second goes through `levels`, two steps each."""
+    trace = Trace({"p": "sum"})
+    for level in levels:
+        p = np.full((2, 8), 0.5)
+        p[1] = level
+        trace.add({"p": 2 * p}, 2)
+    return trace
+
+
+@pytest.mark.parametrize(("far", "lost"), [(0, 0), (1, 0), (2, 2), (9, 9)])
+def test_probes_that_no_chain_has_met_are_counted(far: int, lost: int) -> None:
+    """One of 32 may be chance."""
+    trace, means = ran([0.9, 0.95] * 8), np.full((2, 32), 0.5)
+    means[1] = 0.8
+    means[1, :far] = 0.6
+    trace.probes["p"] = Probes(means, 2)
+    assert astray(trace, "p") == lost
+
+
+def test_a_chain_must_have_been_there_for_as_long_as_the_probe() -> None:
+    """Means of four steps of a chain that goes to and fro are between its ends."""
+    trace, means = ran([0.1, 0.9] * 8), np.full((2, 16), 0.5)
+    means[1] = 0.9
+    trace.probes["p"] = Probes(means, 2)
+    assert astray(trace, "p") == 0
+    trace.probes["p"] = Probes(means, 4)
+    assert astray(trace, "p") == 16
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_chains_in_one_of_two_wells_are_not_believed(backend: str) -> None:
+    """A ferromagnet whose chains all begin in one well, and would stay there: p = 1/2 is neither 0 nor 1."""
+    n = 14
+    edges = np.argwhere(np.triu(np.ones((n, n)), 1))
+    model = PairwiseModel.from_edges(np.full(n, -(n - 1) / 2), edges, np.ones(len(edges)))
+    start = np.zeros((n, 8), dtype=np.int8)
+    found = spinbench.run(model, "blocks", backend, 600, size=8, start=start, log_z="none")
+    assert "probes_astray" in found.diagnostics
+    assert found.status == "marginals not mixed" or np.abs(found.marginals - 0.5).max() < 0.1
