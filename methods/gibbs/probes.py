@@ -49,7 +49,11 @@ def send(engine: Engine, state: State, steps: int, statistic: str, trace: Trace)
 
 
 def astray(trace: Trace, statistic: str) -> int:
-    """How many probes ended where no chain has been for as long in all of the run; 0 where that may be chance."""
+    """How many probes ended where no chain has been for as long in all of the run; 0 where that is no matter.
+
+    It is none where chains began in such a place, as the last probes, and have left it in burn-in: then there is a way
+    out, and back as often as the place weighs.
+    """
     if statistic not in trace.probes:
         return 0
     probes, series = trace.probes[statistic], trace.series(statistic)
@@ -57,5 +61,9 @@ def astray(trace: Trace, statistic: str) -> int:
     windows = series[: len(series) // joined * joined].reshape(-1, joined, *series.shape[1:]).mean(axis=1)
     above = probes.means > windows.max(axis=(0, 2))[:, None] + ASTRAY
     below = probes.means < windows.min(axis=(0, 2))[:, None] - ASTRAY
-    lost = int((above | below).any(axis=0).sum())
-    return lost if lost > max(1.0, CHANCE * probes.means.shape[-1]) else 0
+    lost = (above | below).any(axis=0)
+    if trace.climb is None:
+        if lost[-series.shape[-1] :].any():
+            return 0
+        lost = lost[: -series.shape[-1]]
+    return int(lost.sum()) if lost.sum() > max(1.0, CHANCE * len(lost)) else 0

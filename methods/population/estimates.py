@@ -88,4 +88,4 @@ def expected_runs(log_means: FloatArray, number: int) -> float:
     if not upper.size:
         return float(number)
     variance = float((upper**2).sum() / chdtri(upper.size, CERTAIN))
-    return 1 / (np.exp(min(variance, 500.0)) / finite.size - 1 / finite.size + 1 / number)
+    return 1 / (float(np.exp(min(variance, 500.0)) - 1) / finite.size + 1 / number)

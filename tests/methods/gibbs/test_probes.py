@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.api.trace import Probes, Trace
+from spinbench.api.trace import Climb, Probes, Trace
 from spinbench.methods.gibbs.probes import astray
 from spinbench.models import PairwiseModel
 
@@ -21,9 +21,9 @@ def ran(levels: list[float]) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize(("far", "lost"), [(0, 0), (1, 0), (2, 2), (9, 9)])
+@pytest.mark.parametrize(("far", "lost"), [(0, 0), (1, 0), (2, 2), (24, 24), (25, 0)])
 def test_probes_that_no_chain_has_met_are_counted(far: int, lost: int) -> None:
-    """One of 32 may be chance."""
+    """One of 24 may be chance; the last 8 of 32 are where the chains began, and whence they found a way out."""
     trace, means = ran([0.9, 0.95] * 8), np.full((2, 32), 0.5)
     means[1] = 0.8
     means[1, :far] = 0.6
@@ -38,6 +38,7 @@ def test_a_chain_must_have_been_there_for_as_long_as_the_probe() -> None:
     trace.probes["p"] = Probes(means, 2)
     assert astray(trace, "p") == 0
     trace.probes["p"] = Probes(means, 4)
+    trace.climb = Climb(np.zeros(1), np.zeros((1, 1, 8)))  # chains begin elsewhere then
     assert astray(trace, "p") == 16
 
 
