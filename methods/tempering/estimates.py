@@ -25,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 
 FEWEST_TRIPS = 20
 """Round trips of all ladders; with fewer, nothing is known of what lies beyond the barrier."""
+FORGOTTEN = 2.0
+"""Round trips of a replica that remembers where it began, on the average of all: by then few have made none."""
 LOW_BARRIER = 0.5
 """Below it a ladder hardly matters, and chains at β = 1 alone would do."""
 
@@ -50,8 +52,8 @@ class Travel(NamedTuple):
 
     @property
     def enough(self) -> bool:
-        """Whether the run may be believed: a replica that remembers where it began has to have come round once."""
-        wanted = max(FEWEST_TRIPS, self.replicas * (1 - self.efficiency))
+        """Whether the run may be believed: replicas have to have forgotten where they began, by sweeps or by trips."""
+        wanted = max(FEWEST_TRIPS, FORGOTTEN * self.replicas * (1 - self.efficiency))
         return self.lost == 0 and (self.trips >= wanted or self.barrier < LOW_BARRIER)
 
     @property

@@ -13,7 +13,7 @@ Soc. Japan 1996.
                2 Λ + 1 rungs, 4 to 64. Where they lie is adapted in burn-in, to equal rejection, and then stays.
     marginals  the mean of p(x_v | rest) of the replicas at β = 1.
     log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours (`estimates.log_ratio`).
-    doubts     besides those of chains: unless Λ < 1/2, fewer than 20 round trips, or than one of each replica times
+    doubts     besides those of chains: unless Λ < 1/2, fewer than 20 round trips, or than two of each replica times
                the share of trips that is missing to what the swap rates predict; states that meet a hard zero.
 """
 

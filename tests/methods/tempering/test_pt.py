@@ -184,9 +184,9 @@ def test_claims_grow_by_what_ladders_have_in_common() -> None:
     assert trend(late * apart) == 0.0
 
 
-@pytest.mark.parametrize(("trips", "efficient", "enough"), [(100, 0.3, False), (100, 0.8, True), (19, 1.0, False)])
+@pytest.mark.parametrize(("trips", "efficient", "enough"), [(200, 0.3, False), (200, 0.8, True), (19, 1.0, False)])
 def test_replicas_that_remember_have_to_come_round(trips: int, efficient: float, enough: bool) -> None:
-    """8 ladders of 25 rungs: 140 trips where sweeps mix slowly, 40 where they nearly draw states anew, 20 anyhow."""
+    """8 ladders of 25 rungs: 280 trips where sweeps mix slowly, 80 where they nearly draw states anew, 20 anyhow."""
     moving = Travel(12.0, trips, 200, trips / efficient, 0.5, 0.0)
     assert moving.enough == enough
     assert moving.visits == trips
