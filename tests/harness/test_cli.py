@@ -41,6 +41,13 @@ def test_help_and_version_load_nothing() -> None:
     assert printed_by("--version").strip() == f"spinbench {__version__}"
 
 
+def test_bracket_answers_on_the_command_line() -> None:
+    words = [sys.executable, "-m", "spinbench", "bracket", "libdai/hoi1", "--budget", "20 s"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("libdai/hoi1: log Z = 5.53078089, exact (exact)\n  exact, in ")
+    assert "best states" in done.stderr
+
+
 def test_list_shows_a_broken_plugin_with_its_error(
     install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +65,9 @@ def test_list_shows_a_broken_plugin_with_its_error(
         (["report", "nowhere"], "nowhere holds no records"),
         (["record", "nowhere"], "asv.conf.json"),
         (["gate"], "asv.conf.json"),
+        (["bracket", "nowhere"], "no file or shipped model is named 'nowhere'"),
+        (["bracket", "libdai/hoi1", "--budget", "10"], "a bracket takes a budget in seconds"),
+        (["bracket", "libdai/hoi1", "--gap", "-1"], "gap=-1.0 was given"),
     ],
 )
 def test_wrong_input_is_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,93 @@
+"""Work in a child process, which is ended when its time is over, whatever it is doing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+Given = TypeVar("Given")
+News = TypeVar("News")
+
+_JOIN = 5.0
+"""Seconds that a killed process is waited for."""
+
+
+class OverdueError(Exception):
+    """The time was over; what had been told until then has been handed out."""
+
+
+class DiedError(Exception):
+    """The process ended without a word, as it does where memory runs out."""
+
+
+def aside(
+    work: Callable[[Given], Iterator[News]], given: Given, seconds: float, tick: float = 0.25
+) -> Iterator[News | None]:
+    """What `work(given)` yields, as it comes; None after each `tick` of waiting.
+
+    On Linux the child is a fork, which has at once whatever is loaded and compiled here. Elsewhere forks are not safe,
+    and work and what it is given are sent to a fresh interpreter.
+
+    Args:
+        work: a function of a module, whose results can be pickled.
+        given: its argument.
+        seconds: after which the child is killed.
+        tick: seconds.
+
+    Raises:
+        OverdueError, DiedError: it did not come to its end.
+        Exception: what `work` raised.
+    """
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_serve, args=(there, work, given), daemon=True)  # type: ignore[attr-defined]
+    until = time.perf_counter() + seconds
+    with warnings.catch_warnings():  # threads of libraries, none of which the child goes on with
+        warnings.simplefilter("ignore")
+        child.start()
+    there.close()
+    try:
+        yield from _told(here, until, tick)
+    finally:
+        if child.is_alive():
+            child.kill()
+        child.join(_JOIN)
+        here.close()
+
+
+def _told(here: Connection, until: float, tick: float) -> Iterator[Any]:
+    while True:
+        left = until - time.perf_counter()
+        if not here.poll(max(min(left, tick), 0.0)):
+            if left <= 0:
+                raise OverdueError
+            yield None
+            continue
+        try:
+            kind, what = here.recv()
+        except EOFError:
+            raise DiedError from None
+        if kind == "raised":
+            raise what
+        if kind == "done":
+            return
+        yield what
+
+
+def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            for news in work(given):
+                there.send(("news", news))
+        except Exception as error:
+            there.send(("raised", error))
+            return
+        there.send(("done", None))

@@ -1,0 +1,143 @@
+"""Who can give bounds on log Z, for which share of a budget, and what each does with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spinbench.api.bounds import Bound
+from spinbench.errors import IntractableError, SpinbenchError
+from spinbench.inference import registry
+from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
+from spinbench.inference.bracketing import mini_buckets, states
+from spinbench.inference.bracketing.interval import News
+from spinbench.inference.runner import run
+from spinbench.models import FactorGraph, Model, PairwiseModel, generators
+from spinbench.models.simplification import simplified
+from spinbench.reference.choice import candidates, first
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import Solver
+
+BACKENDS = ("numba", "numpy")
+"""In the order in which they are asked."""
+
+
+class Task(NamedTuple):
+    """What a contributor is asked.
+
+    Attributes:
+        model: whose log Z.
+        name: of the contributor.
+        seconds: that it should take.
+        seed: of its random numbers.
+        delta: with which probability its probable bounds may be wrong.
+        max_gib: memory, in GiB.
+    """
+
+    model: Model
+    name: str
+    seconds: float
+    seed: int
+    delta: float
+    max_gib: float
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """Somebody who gives bounds.
+
+    Attributes:
+        name: of a method, or "best states".
+        share: of the budget; 0: all that is left.
+    """
+
+    name: str
+    share: float
+
+
+PLAN = (
+    Contributor(states.BY, 0.05),
+    Contributor("mf", 0.05),
+    Contributor("exact", 0.2),
+    Contributor("trw", 0.04),
+    Contributor("g_mf", 0.04),
+    Contributor("g_bp", 0.06),
+    Contributor(mini_buckets.NAME, 0.0),
+)
+"""First what is quick, so that there is a bracket at once."""
+
+
+def contribute(task: Task) -> Iterator[News]:
+    """What the contributor finds.
+
+    Raises:
+        SpinbenchError: it cannot.
+    """
+    yield from _DOING.get(task.name, _run)(task)
+
+
+def load(model: Model) -> None:
+    """Load, or compile, what the methods of the plan run: on a model of this kind, but a small one."""
+    small: Model = PairwiseModel.from_edges([0.1, 0.2, 0.3], [(0, 1), (1, 2), (0, 2)], [0.1, 0.2, 0.3])
+    if isinstance(model, FactorGraph):
+        table = [[0.1, 0.2], [0.3, 0.4]]
+        small = FactorGraph.from_tables([2, 2, 2], [((0, 1), table), ((1, 2), table), ((0, 2), table)])
+    for each in PLAN:
+        if each.name not in _DOING:
+            run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
+    list(mini_buckets.Rounds(small, _backend(mini_buckets.NAME), 0).news(1.0))
+    if registry.support("exact", "numba").runs:
+        kinds = compiled_solvers().kinds
+        for name, fitting in (("rbm", generators.rbm(2, 2)), ("grid", generators.grid(2, 2)), ("bucket_tree", small)):
+            kinds[name].build(Problem(fitting)).solve(marginals=False)
+
+
+def _states(task: Task) -> Iterator[News]:
+    yield News((states.above(task.model),))
+    for bound in states.below(task.model, task.seed):
+        yield News((bound,))
+
+
+def _exact(task: Task) -> Iterator[News]:
+    """Where the solver itself expects to be ready in time."""
+
+    def solved(solver: Solver) -> float:
+        if solver.seconds > task.seconds:
+            raise IntractableError(f"{solver.name} would take about {solver.seconds:.2g} s")
+        return solver.solve(marginals=False)[0]
+
+    problem = Problem(simplified(task.model).model)
+    solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
+    _, log_z = first(problem, solvers, int(task.max_gib * 2**30), solved, marginals=False)
+    yield News(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
+
+
+def _buckets(task: Task) -> Iterator[News]:
+    backend, until = _backend(task.name), time.perf_counter() + task.seconds
+    share = task.delta / len(mini_buckets.ROUNDS)
+    rounds = mini_buckets.Rounds(task.model, backend, task.seed, delta=share, max_gib=task.max_gib)
+    yield from rounds.news(until - time.perf_counter())
+
+
+def _run(task: Task) -> Iterator[News]:
+    budget = f"{task.seconds:g} s"
+    found = run(task.model, task.name, _backend(task.name), budget, seed=task.seed, checkpoints=1)
+    yield News(found.bounds, by=task.name)
+
+
+def _backend(method: str) -> str:
+    """The first that runs it here.
+
+    Raises:
+        SpinbenchError: none does.
+    """
+    told = {backend: registry.support(method, backend) for backend in BACKENDS}
+    found = next((backend for backend, support in told.items() if support.runs), None)
+    if found is None:
+        raise SpinbenchError("; ".join(support.reason for support in told.values()))
+    return found
+
+
+_DOING: dict[str, Callable[[Task], Iterator[News]]] = {states.BY: _states, "exact": _exact, mini_buckets.NAME: _buckets}

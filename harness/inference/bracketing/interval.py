@@ -1,0 +1,186 @@
+"""Between which numbers log Z lies, and who says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spinbench.api.bounds import CERTAIN, Bound
+
+Verdict = Literal["exact", "resolved", "unresolved"]
+STANDARD_ERRORS = 4.0
+"""By which an estimate may lie outside a bracket."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What a contributor has found.
+
+    Attributes:
+        bounds: on log Z.
+        log_z, log_z_se: an estimate and what it claims as its standard error, or None.
+        believed: whether the run's verdict on its estimate is "ok".
+        by: who.
+        look: number of the draws that were looked at: probable bounds of one number, which hold whenever one looks, are
+            wrong together with the probability of one.
+    """
+
+    bounds: tuple[Bound, ...]
+    log_z: float | None = None
+    log_z_se: float | None = None
+    believed: bool = False
+    by: str = ""
+    look: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether it ends the search."""
+        return any(bound.grade == "exact" for bound in self.bounds)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is known of a model's log Z.
+
+    Attributes:
+        lower, upper: the best exact or certified bounds; None where there is none.
+        probable_lower, probable_upper: the best bounds of any of the grades exact, certified and probable.
+        delta: with which probability, at most, any of the probable bounds that were looked at is wrong.
+        log_z, log_z_se, log_z_by: the best estimate within the bracket, its claimed standard error, and whose it is; an
+            exact answer where there is one. None where nobody says more than the bracket does.
+        verdict: "exact"; "resolved", where the bracket is as narrow as was asked for or, where no gap was, an estimate
+            is believed; or "unresolved".
+        seconds: spent, loading of compiled code left out.
+        loading_seconds: that loading, or compilation, took.
+        refused: who gave nothing, and why.
+        model: its name.
+    """
+
+    lower: Bound | None
+    upper: Bound | None
+    probable_lower: Bound | None
+    probable_upper: Bound | None
+    delta: float
+    log_z: float | None
+    log_z_se: float | None
+    log_z_by: str
+    verdict: Verdict
+    seconds: float
+    loading_seconds: float
+    refused: Mapping[str, str] = field(default_factory=dict)
+    model: str = "model"
+
+    @property
+    def width(self) -> float:
+        """Nats between the certified bounds; inf where one is missing."""
+        return _width(self.lower, self.upper)
+
+    @property
+    def probable_width(self) -> float:
+        """Nats between the probable bounds; inf where one is missing."""
+        return _width(self.probable_lower, self.probable_upper)
+
+    def sentences(self) -> list[str]:
+        """What it says, a line each."""
+        if self.verdict == "exact":
+            return [f"log Z = {self.log_z:.9g}, exact ({self.log_z_by})", f"exact, in {self.seconds:.3g} s"]
+        lines = [f"log Z certainly in {_named(self.lower, self.upper)}"]
+        if self.delta:
+            probable = _named(self.probable_lower, self.probable_upper)
+            lines.append(f"with probability {1 - self.delta:.6g} in {probable}")
+        if self.log_z is not None:
+            lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
+        return [*lines, f"{self.verdict}, in {self.seconds:.3g} s"]
+
+    def __repr__(self) -> str:
+        return f"Interval({self.model!r}: {'; '.join(self.sentences())})"
+
+
+class Known:
+    """What contributors have told so far.
+
+    Args:
+        gap: nats within which log Z is to be known, or None.
+    """
+
+    def __init__(self, gap: float | None) -> None:
+        self._gap = gap
+        self._told: list[News] = []
+
+    def add(self, news: News) -> None:
+        """One more piece."""
+        self._told.append(news)
+
+    def closed(self) -> bool:
+        """Whether log Z is known exactly, or as closely as was asked."""
+        bounds = self._bounds()
+        narrow = _width(_best(bounds, "lower"), _best(bounds, "upper")) <= (-1.0 if self._gap is None else self._gap)
+        return narrow or any(bound.grade == "exact" for bound in bounds)
+
+    def interval(self, seconds: float, loading: float, refused: Mapping[str, str], model: str) -> Interval:
+        """All of it."""
+        bounds = self._bounds()
+        certain = [bound for bound in bounds if bound.grade in CERTAIN]
+        lower, upper, low, high = (_best(some, side) for some in (certain, bounds) for side in ("lower", "upper"))
+        best = self._estimate(low, high)
+        exact = next((bound for bound in bounds if bound.grade == "exact"), None)
+        if exact is not None:
+            best = News((), exact.value, 0.0, True, exact.by)
+        verdict: Verdict = "exact" if exact else "resolved" if self._resolved(low, high, best) else "unresolved"
+        return Interval(
+            lower,
+            upper,
+            low,
+            high,
+            delta=self._delta(),
+            log_z=None if best is None else best.log_z,
+            log_z_se=None if best is None else best.log_z_se,
+            log_z_by="" if best is None else best.by,
+            verdict=verdict,
+            seconds=seconds,
+            loading_seconds=loading,
+            refused=dict(refused),
+            model=model,
+        )
+
+    def _delta(self) -> float:
+        looks = {(bound.by, news.look, bound.side): bound.delta for news in self._told for bound in news.bounds}
+        return min(sum(looks.values()), 1.0)
+
+    def _bounds(self) -> list[Bound]:
+        return [bound for news in self._told for bound in news.bounds if bound.grade != "assumed"]
+
+    def _estimate(self, low: Bound | None, high: Bound | None) -> News | None:
+        """That of the least claim, among those believed or else among all, within the bracket and narrower than it."""
+        least = -math.inf if low is None else low.value
+        most = math.inf if high is None else high.value
+        found: list[tuple[bool, float, int]] = []
+        for k, news in enumerate(self._told):
+            if news.log_z is not None and (claim := news.log_z_se or 0.0) < (most - least) / 2:
+                slack = STANDARD_ERRORS * claim
+                if least - slack <= news.log_z <= most + slack:
+                    found.append((not news.believed, claim, k))
+        return self._told[min(found)[-1]] if found else None
+
+    def _resolved(self, low: Bound | None, high: Bound | None, best: News | None) -> bool:
+        if self._gap is not None:
+            return _width(low, high) <= self._gap
+        return best is not None and best.believed
+
+
+def _best(bounds: list[Bound], side: str) -> Bound | None:
+    sign = 1 if side == "lower" else -1
+    mine = [bound for bound in bounds if bound.side == side and math.isfinite(bound.value)]
+    return max(mine, key=lambda bound: sign * bound.value, default=None)
+
+
+def _width(low: Bound | None, high: Bound | None) -> float:
+    return math.inf if low is None or high is None else max(high.value - low.value, 0.0)
+
+
+def _named(low: Bound | None, high: Bound | None) -> str:
+    sides = ("none" if bound is None else f"{bound.value:.9g} ({bound.by})" for bound in (low, high))
+    width = _width(low, high)
+    return f"[{', '.join(sides)}]" + (f", {width:.3g} nats wide" if math.isfinite(width) else "")

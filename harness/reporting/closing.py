@@ -1,0 +1,56 @@
+"""A bracket on log Z while it closes, and what is said of it in the end."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from spinbench.inference.bracketing.interval import Interval
+
+
+class Closing:
+    """One line on standard error, which follows the bracket on a terminal; elsewhere, a line for each change."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._last: object = None
+
+    def __enter__(self) -> Closing:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, known: Interval, who: str) -> None:
+        """Where it stands, and who is at work."""
+        line = f"{known.seconds:6.2f} s  {_sides(known)}  {who}"
+        if self._console.is_terminal:
+            self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
+        elif (news := (known.lower, known.upper, known.probable_lower, known.probable_upper)) != self._last:
+            self._last = news
+            print(line, file=sys.stderr)
+
+
+def lines(known: Interval) -> list[str]:
+    """The answer, and why the others gave none."""
+    refused = (
+        [] if known.verdict == "exact" else [f"  no bound from {who}: {why}" for who, why in known.refused.items()]
+    )
+    return [f"{known.model}: {known.sentences()[0]}", *(f"  {line}" for line in known.sentences()[1:]), *refused]
+
+
+def _sides(known: Interval) -> str:
+    certain, probable = (
+        f"[{'-inf' if low is None else f'{low.value:.6g}'}, {'inf' if high is None else f'{high.value:.6g}'}]"
+        for low, high in ((known.lower, known.upper), (known.probable_lower, known.probable_upper))
+    )
+    return certain if not known.delta else f"{certain}  {1 - known.delta:.6g}: {probable}"

@@ -1,0 +1,63 @@
+"""Work in a child process: its news come as it makes them, and it ends with its time, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from spinbench.errors import ModelError
+from spinbench.foundation.aside import DiedError, OverdueError, aside
+
+
+def count(most: int) -> Iterator[int]:
+    yield from range(most)
+
+
+def go_on_for_ever(first: int) -> Iterator[int]:
+    yield first
+    while True:
+        time.sleep(1000)
+
+
+def fail(word: str) -> Iterator[int]:
+    yield 1
+    raise ModelError(word)
+
+
+def die(status: int) -> Iterator[int]:
+    yield 2
+    os._exit(status)
+
+
+def test_news_come_in_their_order_from_another_process() -> None:
+    assert [news for news in aside(count, 5, 60.0) if news is not None] == [0, 1, 2, 3, 4]
+    assert len({os.getpid(), *(news for news in aside(_process, None, 60.0) if news is not None)}) == 2
+
+
+def _process(_: None) -> Iterator[int]:
+    yield os.getpid()
+
+
+def test_who_does_not_end_is_ended() -> None:
+    news = aside(go_on_for_ever, 7, 2.0, tick=0.1)
+    assert next(each for each in news if each is not None) == 7
+    assert next(news) is None
+    with pytest.raises(OverdueError):
+        list(news)
+
+
+def test_what_it_raises_is_raised_here() -> None:
+    news = (each for each in aside(fail, "no state", 60.0) if each is not None)
+    assert next(news) == 1
+    with pytest.raises(ModelError, match="no state"):
+        next(news)
+
+
+def test_a_process_that_dies_is_told() -> None:
+    news = (each for each in aside(die, 9, 60.0) if each is not None)
+    assert next(news) == 2
+    with pytest.raises(DiedError):
+        next(news)

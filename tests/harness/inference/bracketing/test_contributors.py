@@ -1,0 +1,86 @@
+"""What contributors say of random models is true: certified bounds always, probable ones as often as they claim."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from bounded_models import KINDS, factors, log_z
+
+from spinbench.api.bounds import Bound
+from spinbench.errors import IntractableError, ModelError
+from spinbench.inference.bracketing import mini_buckets, states
+from spinbench.inference.bracketing.contributors import PLAN, Task, contribute
+from spinbench.models import FactorGraph, Model
+from spinbench.models.generators import grid
+
+GRAPHS = {**KINDS, "quadruples with zeros": factors(2, 4, 0.15)}
+
+
+def drawn(kind: str, seed: int) -> Iterator[Model]:
+    draw, rng = GRAPHS[kind](np.random.default_rng([seed, 1])), np.random.default_rng([seed, 2])
+    yield from (draw(rng) for _ in range(2))
+
+
+def beyond(bound: Bound, model: Model) -> float:
+    """Nats on the wrong side of log Z, rounding allowed for."""
+    true, slack = log_z(model)
+    slack += 1e-9 * max(1.0, abs(true)) if bound.grade == "exact" else 0.0
+    return (bound.value - true) * (1 if bound.side == "lower" else -1) - slack
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_states_bound_from_both_sides(kind: str) -> None:
+    for model in drawn(kind, 0):
+        below = list(states.below(model, seed=1))
+        assert beyond(states.above(model), model) <= 0
+        assert max(beyond(bound, model) for bound in below) <= 0
+        assert below[-1].value >= below[0].value
+
+
+def test_the_heaviest_state_of_a_small_model_is_found() -> None:
+    model = grid(3, 3, 1, 2)
+    every = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
+    best = max(bound.value for bound in states.below(model, seed=0))
+    assert best >= model.log_weight(every).max() - 1e-9
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_mini_buckets_say_more_from_look_to_look(kind: str) -> None:
+    """Cut as small as they can be, so that most are split."""
+    for k, model in enumerate(drawn(kind, 1)):
+        news = list(
+            mini_buckets.Rounds(model, "numba", k, itertools.count(0, 0.003).__next__, ibound=1, delta=1e-6).news(1.0)
+        )
+        assert max(beyond(bound, model) for each in news for bound in each.bounds) <= 0
+        if not news[0].exact:
+            assert {each.look for each in news} == {0, 1, 2}
+            first, last = (max(b.value for b in each.bounds if b.side == "upper") for each in (news[0], news[-1]))
+            assert last <= first
+            assert sum(each.look == 2 for each in news) > 1
+
+
+def test_who_cannot_be_ready_in_time_says_so() -> None:
+    exact = Task(grid(18, 18, 1, 1), "exact", 1e-9, 0, 1e-3, 1.0)
+    with pytest.raises(IntractableError, match=r"would take about .* s"):
+        list(contribute(exact))
+
+
+def test_where_nothing_is_possible_all_say_so() -> None:
+    never = FactorGraph.from_log_tables([2, 2], [((0, 1), [[0.0, -np.inf], [-np.inf, 0.0]]), ((0,), [0.0, -np.inf])])
+    never = FactorGraph.from_log_tables(
+        [2, 2], [*((f.scope, f.log_table) for f in never.factors), ((1,), [-np.inf, 0])]
+    )
+    for name in ("best states", "mf", "exact"):
+        with pytest.raises(ModelError):
+            list(contribute(Task(never, name, 1.0, 0, 1e-3, 1.0)))
+
+
+@pytest.mark.parametrize("each", [each.name for each in PLAN])
+def test_every_contributor_of_the_plan_has_its_say(each: str) -> None:
+    model = grid(3, 3, 1, 1)
+    found = [bound for news in contribute(Task(model, each, 0.2, 0, 1e-3, 1.0)) for bound in news.bounds]
+    assert found
+    assert max(beyond(bound, model) for bound in found) <= 0

@@ -1,0 +1,132 @@
+"""`spinbench.bracket` as a whole: it asks in turn, ends early, ends whoever is late, and refuses in a sentence."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import spinbench
+from spinbench.api.bounds import Bound
+from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
+from spinbench.inference.bracketing import contributors, pipeline
+from spinbench.inference.bracketing.contributors import Contributor, Task
+from spinbench.inference.bracketing.interval import Interval, Known, News
+from spinbench.models import FactorGraph
+from spinbench.models.generators import grid, sherrington_kirkpatrick
+
+LOWER, UPPER = Bound(1.0, "lower", "certified", by="a"), Bound(3.0, "upper", "certified", by="b")
+PROBABLE = Bound(2.5, "upper", "probable", 1e-3, by="c")
+
+
+def test_small_models_are_exact_at_once() -> None:
+    seen: list[tuple[Interval, str]] = []
+    model = spinbench.load("uai14/Promedus_24")
+    found = spinbench.bracket(model, "20 s", progress=lambda known, who: seen.append((known, who)))
+    assert found.verdict == "exact"
+    assert found.log_z == pytest.approx(-13.4973189285, abs=1e-8)
+    assert found.width == found.probable_width == 0
+    assert seen[0][0].verdict == "unresolved"
+    assert seen[-1][1] == "exact"
+    assert found.sentences()[0] == "log Z = -13.4973189, exact (exact)"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"budget": 100}, "a bracket takes a budget in seconds"),
+        ({"budget": "soon"}, "is not understood"),
+        ({"gap": 0}, "gap=0 was given; a positive number is needed"),
+        ({"delta": 1.0}, "delta=1.0 was given"),
+        ({"seed": -1}, "seed=-1 was given"),
+        ({"max_gib": math.nan}, "max_gib=nan was given"),
+        ({"model": "model.uai"}, "spinbench.load('model.uai') reads one"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SpinbenchError) as error:
+        spinbench.bracket(**{"model": grid(2, 2), **options})
+    assert sentence in str(error.value)
+
+
+def test_a_model_without_states_is_an_error() -> None:
+    never = FactorGraph.from_log_tables([2], [((0,), [0.0, -math.inf]), ((0,), [-math.inf, 0.0])])
+    with pytest.raises(ModelError):
+        spinbench.bracket(never, "1 s")
+
+
+@pytest.fixture
+def acting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of actors."""
+
+    def idle(task: Task) -> Iterator[News]:
+        yield News((LOWER,), by="idle")
+        while True:
+            time.sleep(1000)
+
+    def refusing(task: Task) -> Iterator[News]:
+        raise UnsupportedError("it takes none")
+        yield News(())
+
+    def able(task: Task) -> Iterator[News]:
+        yield News((UPPER, PROBABLE), 2.0, 0.1, True, "able")
+
+    plan = (*(Contributor(name, 0.1) for name in ("idle", "refusing", "able")), Contributor("last", 0.0))
+    doing = {"idle": idle, "refusing": refusing, "able": able, "last": idle}
+    monkeypatch.setattr(contributors, "_DOING", doing)
+    monkeypatch.setattr(pipeline, "PLAN", plan)
+    monkeypatch.setattr(pipeline, "load", lambda model: None)
+
+
+@pytest.mark.usefixtures("acting")
+def test_nobody_takes_the_others_time() -> None:
+    """Those who never end are ended, the last with the budget; else this never ends."""
+    asked: dict[str, None] = {}
+    found = spinbench.bracket(grid(2, 2), "2 s", progress=lambda known, who: asked.setdefault(who))
+    assert list(asked) == ["idle", "able", "last"]
+    assert (found.lower, found.upper, found.probable_upper) == (LOWER, UPPER, PROBABLE)
+    assert found.delta == PROBABLE.delta
+    assert (found.log_z, found.log_z_se, found.log_z_by, found.verdict) == (2.0, 0.1, "able", "resolved")
+    assert found.refused["refusing"] == "it takes none"
+    assert "not ready after" in found.refused["idle"]
+    assert "not ready after" in found.refused["last"]
+
+
+@pytest.mark.usefixtures("acting")
+def test_it_ends_once_the_gap_is_reached() -> None:
+    found = spinbench.bracket(grid(2, 2), "2 s", gap=1.6)
+    assert found.verdict == "resolved"
+    assert "last" not in found.refused
+
+
+def known(*news: News, gap: float | None = None) -> Interval:
+    all_of_it = Known(gap)
+    for each in news:
+        all_of_it.add(each)
+    return all_of_it.interval(1.0, 0.0, {}, "model")
+
+
+def test_estimates_outside_the_bracket_do_not_count() -> None:
+    bounds = News((LOWER, UPPER))
+    assert known(bounds, News((), 3.5, 0.01, True, "d")).log_z is None
+    assert known(bounds, News((), 2.0, 0.2, True, "d"), News((), 3.5, 0.01, True, "e")).log_z_by == "d"
+    assert known(bounds, News((), 2.0, 0.01, False, "d"), News((), 1.5, 0.3, True, "e")).log_z_by == "e"
+    assert known(bounds, News((), 2.0, 5.0, False, "d")).log_z is None
+
+
+def test_looks_at_the_same_draws_share_their_delta() -> None:
+    looks = [News((PROBABLE,), look=k) for k in (0, 0, 1)]
+    assert known(*looks).delta == pytest.approx(2e-3)
+
+
+def test_mixed_models_are_bracketed_from_both_sides() -> None:
+    """Too dense for an exact answer: all that is said holds together."""
+    found = spinbench.bracket(sherrington_kirkpatrick(60, 0.3), "3 s", seed=1)
+    assert found.verdict != "exact"
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower.value <= found.upper.value
+    assert found.width < 1000
