@@ -16,7 +16,7 @@ from spinbench.api import Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
-from spinbench.inference import answers, registry, validity
+from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.joint_validity import Joint
@@ -43,7 +43,7 @@ def run(
     burn_in: int | None = None,
     precision: Precision = "float64",
     device: str = "cpu",
-    start: np.ndarray | None = None,
+    start: np.ndarray | str | None = None,
     checkpoints: int = 12,
     tier: Literal["native", "generic"] | None = None,
     kernel: str | None = None,
@@ -64,7 +64,8 @@ def run(
         device: "cpu" or "gpu".
         start: (N, C) states to start from, 0 and 1 of binary units, 0 … K - 1 where the method takes a variable of K
             states as it is; by default uniform random states, or random ones of positive weight where a sampler takes
-            hard zeros. They are of the model as it is, which is not simplified then.
+            hard zeros. They are of the model as it is, which is not simplified then. "wmb": different draws of
+            that method, chosen by their weights, which are made while planning.
         checkpoints: at most so many entries of `Result.trajectory`.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
@@ -89,11 +90,15 @@ def run(
         parsed = dataclasses.replace(parsed, burn_in=0)
 
     since = time.perf_counter()
-    simple = simplified(model) if simplify and start is None else Simplified(model, model)
+    simple = simplified(model) if simplify and (start is None or isinstance(start, str)) else Simplified(model, model)
     given = as_taken(simple.model, chosen)
     sampler = chosen.anytime and chosen.stochastic and chosen.started
+    if isinstance(start, str):
+        starts.check_name(start, chosen)
+        start = _drawn_start(given, start, chains, seed)
     states = dispersed_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
     tables = chosen.plan(given)
+    warm_up = partial(chosen.warm_up, tables)
     planned = time.perf_counter()
     found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
     engine, bound = found.engine, time.perf_counter()
@@ -117,7 +122,7 @@ def run(
                 parsed,
                 start=states,
                 seed=seed,
-                warm_up=partial(chosen.warm_up, tables),
+                warm_up=warm_up if start is None else starts.kept(warm_up, states, seed),
                 finished=chosen.finished,
                 checkpoints=checkpoints,
             )
@@ -305,6 +310,13 @@ def dispersed_start(model: Model, chains: int, seed: int, sampler: bool) -> np.n
     if sampler and not (isinstance(model, FactorGraph) and model.has_zeros):
         grow(model, start[:, 1::2], np.random.default_rng(np.random.SeedSequence((seed, 0x47524F57))))
     return start
+
+
+def _drawn_start(model: Model, who: str, chains: int, seed: int) -> np.ndarray:
+    backend = next(name for name in starts.PASSES if registry.support(who, name).runs)
+    alone = dataclasses.replace(model, origin=None)  # whose draws are of its own variables
+    drawn = run(alone, who, seed=seed, simplify=False, **starts.how(alone, backend))
+    return starts.chosen(drawn.draws, model, chains, seed, who)
 
 
 def _checked_start(start: np.ndarray, model: Model) -> np.ndarray:

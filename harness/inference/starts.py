@@ -1,0 +1,81 @@
+"""Starts of chains that are another method's draws, chosen by their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinbench.api import Engine, Method, State
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.inference.drive import WarmUp
+from spinbench.models import Model
+
+DRAWING = ("wmb",)
+"""Methods whose draws may be starts."""
+PASSES = {"numba": 50_000, "numpy": 1_000}
+"""Burn-in times variables, by the backend that makes the draws: half a second of passes, about."""
+DRAWS, DRAWN = 5120, 64
+"""How many there are to choose from, and how many are made at once."""
+
+
+def how(model: Model, backend: str) -> dict[str, Any]:
+    """What the run that makes the draws is asked: samples, no seconds, so that the same seed gives the same starts."""
+    burn_in = max(PASSES[backend] // model.num_variables, 1)
+    return {"backend": backend, "draws": True, "chains": DRAWN, "budget": DRAWS // DRAWN, "burn_in": burn_in}
+
+
+def chosen(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
+    """(N, C) integers: different draws of a method, the more likely the more they weigh.
+
+    None is taken twice while there are others: where few draws have all the weight, chains that began alike would agree
+    with each other, and nothing else.
+
+    Args:
+        draws: (N, S) states and (S,) log weights or None, as in `Estimate.draws`.
+        model: that they are of.
+        chains: C.
+        seed: of the choice.
+        who: gave them.
+
+    Raises:
+        UnsupportedError: none has positive weight.
+    """
+    states, logs = (np.zeros((model.num_variables, 0)), np.zeros(0)) if draws is None else map(np.asarray, draws)
+    possible = np.flatnonzero(np.isfinite(logs))
+    if not len(possible):
+        raise UnsupportedError(f"start={who!r}: none of its draws of {model.name} has positive weight; leave start out")
+    rng = np.random.default_rng(np.random.SeedSequence((seed, 0x524553414D50)))
+    ranks = np.argsort(-(logs[possible] + rng.gumbel(size=len(possible))))
+    return np.asarray(states[:, possible[ranks[np.arange(chains) % len(ranks)]]])
+
+
+def kept(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
+    """The same, but chains that have climbed from independent draws on the way are where they were again.
+
+    Args:
+        warm_up: as `drive` takes it.
+        start: (N, C) states.
+        seed: of the run.
+    """
+
+    def warmed(engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        state, done = warm_up(engine, state, steps, trace)
+        return (state if trace.climb is None else engine.init(seed, start)), done
+
+    return warmed
+
+
+def check_name(start: str, method: Method) -> None:
+    """Whether draws of such a method may be starts of the other.
+
+    Raises:
+        SpinbenchError: there are none.
+        UnsupportedError: they would change nothing.
+    """
+    if start not in DRAWING:
+        allowed = " or ".join(map(repr, DRAWING))
+        raise SpinbenchError(f"start={start!r} was given; {allowed}, or an array of states, is needed")
+    if not (method.anytime and method.started):
+        raise UnsupportedError(f"{method.name} starts from no states, so that start={start!r} would change nothing")
