@@ -98,7 +98,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "sweep", add_help=False, help="measure cells and compare them: spinbench sweep -m experiment=tour"
     )
-    _add_bracket(commands.add_parser("bracket", help="between which numbers log Z lies, and how surely"))
+    bracket = commands.add_parser("bracket", help="between which numbers log Z lies, and how surely")
+    bracket.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    bracket.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    bracket.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
+    bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
+    bracket.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws; by default 0")
     commands.add_parser("list", help="methods, backends and which pairs run here; models")
     report = commands.add_parser(
         "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
@@ -137,33 +143,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_bracket(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="a file, or the name of a shipped model")
-    command.add_argument("--evidence", metavar="FILE", help="observed variables, as UAI's .evid")
-    command.add_argument("--budget", default="10 s", metavar="SECONDS", help="such as '10 s', the default, or '500 ms'")
-    command.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
-    command.add_argument("--delta", type=float, default=1e-3, help="how often probable bounds may be wrong")
-    command.add_argument("--seed", type=int, default=0)
-
-
 def _bracket(arguments: argparse.Namespace) -> int:
-    from spinbench.inference.bracketing.pipeline import bracket
-    from spinbench.models import load
-    from spinbench.reporting.closing import Closing, lines
+    from spinbench.reporting.commands.closing import show
 
-    model = load(arguments.model, evidence=arguments.evidence)
-    with Closing() as closing:
-        found = bracket(
-            model,
-            arguments.budget,
-            gap=arguments.gap,
-            seed=arguments.seed,
-            delta=arguments.delta,
-            progress=closing.show,
-        )
-    for line in lines(found):
-        print(line)
-    return 0
+    how = {"gap": arguments.gap, "seed": arguments.seed, "delta": arguments.delta}
+    return show(arguments.model, arguments.evidence, arguments.budget, **how)
 
 
 def _init(folder: Path, arguments: argparse.Namespace) -> int:

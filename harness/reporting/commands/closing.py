@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from spinbench.inference.bracketing.interval import Interval
+from spinbench.inference.bracketing.pipeline import bracket
+from spinbench.models import load
+
+
+def show(source: str, evidence: str | None, budget: str, **how: Any) -> int:
+    """Bracket a model's log Z and print what is known; 0, the exit status."""
+    with Closing() as closing:
+        found = bracket(load(source, evidence=evidence), budget, progress=closing.show, **how)
+    for line in lines(found):
+        print(line)
+    return 0
 
 
 class Closing:

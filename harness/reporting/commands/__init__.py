@@ -1,0 +1,1 @@
+"""What commands show that are of one model, and keep no records."""
