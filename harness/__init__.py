@@ -14,13 +14,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.pipeline import bracket
     from spinbench.inference.comparing import compare
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
     from spinbench.models import FactorGraph, PairwiseModel, load, save
 
-__all__ = ["FactorGraph", "PairwiseModel", "Result", "bracket", "compare", "exact", "load", "run", "save"]
+__all__ = ["FactorGraph", "PairwiseModel", "Result", "advise", "bracket", "compare", "exact", "load", "run", "save"]
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _HOME = {
     "FactorGraph": "spinbench.models",
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
+    "advise": "spinbench.inference.advising.advise",
     "bracket": "spinbench.inference.bracketing.pipeline",
     "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",

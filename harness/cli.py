@@ -21,8 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        The exit status: 0; 1 if a cell failed, a check failed or the gate found a regression; 2 for a user's error,
-        with one sentence on standard error; 130 after an interruption.
+        The exit status: 0; 1 if a cell or a check failed, the gate found a regression or advice is unresolved; 2 for a
+        user's error, with one sentence on standard error; 130 after an interruption.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
@@ -66,6 +66,8 @@ def _dispatch(words: list[str]) -> int:
             return _bracket(arguments)
         case "init":
             return _init(arguments.folder, arguments)
+        case "advise":
+            return _advise(arguments)
         case "show":
             return _show(arguments.record)
         case "rerun":
@@ -135,6 +137,13 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some checks run 256 at least"
     )
+    advise = commands.add_parser("advise", help="the best answer within some seconds, and whether to believe it")
+    advise.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    advise.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    advise.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
+    advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
+    advise.add_argument("--seed", type=int, default=0, metavar="N", help="of every run; by default 0")
     init = commands.add_parser("init", help="write the package that a plugin begins with")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
     kinds = init.add_mutually_exclusive_group(required=True)
@@ -148,6 +157,14 @@ def _bracket(arguments: argparse.Namespace) -> int:
 
     how = {"gap": arguments.gap, "seed": arguments.seed, "delta": arguments.delta}
     return show(arguments.model, arguments.evidence, arguments.budget, **how)
+
+
+def _advise(arguments: argparse.Namespace) -> int:
+    from spinbench.reporting.advising import show
+
+    candidates = None if arguments.candidates is None else arguments.candidates.split(",")
+    how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}
+    return show(arguments.model, arguments.evidence, **how)
 
 
 def _init(folder: Path, arguments: argparse.Namespace) -> int:

@@ -1,0 +1,110 @@
+"""What a race comes to: an answer, a verdict, and how to have the answer again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.judging import Target
+from spinbench.inference.budget import Budget
+from spinbench.inference.result import Result
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate's race.
+
+    Attributes:
+        candidate: its label, "blocks(size=4096).numba".
+        kind: how it goes about it; candidates of other kinds are its witnesses.
+        runs: that it made, each longer than the last.
+        seconds: of all of them, loading and compiling included.
+        samples: of each chain in the last.
+        status: its own verdict; empty where it gave no answer.
+        error: what it claims: root mean square over marginals, or of log Z; None where it claims nothing.
+        distance: root mean square distance from what candidates of other kinds say together; None without any.
+        fate: "won", or why it fell out.
+    """
+
+    candidate: str
+    kind: str
+    runs: int
+    seconds: float
+    samples: int
+    status: str
+    error: float | None
+    distance: float | None
+    fate: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What `spinbench.advise` returns.
+
+    Attributes:
+        answer: the winner's result; `bounds` are the tightest of all candidates.
+        error: root mean square error that is to be expected of the target.
+        resolved: whether the answer may be believed.
+        verdict: "resolved" or "unresolved", and by whom, in one sentence.
+        next: what to try where it is unresolved; else empty.
+        race: one entry a candidate; none where the exact answer fitted.
+        target: "marginals" or "log_z".
+        budget, seconds: allowed and taken.
+        python: the call that makes the answer again, of a `model`.
+        command: the same on the command line; empty where no name or file of the model is known.
+    """
+
+    answer: Result
+    error: float
+    resolved: bool
+    verdict: str
+    next: str
+    race: tuple[Entry, ...]
+    target: Target
+    budget: float
+    seconds: float
+    python: str
+    command: str
+
+    def __repr__(self) -> str:
+        lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]
+        return ";\n  ".join([*lines, *([self.next] if self.next else [])]) + ")"
+
+
+def python_call(candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
+    """`spinbench.run` with all that the answer depends on."""
+    made = f"{candidate.method!r}, {candidate.backend!r}, {budget.samples}, burn_in={budget.burn_in}"
+    settings = "".join(f", {name}={value!r}" for name, value in candidate.settings.items())
+    return f"spinbench.run(model, {made}, chains={chains}, seed={seed}{settings})"
+
+
+def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
+    """`spinbench sweep` of the same cell.
+
+    Args:
+        source: the model's configuration: {"model": "uai14/DBN_11"}, or that of a file.
+    """
+    words = {
+        **source,
+        "method": candidate.method,
+        **{f"method.{name}": value for name, value in candidate.settings.items()},
+        "backend": candidate.backend,
+        "budget": "samples",
+        "budget.samples": budget.samples,
+        "budget.burn_in": budget.burn_in,
+        "chains": chains,
+        "seed": seed,
+    }
+    return " ".join(["spinbench sweep", *(shlex.quote(f"{name}={_plain(value)}") for name, value in words.items())])
+
+
+def _plain(value: Any) -> str:
+    """As Hydra reads it: texts with characters that mean something to it are quoted."""
+    text = {None: "null", True: "true", False: "false"}.get(value) if isinstance(value, bool | None) else str(value)
+    text = str(text)
+    if isinstance(value, str) and not all(c.isalnum() or c in "_-./" for c in text):
+        return "'" + text.replace("'", "\\'") + "'"
+    return text

@@ -1,0 +1,168 @@
+"""`spinbench.advise`: from a model and some seconds to an answer and whether to believe it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.inference.advising import bounding, judging
+from spinbench.inference.advising.advice import Advice, Entry, python_call, sweep_command
+from spinbench.inference.advising.candidates import parsed
+from spinbench.inference.advising.contenders import Contender, exactly
+from spinbench.inference.advising.judging import TARGETS, Target, View
+from spinbench.inference.advising.preparation import prepare
+from spinbench.inference.advising.race import Race, Watch, entrants
+from spinbench.inference.advising.running import Runner
+from spinbench.inference.advising.verdicts import verdict
+from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.result import Result
+from spinbench.inference.runner import check_model
+from spinbench.models import Model, catalogue
+
+EXACT = 0.35
+"""Of the budget: what an exact answer may take by its planner's reckoning, and what it gets."""
+
+
+def advise(
+    model: Model,
+    budget: Budget | str = "10 s",
+    target: Target = "marginals",
+    candidates: Sequence[Any] | None = None,
+    seed: int = 0,
+    *,
+    chains: int = 16,
+    source: Mapping[str, Any] | None = None,
+    watch: Watch = lambda runners, now: None,
+) -> Advice:
+    """The best answer to be had within some seconds on this machine, and whether to believe it.
+
+    Exact, if the planner says that it fits; else methods race in processes of their own, and the winner is compared
+    with those of other kinds. Loading, compiling and planning count; what is imported for the first time in a process
+    does not.
+
+    Args:
+        model: any model.
+        budget: wall-clock, kept within 20 % and half a second.
+        target: what is to be accurate, "marginals" or "log_z".
+        candidates: methods by name ("pt", "gibbs.numpy"), or with settings, or pairs of either and a backend; "exact"
+            is the exact answer. None: the exact answer, the built-in methods of a table, and all of plugins.
+        seed: of every run.
+        chains: of every run.
+        source: the model's configuration, for `Advice.command`; None: found for shipped models.
+        watch: is called with the candidates and a sentence whenever something happens.
+
+    Raises:
+        SpinbenchError: a wrong argument; no candidate gave an answer.
+    """
+    check_model(model)
+    seconds = _seconds(budget)
+    if target not in TARGETS:
+        raise SpinbenchError(f"target={target!r} was given; marginals and log_z are allowed")
+    for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
+        if not is_whole(value, least):
+            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+    entered, ask_exact = parsed(candidates)
+    prepare(entered)
+    since = time.perf_counter()
+    source = _source(model) if source is None else source
+    why = ""
+    if ask_exact:
+        watch([], "looking for an exact answer")
+        found, why = _exact(model, seconds, target)
+        if found is not None:
+            return _known(found, target, seconds, time.perf_counter() - since, source)
+    race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, watch)
+    race.run()
+    return _told(race, time.perf_counter() - since, source, why)
+
+
+def _seconds(budget: Budget | str) -> float:
+    parsed = Budget.parse(budget)
+    if parsed.seconds is None:
+        raise BudgetError(f"a budget of {parsed} was given; advise takes one in seconds, such as '10 s'")
+    return parsed.seconds
+
+
+def _source(model: Model) -> Mapping[str, Any]:
+    """The configuration of a shipped model; {} for others."""
+    known = model.name in catalogue.names() and catalogue.load(model.name).content_hash == model.content_hash
+    return {"model": model.name} if known else {}
+
+
+def _exact(model: Model, seconds: float, target: Target) -> tuple[Result | None, str]:
+    """The exact answer, or why there is none."""
+    contender = Contender(exactly(model))
+    contender.ask(EXACT * seconds)
+    outcome = contender.answer(EXACT * seconds)
+    if contender.alive:
+        contender.close()
+    if outcome.result is None:
+        return None, outcome.why
+    marginals = judging.flat(outcome.result.marginals)
+    whole = target == "log_z" or (marginals is not None and bool(np.isfinite(marginals).all()))
+    return (outcome.result, "") if whole else (None, "exact marginals are out of reach of some variables")
+
+
+def _known(found: Result, target: Target, budget: float, seconds: float, source: Mapping[str, Any]) -> Advice:
+    words = " ".join(f"{name}={value}" for name, value in source.items())
+    return Advice(
+        answer=found,
+        error=0.0,
+        resolved=True,
+        verdict="resolved: the answer is exact",
+        next="",
+        race=(),
+        target=target,
+        budget=budget,
+        seconds=seconds,
+        python="spinbench.exact(model)",
+        command=f"spinbench sweep {words} method=exact backend=numba" if words else "",
+    )
+
+
+def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Advice:
+    views = race.views()
+    if not views:
+        reasons = "; ".join(f"{runner.candidate.label}: {runner.fate}" for runner in race.runners[:3] if runner.fate)
+        raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {reasons}")
+    winner = race.of(views[0])
+    assert winner.result is not None
+    said = verdict(views, race.budget)
+    results = [runner.result for runner in race.runners if runner.result is not None]
+    place = winner.candidate, winner.request, race.chains, race.seed
+    expected = judging.score(views[0], views)
+    return Advice(
+        answer=replace(winner.result, bounds=bounding.tightest(results)),
+        error=float(np.sqrt(expected)),
+        resolved=said.resolved,
+        verdict=said.sentence,
+        next=said.next,
+        race=tuple(_entry(runner, views) for runner in race.runners),
+        target=race.target,
+        budget=race.budget,
+        seconds=seconds,
+        python=python_call(*place),
+        command=sweep_command(source, *place) if source else "",
+    )
+
+
+def _entry(runner: Runner, views: Sequence[View]) -> Entry:
+    view = next((view for view in views if view.candidate is runner.candidate), None)
+    around = None if view is None else judging.reference(judging.witnesses(views, view))
+    result = runner.result
+    return Entry(
+        candidate=runner.candidate.label,
+        kind=runner.candidate.kind,
+        runs=runner.rounds,
+        seconds=runner.spent,
+        samples=0 if result is None else result.samples,
+        status="" if result is None else result.status,
+        error=None if view is None or view.claim is None else float(np.sqrt(view.claim)),
+        distance=None if view is None or around is None else float(np.sqrt(judging.mean_square(view, around))),
+        fate="won" if view is not None and view is views[0] else runner.fate or "second best",
+    )

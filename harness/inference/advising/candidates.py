@@ -1,0 +1,147 @@
+"""Who takes part in a race: methods with settings, on a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinbench.api import Method
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import plugins
+from spinbench.foundation.names import unknown_name
+from spinbench.inference import registry
+
+DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("gibbs", {}),
+    ("pt", {}),
+    ("wmb", {}),
+    ("blocks", {"size": 4096}),
+    ("smc", {}),
+    ("bp", {}),
+    ("swendsen_wang", {}),
+    ("blocks", {}),
+)
+"""In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
+BACKENDS = ("numba", "numpy", "jax")
+"""In the order in which they are asked for a method; plugins' follow."""
+OWN = "spinbench"
+
+KINDS = {
+    **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc"), "chains at one temperature"),
+    **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
+    "pt": "tempering",
+    "smc": "annealing",
+    "wmb": "weighted draws",
+    **dict.fromkeys(("bp", "mf", "trw", "forney_mf"), "messages"),
+}
+"""Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method on a backend.
+
+    Attributes:
+        method, backend: registered names.
+        settings: that are not the method's defaults.
+        instance: of the method, where one was given instead of a name.
+    """
+
+    method: str
+    backend: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    instance: Method | None = None
+
+    @property
+    def kind(self) -> str:
+        """How it goes about it: candidates of other kinds err in other ways."""
+        return KINDS.get(self.method, self.method)
+
+    @property
+    def label(self) -> str:
+        """As tables name it: "blocks(size=4096).numba"."""
+        settings = ",".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{self.method}({settings}).{self.backend}" if settings else f"{self.method}.{self.backend}"
+
+    @property
+    def made(self) -> Method:
+        """The method with its settings."""
+        return self.instance or registry.make_method(self.method, dict(self.settings))
+
+    def elsewhere(self) -> Candidate | None:
+        """The same method on the next backend that runs it, for where compiling takes longer than there is."""
+        runs = [name for name in _backends() if registry.support(self.method, name).runs]
+        later = runs[runs.index(self.backend) + 1 :] if self.backend in runs else []
+        return Candidate(self.method, later[0], self.settings, self.instance) if later else None
+
+
+def default() -> list[Candidate]:
+    """Built-in methods of the table and all of plugins, each on the first backend that runs it."""
+    owned = {name for name in registry.names("methods") if _is_own(name)}
+    others: list[tuple[str, Mapping[str, Any]]] = [
+        (name, {}) for name in registry.names("methods") if name not in owned
+    ]
+    found = [(name, _first_backend(name), settings) for name, settings in (*DEFAULT, *others)]
+    return [Candidate(name, backend, settings) for name, backend, settings in found if backend is not None]
+
+
+def parsed(given: Sequence[Any] | None) -> tuple[list[Candidate], bool]:
+    """Candidates, and whether the exact answer is among them.
+
+    Args:
+        given: names "gibbs" or "gibbs.numpy", methods with settings, or pairs of either and a backend; None: `default`.
+
+    Raises:
+        SpinbenchError: there are none, an unknown name, or a pair that does not run.
+    """
+    if given is None:
+        return default(), True
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise SpinbenchError(f"candidates={given!r} was given; a list of methods is needed, or None for all")
+    found = [_one(item) for item in given]
+    exact = any(candidate.method == "exact" for candidate in found)
+    return [candidate for candidate in found if candidate.method != "exact"], exact
+
+
+def _one(item: Any) -> Candidate:
+    method, backend = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+    if isinstance(method, Method):
+        name, instance, settings = method.name, method, _changed(method)
+    elif isinstance(method, str):
+        name, _, place = method.partition(".")
+        instance, settings, backend = None, {}, backend or place or None
+        if name not in registry.names("methods"):
+            raise unknown_name("method", name, registry.names("methods"))
+    else:
+        raise SpinbenchError(
+            f"candidate {item!r} was given; a name such as 'gibbs' or 'pt.numba', or a Method is needed"
+        )
+    backend = backend or _first_backend(name)
+    if backend is None:
+        raise SpinbenchError(f"{name} runs on no backend that is installed here")
+    registry.check(name, backend, "float64")
+    return Candidate(name, backend, settings, instance)
+
+
+def _changed(method: Method) -> dict[str, Any]:
+    """Settings that are not at their defaults."""
+    import dataclasses
+
+    fields = dataclasses.fields(method)  # type: ignore[arg-type]
+    return {f.name: getattr(method, f.name) for f in fields if getattr(method, f.name) != f.default}
+
+
+def _first_backend(method: str) -> str | None:
+    runs = [(name, registry.support(method, name)) for name in _backends()]
+    native = [name for name, how in runs if how.tier == "native"]
+    return next(iter([*native, *(name for name, how in runs if how.runs)]), None)
+
+
+def _backends() -> list[str]:
+    known = registry.names("backends")
+    return [*(name for name in BACKENDS if name in known), *(name for name in known if name not in BACKENDS)]
+
+
+def _is_own(method: str) -> bool:
+    return any(plugins.distribution(point) == OWN for point in plugins.entry_points("methods").get(method, ()))

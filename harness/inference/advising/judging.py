@@ -1,0 +1,192 @@
+"""How far off each candidate probably is, without the truth: by its own claim, and by candidates of other kinds.
+
+The reference of a candidate is the mean of those of other kinds that are believed, one of each kind, weighted by their
+claims and by what these leave unexplained between them (DerSimonian and Laird, "Meta-analysis in clinical trials",
+Controlled Clinical Trials 1986).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.result import Result
+
+FloatArray = npt.NDArray[np.float64]
+Target = Literal["marginals", "log_z"]
+TARGETS: tuple[Target, ...] = ("marginals", "log_z")
+
+DISBELIEF = 9.0
+"""By how much more the square of a claim counts that its own verdict does not believe,"""
+LEAST_DOUBTED = 0.01
+"""and what it counts at least (the square of .1)."""
+UNCONVERGED = 4.0
+AGREEMENT = 4.0
+"""Joint claims that two candidates may be apart."""
+FLOOR = 1e-6
+"""Of mean squares that are compared: rounding."""
+CONSTANT = 1e-12
+
+
+@dataclass(frozen=True)
+class View:
+    """What a candidate says, as far as the target is concerned.
+
+    Attributes:
+        candidate: who.
+        values: (N,) marginals, of all states one after another, or log Z alone.
+        claim: mean square of the claimed errors; None where nothing is claimed.
+        sampled: whether it claims errors at all.
+        believed: whether its own verdict holds: "ok", as far as the target is concerned.
+        exact: whether it is the exact answer.
+        doubt: of its verdict.
+    """
+
+    candidate: Candidate
+    values: FloatArray
+    claim: float | None
+    believed: bool
+    exact: bool
+    doubt: str
+
+    @property
+    def sampled(self) -> bool:
+        return self.claim is not None
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.kind
+
+    @property
+    def own(self) -> float:
+        """Its claim, more where it is not believed."""
+        assert self.claim is not None
+        return self.claim if self.believed else max(DISBELIEF * self.claim, LEAST_DOUBTED)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What candidates of other kinds say together.
+
+    Attributes:
+        values: (N,); variance: of their mean, as a mean square.
+    """
+
+    values: FloatArray
+    variance: float
+
+
+def view(candidate: Candidate, result: Result, target: Target) -> View | None:
+    """None where the result says nothing of the target, or no more than a bound."""
+    if result.log_z_kind == "exact" and target == "log_z" and result.log_z is not None:
+        return View(candidate, np.array([result.log_z]), None, believed=True, exact=True, doubt="")
+    values, errors = _numbers(result, target)
+    if values is None or not np.isfinite(values).all():
+        return None
+    doubt = ", ".join(told for told in result.status.split(", ") if told != "ok" and concerns(told, target))
+    claim = None
+    if errors is not None:
+        with np.errstate(over="ignore"):
+            square = float(np.mean(errors**2))
+        claim = square if np.isfinite(square) else 0.25
+        doubt = doubt or ("" if np.isfinite(square) else "nothing claimed")
+    exact = result.log_z_kind == "exact" and not doubt
+    return View(candidate, values, claim, believed=not doubt, exact=exact, doubt=doubt)
+
+
+def concerns(doubt: str, target: Target) -> bool:
+    """Whether a doubt of a verdict is one of the target; log Z of chains that have not mixed is in doubt, too."""
+    return target == "log_z" or not doubt.startswith("log Z")
+
+
+def _numbers(result: Result, target: Target) -> tuple[FloatArray | None, FloatArray | None]:
+    if target == "log_z":
+        if result.log_z is None or result.log_z_kind != "estimate":
+            return None, None
+        error = None if result.log_z_se is None else np.array([result.log_z_se])
+        return np.array([result.log_z]), error
+    return flat(result.marginals), flat(result.marginals_se)
+
+
+def flat(values: object) -> FloatArray | None:
+    """All states of all variables one after another."""
+    if values is None:
+        return None
+    if isinstance(values, list | tuple):
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in values]) if values else np.zeros(0)
+    return np.asarray(values, dtype=np.float64)
+
+
+def witnesses(views: Sequence[View], of: View) -> list[View]:
+    """The believed candidates of other kinds, the one of least claim of each."""
+    best: dict[str, View] = {}
+    for other in views:
+        if other.kind == of.kind or not other.believed or other.claim is None:
+            continue
+        if other.kind not in best or other.claim < (best[other.kind].claim or 0.0):
+            best[other.kind] = other
+    return list(best.values())
+
+
+def reference(pool: Sequence[View]) -> Reference | None:
+    """The mean of witnesses; None of none."""
+    if not pool:
+        return None
+    claims = np.array([max(view.claim or 0.0, CONSTANT) for view in pool])
+    values = np.array([view.values for view in pool])
+    weights = 1 / claims
+    mean = weights @ values / weights.sum()
+    if len(pool) > 1:
+        spread = weights @ np.mean((values - mean) ** 2, axis=1)
+        scale = weights.sum() - (weights**2).sum() / weights.sum()
+        weights = 1 / (claims + max(0.0, (spread - (len(pool) - 1)) / scale))
+        mean = weights @ values / weights.sum()
+    return Reference(mean, float(1 / weights.sum()))
+
+
+def score(view: View, views: Sequence[View]) -> float:
+    """The mean square error that is to be expected; infinite where nothing speaks for the view."""
+    if view.exact:
+        return 0.0
+    found = reference(witnesses(views, view))
+    if view.claim is None:
+        return np.inf if found is None else _of_fixed_point(view, found)
+    own = view.own
+    if found is None:
+        return own
+    distance, joint = mean_square(view, found), own + found.variance
+    excess = max(0.0, distance - joint * (1 + 3 * np.sqrt(2 / len(view.values))))
+    return own + excess * own / joint if joint > 0 else own
+
+
+def _of_fixed_point(view: View, found: Reference) -> float:
+    noise = 2 * np.sqrt(2 / len(view.values)) * found.variance
+    square = max(mean_square(view, found) - found.variance, 0.0) + noise
+    return float(square * (1.0 if view.believed else UNCONVERGED))
+
+
+def mean_square(view: View, found: Reference) -> float:
+    """Distance of a view from a reference."""
+    return float(np.mean((view.values - found.values) ** 2))
+
+
+def contradict(one: View, other: View) -> bool:
+    """Whether two views are further apart than both their claims explain."""
+    apart = float(np.mean((one.values - other.values) ** 2))
+    return apart > AGREEMENT**2 * ((one.claim or 0.0) + (other.claim or 0.0)) + FLOOR
+
+
+def order(views: Sequence[View]) -> list[View]:
+    """From the best to the worst; who is not believed never stands before one who is."""
+    scores = {id(view): score(view, views) for view in views}
+    return sorted(views, key=lambda view: (not trusted(view, views), scores[id(view)]))
+
+
+def trusted(view: View, views: Sequence[View]) -> bool:
+    """Whether its verdict is ok and, of what claims no errors, somebody else's is, too."""
+    return view.believed and (view.sampled or view.exact or bool(witnesses(views, view)))

@@ -1,0 +1,176 @@
+"""A race: candidates run in rounds of growing budgets, of which a third stays each time, until one is left.
+
+Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016
+(successive halving); here the losses are those that `judging` expects without the truth.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spinbench.inference.advising import bounding, judging
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.contenders import Contender, racing, ready
+from spinbench.inference.advising.judging import Target, View
+from spinbench.inference.advising.running import FIRST, ITERATIONS, Runner
+from spinbench.models import Model
+
+OPENING = 0.45
+"""Of the seconds that are left: what loading, compiling and the first samples may take,"""
+PATIENCE = 0.5
+"""of which one candidate may take so much, once another has said something,"""
+LEAST_PATIENCE = 0.5
+"""or so many seconds."""
+ROUNDS = (0.3, 0.4)
+"""What the rounds take of the seconds that are left to them; the rest is the winner's."""
+KEPT = 1 / 3
+FINAL = 0.85
+LATE = 0.1
+"""By how much of the budget the last run may be late, and so many seconds:"""
+LATE_SECONDS = 0.2
+
+Watch = Callable[[Sequence[Runner], str], None]
+
+
+@dataclass
+class Race:
+    """Between candidates on a model.
+
+    Attributes:
+        model: to be raced on.
+        runners: all that took part, in the order of their start.
+        target: what is judged.
+        budget, deadline: seconds in all, and when they are over, of `time.perf_counter`.
+        chains, seed: of every run.
+        watch: is told of every step.
+    """
+
+    model: Model
+    runners: list[Runner]
+    target: Target
+    budget: float
+    deadline: float
+    chains: int
+    seed: int
+    watch: Watch
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.deadline - time.perf_counter()
+
+    def run(self) -> None:
+        """All of it; the winner is the first of `views` then."""
+        try:
+            self._open()
+            for share in ROUNDS:
+                if not self._exact() and len(self._racing()) > 1:
+                    self._round(share)
+            self._finish()
+        finally:
+            for runner in self.runners:
+                runner.close()
+
+    def views(self) -> list[View]:
+        """What the candidates say, in and out of the race, from the best to the worst."""
+        found = [judging.view(r.candidate, r.result, self.target) for r in self.runners if r.result is not None]
+        told = [view for view in found if view is not None]
+        results = [runner.result for runner in self.runners if runner.result is not None]
+        return judging.order(bounding.doubted(told, results) if self.target == "log_z" else told)
+
+    def of(self, view: View) -> Runner:
+        """The runner that says this."""
+        return next(runner for runner in self.runners if runner.candidate is view.candidate)
+
+    def _racing(self) -> list[Runner]:
+        return [runner for runner in self.runners if runner.racing and runner.result is not None]
+
+    def _exact(self) -> bool:
+        return any(view.exact for view in self.views())
+
+    def _open(self) -> None:
+        """The first run of each, side by side on the processor's cores: most of it is loading and compiling."""
+        until = time.perf_counter() + OPENING * self.left
+        waiting, running = list(self.runners), list[Runner]()
+        while (waiting or running) and (time.perf_counter() < until or not self._racing()) and self.left > 0:
+            while waiting and len(running) < _cores():
+                running.append(self._started(waiting.pop(0)))
+            self.watch(self.runners, "starting")
+            for runner in self._heard(running, until):
+                running.remove(runner)
+                if runner.take(0.0).word == "late":
+                    self._instead(runner, waiting)
+        for runner in (*running, *waiting):
+            runner.leave("it was not ready in time" if runner in running else "the budget was over before its turn")
+
+    def _heard(self, running: list[Runner], until: float) -> list[Runner]:
+        """Those that have something to say, or the one that has kept silent for too long.
+
+        As long as nobody has said anything, that is as long as the opening, and then half of what is left.
+        """
+        oldest = max(running, key=lambda runner: runner.waited)
+        rest = until - time.perf_counter()
+        if not self._racing():
+            patience = rest if rest > 0 else self.left / 2
+        else:
+            patience = min(rest, max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited)
+        contenders = {id(runner.contender): runner for runner in running}
+        heard = ready([runner.contender for runner in running if runner.contender is not None], patience)
+        return [contenders[id(contender)] for contender in heard] or [oldest]
+
+    def _started(self, runner: Runner) -> Runner:
+        runner.sampler = runner.candidate.made.stochastic
+        runner.contender = Contender(racing(self.model, runner.candidate, self.chains, self.seed))
+        runner.ask(FIRST if runner.sampler else ITERATIONS)
+        return runner
+
+    def _instead(self, late: Runner, waiting: list[Runner]) -> None:
+        """Where compiling takes too long, the backend that comes next may need less of it."""
+        late.fate = f"not ready after {late.spent:.2g} s of loading and compiling"
+        other = late.candidate.elsewhere()
+        if other is not None and all(runner.candidate.method != other.method for runner in self._racing()):
+            waiting.insert(0, Runner(other))
+            self.runners.append(waiting[0])
+
+    def _round(self, share: float) -> None:
+        """Longer runs of all, then fewer of them."""
+        part = share * self.left / max(sum(runner.sampler for runner in self._racing()), 1)
+        for runner in self._racing():
+            self.watch(self.runners, f"{runner.candidate.label} runs")
+            if (request := runner.longer(part)) is not None:
+                runner.ask(request)
+                runner.take(min(3 * part + 0.3, self.left))
+        self._drop()
+
+    def _drop(self) -> None:
+        """All but a third; at least two, of two kinds where there are."""
+        racing = [view for view in self.views() if self.of(view).racing]
+        kept = racing[: max(2, round(KEPT * len(racing)))]
+        if len({view.kind for view in kept if view.sampled}) < 2:
+            kept += [view for view in racing if view.sampled and view.kind not in {k.kind for k in kept}][:1]
+        for runner in self._racing():
+            if all(runner.candidate is not view.candidate for view in kept):
+                runner.leave(f"behind after {runner.rounds} runs")
+
+    def _finish(self) -> None:
+        """The winner so far gets what is left, but for what it needs to be late."""
+        racing = [view for view in self.views() if self.of(view).racing]
+        if self._exact() or not racing:
+            return
+        winner = self.of(racing[0])
+        self.watch(self.runners, f"{winner.candidate.label} runs to the end")
+        if (request := winner.longer(FINAL * self.left)) is not None:
+            winner.ask(request)
+            winner.take(self.left + LATE * self.budget + LATE_SECONDS)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def entrants(candidates: Sequence[Candidate]) -> list[Runner]:
+    """Before the start."""
+    return [Runner(candidate) for candidate in candidates]

@@ -1,0 +1,106 @@
+"""`spinbench advise`: a race for people, while it runs and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from spinbench.inference.advising.advice import Advice, Entry
+from spinbench.inference.advising.advise import advise
+from spinbench.inference.advising.judging import Target
+from spinbench.inference.advising.running import Runner
+from spinbench.models import Model, load, specs
+from spinbench.models.families import FILE
+from spinbench.reporting.display import console
+from spinbench.reporting.leaderboard import short
+
+
+def show(
+    name: str, evidence: str | None, *, budget: str, target: Target, candidates: Sequence[str] | None, seed: int
+) -> int:
+    """Race on a model of that name or in that file, and print what comes of it.
+
+    Returns:
+        The exit status: 0, or 1 where the answer is unresolved.
+    """
+    model, source = opened(name, evidence)
+    output = console()
+    with Live(console=output, auto_refresh=False, transient=True) as live:
+
+        def watch(runners: Sequence[Runner], now: str) -> None:
+            if output.is_terminal:
+                live.update(_running(runners, now), refresh=True)
+
+        found = advise(model, budget, target, candidates, seed, source=source, watch=watch)
+    _print(output, found)
+    return int(not found.resolved)
+
+
+def opened(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
+    """A model, and its configuration in a sweep."""
+    if name in specs.names() and name != FILE and evidence is None:
+        return specs.build({"name": name}), {"model": name}
+    beside = {} if evidence is None else {"model.evidence": str(Path(evidence))}
+    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **beside}
+
+
+def _running(runners: Sequence[Runner], now: str) -> Table:
+    found = _table(now, "candidate", "runs", "seconds", "says")
+    for runner in runners:
+        said = runner.fate or ("" if runner.result is None else runner.result.status)
+        style = "dim" if runner.fate else ""
+        found.add_row(runner.candidate.label, str(runner.rounds), f"{runner.spent:.2f}", said, style=style)
+    return found
+
+
+def _print(output: Console, found: Advice) -> None:
+    output.print(Text(found.verdict, style="bold green" if found.resolved else "bold yellow"))
+    for line in _answer(found):
+        output.print(Text(line), soft_wrap=True)
+    if found.next:
+        output.print(Text(f"to try next: {found.next}"), soft_wrap=True)
+    if found.race:
+        output.print(_raced(found.race))
+    for what, line in (("again", found.command), ("in Python", found.python)):
+        if line:
+            output.print(Text(f"{what}: {line}"), soft_wrap=True)
+
+
+def _answer(found: Advice) -> list[str]:
+    answer = found.answer
+    spread = "" if answer.log_z_se is None else f" ± {answer.log_z_se:.2g}"
+    lines = [] if answer.log_z is None else [f"log Z = {answer.log_z:.8g}{spread} ({answer.log_z_kind})"]
+    if found.target == "marginals" and found.race:
+        lines.append(f"marginals ± {found.error:.2g} (root mean square)")
+    for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
+        sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
+        low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
+        chance = 1 - sum(bound.delta for bound in sides.values())
+        lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
+    took = f"{found.seconds:.2f} s of {found.budget:g} s"
+    return [*lines, f"by {answer.method} on {answer.backend}, {answer.samples} samples; the whole took {took}"]
+
+
+def _raced(race: Sequence[Entry]) -> Table:
+    found = _table("the race", "candidate", "runs", "seconds", "samples", "claims", "distance", "verdict", "fate")
+    for entry in sorted(race, key=lambda entry: (entry.fate != "won", entry.runs == 0)):
+        figures = (short(entry.error), short(entry.distance))
+        cells = (entry.candidate, str(entry.runs), f"{entry.seconds:.2f}", str(entry.samples), *figures)
+        style = "bold" if entry.fate == "won" else "dim" if not entry.runs else ""
+        found.add_row(*map(Text, (*cells, entry.status, entry.fate)), style=style)
+    return found
+
+
+def _table(title: str, *headings: str) -> Table:
+    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    for name in headings:
+        words = name in ("candidate", "says", "verdict", "fate")
+        found.add_column(name, justify="left" if words else "right", overflow="fold")
+    return found

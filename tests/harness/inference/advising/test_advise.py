@@ -1,0 +1,101 @@
+"""`spinbench.advise`: exact where it fits, else a race; the winner can be run again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnknownNameError
+from spinbench.inference.advising import candidates, foresight
+from spinbench.inference.advising.advice import sweep_command
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.budget import Budget
+from spinbench.methods.blocks.blocks import Blocks
+from spinbench.models import PairwiseModel, specs
+from spinbench.sweeping import composition
+
+CANDIDATES = ["gibbs.numpy", "pt.numpy", "bp.numpy"]
+
+
+@pytest.fixture(scope="module")
+def ring() -> PairwiseModel:
+    return specs.build({"name": "ring", "n": 12})  # type: ignore[return-value]
+
+
+def test_the_exact_answer_where_it_fits(ring: PairwiseModel) -> None:
+    found = spinbench.advise(ring, "5 s", "log_z")
+    assert (found.resolved, found.error, found.race) == (True, 0.0, ())
+    assert found.answer.log_z == spinbench.exact(ring, cache=False).log_z
+    assert eval(found.python, {"spinbench": spinbench, "model": ring}).log_z == found.answer.log_z
+
+
+@pytest.mark.parametrize("target", ["marginals", "log_z"])
+def test_the_winner_of_a_race_runs_again_bit_for_bit(ring: PairwiseModel, target: Any) -> None:
+    found = spinbench.advise(ring, "2 s", target, CANDIDATES, 5)
+    truth = spinbench.exact(ring, cache=False)
+    assert found.resolved, found.verdict
+    again = eval(found.python, {"spinbench": spinbench, "model": ring})
+    assert again.log_z == found.answer.log_z
+    assert np.array_equal(again.marginals, found.answer.marginals)
+    won = [entry for entry in found.race if entry.fate == "won"]
+    assert [(entry.candidate, entry.samples) for entry in won] == [(f"{again.method}.numpy", again.samples)]
+    off = abs(found.answer.log_z - truth.log_z) if target == "log_z" else np.std(again.marginals - truth.marginals)
+    assert off < 4 * found.error + 1e-6
+    assert found.verdict in repr(found)
+
+
+def test_a_command_names_the_cell() -> None:
+    candidate = Candidate("blocks", "numba", {"size": 4096})
+    source = {"model": "file", "model.path": "my model(1).uai"}
+    words = shlex.split(sweep_command(source, candidate, Budget(samples=7, burn_in=3), 16, 2))
+    assert words[:2] == ["spinbench", "sweep"]
+    cell = composition.plan(words[2:], multirun=False).config
+    assert (cell.model.name, cell.model.path, cell.method.name, cell.method.size) == (
+        "file",
+        "my model(1).uai",
+        "blocks",
+        4096,
+    )
+    assert (cell.budget.samples, cell.budget.burn_in, cell.chains, cell.seed) == (7, 3, 16, 2)
+
+
+def test_what_is_too_wide_or_takes_too_long_is_not_begun() -> None:
+    wide = specs.build({"name": "sherrington_kirkpatrick", "n": 60})
+    with pytest.raises(IntractableError, match="out of reach of its memory"):
+        foresight.check(wide, 1.0)
+    with pytest.raises(IntractableError, match="takes about"):
+        foresight.check(specs.build({"name": "sherrington_kirkpatrick", "n": 18}), 1e-9)
+
+
+def test_candidates_are_names_pairs_and_methods() -> None:
+    found, exact = candidates.parsed(["exact", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"])
+    assert exact
+    assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
+    assert found[2].made == Blocks(size=64)
+    other = found[0].elsewhere()
+    assert other is not None
+    assert other.label == "gibbs.numpy"
+    assert {one.method for one in candidates.default()} >= {name for name, _ in candidates.DEFAULT}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "sentence"),
+    [
+        ({"budget": "100"}, BudgetError, "takes one in seconds"),
+        ({"target": "modes"}, SpinbenchError, "marginals and log_z are allowed"),
+        ({"candidates": "gibbs"}, SpinbenchError, "a list of methods is needed"),
+        ({"candidates": ["gibs"]}, UnknownNameError, "did you mean gibbs"),
+        ({"candidates": ["block_gibbs.elsewhere"]}, UnknownNameError, "elsewhere"),
+        ({"candidates": [3]}, SpinbenchError, "a name such as 'gibbs'"),
+        ({"seed": -1}, SpinbenchError, "seed=-1"),
+        ({"candidates": ["block_gibbs.numpy"], "budget": "1 s"}, SpinbenchError, "no candidate gave an answer"),
+    ],
+)
+def test_wrong_input_is_one_sentence(given: dict[str, Any], error: type[Exception], sentence: str) -> None:
+    triple = spinbench.FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
+    with pytest.raises(error, match=sentence):
+        spinbench.advise(triple, **given)

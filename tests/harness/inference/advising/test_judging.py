@@ -1,0 +1,103 @@
+"""Judging without the truth: who is believed, who is contradicted, what a bracket rules out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api.bounds import Bound
+from spinbench.inference.advising import bounding, judging
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.judging import View
+from spinbench.inference.advising.verdicts import verdict
+from spinbench.models import PairwiseModel
+
+RNG = np.random.default_rng(3)
+TRUTH = RNG.uniform(0.1, 0.9, 40)
+
+
+def view(method: str, error: float, *, claim: float | None = None, shift: float = 0.0, doubt: str = "") -> View:
+    """Marginals with an error and an offset; it claims the error, unless it is told what to claim."""
+    values = TRUTH + shift + error * np.random.default_rng(len(method)).standard_normal(len(TRUTH))
+    square = (error if claim is None else claim) ** 2
+    return View(Candidate(method, "numpy"), values, square, believed=not doubt, exact=False, doubt=doubt)
+
+
+def fixed(error: float, method: str = "bp") -> View:
+    """Of an iteration, which claims nothing."""
+    return replace(view(method, error), claim=None)
+
+
+def test_the_best_of_what_is_believed_wins_and_others_agree() -> None:
+    views = judging.order([view("gibbs", 0.02), view("pt", 0.005), view("smc", 0.01)])
+    assert [v.candidate.method for v in views] == ["pt", "smc", "gibbs"]
+    assert verdict(views, 1.0).resolved
+
+
+def test_what_is_not_believed_never_stands_before_what_is() -> None:
+    views = judging.order([view("gibbs", 1e-4, doubt="marginals not mixed"), view("pt", 0.1)])
+    assert views[0].candidate.method == "pt"
+    alone = verdict(judging.order([view("gibbs", 1e-4, doubt="marginals not mixed")]), 1.0)
+    assert not alone.resolved
+    assert "marginals not mixed" in alone.sentence
+
+
+def test_a_contradiction_is_named_and_unresolved() -> None:
+    views = judging.order([view("gibbs", 0.002, shift=0.1), view("pt", 0.004)])
+    found = verdict(views, 10.0)
+    assert not found.resolved
+    assert "gibbs.numpy" in found.sentence
+    assert "pt.numpy" in found.sentence
+    assert "40 s" in found.next
+
+
+def test_one_kind_is_no_witness_for_itself() -> None:
+    found = verdict(judging.order([view("gibbs", 0.002), view("blocks", 0.002)]), 1.0)
+    assert not found.resolved
+    assert "no candidate of another kind" in found.sentence
+
+
+def test_who_is_contradicted_by_two_that_agree_loses_to_them() -> None:
+    liar = view("gibbs", 0.001, shift=0.2)
+    views = judging.order([liar, view("pt", 0.01), view("smc", 0.012)])
+    assert views[0].candidate.method == "pt"
+    assert judging.score(liar, views) > 1e-4 > liar.own
+
+
+def test_a_fixed_point_wins_only_beside_somebody_who_is_believed() -> None:
+    alone = judging.order([fixed(1e-6), view("gibbs", 0.01, doubt="marginals too short")])
+    assert not judging.trusted(alone[0], alone)
+    assert np.isinf(judging.score(fixed(1e-6), [fixed(1e-6)]))
+    beside = judging.order([fixed(1e-6), view("gibbs", 0.01)])
+    assert beside[0].candidate.method == "bp"
+    wrong = judging.order([fixed(0.3), view("gibbs", 0.01)])
+    assert wrong[0].candidate.method == "gibbs"
+
+
+def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
+    low = View(Candidate("gibbs", "numpy"), np.array([10.0]), 1e-4, believed=True, exact=False, doubt="")
+    result = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
+    inside = replace(result, bounds=(Bound(9.97, "upper", "certified"),))
+    outside = replace(result, bounds=(Bound(9.9, "upper", "certified"), Bound(9.95, "upper", "certified")))
+    assert bounding.doubted([low], [inside])[0].believed
+    assert bounding.doubted([low], [outside])[0].doubt == "outside the certified bracket"
+    twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
+    (bound,) = bounding.tightest(twice)
+    assert (bound.value, bound.delta) == (11.0, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("status", "believed"), [("ok", True), ("log Z unresolved", True), ("marginals not mixed", False)]
+)
+def test_doubts_count_for_the_target_they_are_of(status: str, believed: bool) -> None:
+    model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
+    result = replace(spinbench.run(model, "gibbs", "numpy", 64, seed=1), status=status)
+    found = judging.view(Candidate("gibbs", "numpy"), result, "marginals")
+    assert found is not None
+    assert found.believed is believed
+    of_log_z = judging.view(Candidate("gibbs", "numpy"), result, "log_z")
+    assert of_log_z is not None
+    assert of_log_z.believed is (status == "ok")
