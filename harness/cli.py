@@ -160,7 +160,7 @@ def _bracket(arguments: argparse.Namespace) -> int:
 
 
 def _advise(arguments: argparse.Namespace) -> int:
-    from spinbench.reporting.advising import show
+    from spinbench.reporting.commands.advising import show
 
     candidates = None if arguments.candidates is None else arguments.candidates.split(",")
     how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}

@@ -25,6 +25,7 @@ DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
 """In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
 BACKENDS = ("numba", "numpy", "jax")
 """In the order in which they are asked for a method; plugins' follow."""
+INTERPRETED = "numpy"
 OWN = "spinbench"
 
 KINDS = {
@@ -69,11 +70,11 @@ class Candidate:
         """The method with its settings."""
         return self.instance or registry.make_method(self.method, dict(self.settings))
 
-    def elsewhere(self) -> Candidate | None:
-        """The same method on the next backend that runs it, for where compiling takes longer than there is."""
-        runs = [name for name in _backends() if registry.support(self.method, name).runs]
-        later = runs[runs.index(self.backend) + 1 :] if self.backend in runs else []
-        return Candidate(self.method, later[0], self.settings, self.instance) if later else None
+    def uncompiled(self) -> Candidate | None:
+        """The same method where nothing has to be compiled, for where that takes longer than there is."""
+        if self.backend == INTERPRETED or not registry.support(self.method, INTERPRETED).runs:
+            return None
+        return Candidate(self.method, INTERPRETED, self.settings, self.instance)
 
 
 def default() -> list[Candidate]:

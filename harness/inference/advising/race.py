@@ -27,7 +27,10 @@ LEAST_PATIENCE = 0.5
 ROUNDS = (0.3, 0.4)
 """What the rounds take of the seconds that are left to them; the rest is the winner's."""
 KEPT = 1 / 3
+WITNESS = 0.5
+"""Of what is left then, what somebody gets who may bear the winner out, where nobody does yet."""
 FINAL = 0.85
+"""Of what is left in the end, what the winner's last run should take."""
 LATE = 0.1
 """By how much of the budget the last run may be late, and so many seconds:"""
 LATE_SECONDS = 0.2
@@ -66,9 +69,9 @@ class Race:
         """All of it; the winner is the first of `views` then."""
         try:
             self._open()
-            for share in ROUNDS:
+            for number, share in enumerate(ROUNDS):
                 if not self._exact() and len(self._racing()) > 1:
-                    self._round(share)
+                    self._round(share, judged=number > 0)
             self._finish()
         finally:
             for runner in self.runners:
@@ -128,43 +131,56 @@ class Race:
         return runner
 
     def _instead(self, late: Runner, waiting: list[Runner]) -> None:
-        """Where compiling takes too long, the backend that comes next may need less of it."""
+        """Where compiling takes too long, the backend without any may answer."""
         late.fate = f"not ready after {late.spent:.2g} s of loading and compiling"
-        other = late.candidate.elsewhere()
+        other = late.candidate.uncompiled()
         if other is not None and all(runner.candidate.method != other.method for runner in self._racing()):
             waiting.insert(0, Runner(other))
             self.runners.append(waiting[0])
 
-    def _round(self, share: float) -> None:
+    def _round(self, share: float, *, judged: bool) -> None:
         """Longer runs of all, then fewer of them."""
         part = share * self.left / max(sum(runner.sampler for runner in self._racing()), 1)
         for runner in self._racing():
             self.watch(self.runners, f"{runner.candidate.label} runs")
-            if (request := runner.longer(part)) is not None:
-                runner.ask(request)
-                runner.take(min(3 * part + 0.3, self.left))
-        self._drop()
+            self._lengthen(runner, part)
+        self._drop(judged=judged)
 
-    def _drop(self) -> None:
-        """All but a third; at least two, of two kinds where there are."""
+    def _lengthen(self, runner: Runner, seconds: float) -> None:
+        """Runs of growing length: the first are too short to tell what a long one takes."""
+        until = runner.spent + seconds
+        while (request := runner.longer(until - runner.spent)) is not None:
+            runner.ask(request)
+            runner.take(min(3 * seconds + 0.3, self.left))
+
+    def _drop(self, *, judged: bool) -> None:
+        """All but a third; at least two, of two kinds where there are, and at first all that are merely too short."""
         racing = [view for view in self.views() if self.of(view).racing]
         kept = racing[: max(2, round(KEPT * len(racing)))]
         if len({view.kind for view in kept if view.sampled}) < 2:
             kept += [view for view in racing if view.sampled and view.kind not in {k.kind for k in kept}][:1]
+        if not judged:
+            kept += [view for view in racing if "too short" in view.doubt]
         for runner in self._racing():
             if all(runner.candidate is not view.candidate for view in kept):
                 runner.leave(f"behind after {runner.rounds} runs")
 
     def _finish(self) -> None:
-        """The winner so far gets what is left, but for what it needs to be late."""
+        """The winner so far gets what is left, less a share for somebody who may bear it out."""
         racing = [view for view in self.views() if self.of(view).racing]
         if self._exact() or not racing:
             return
-        winner = self.of(racing[0])
-        self.watch(self.runners, f"{winner.candidate.label} runs to the end")
-        if (request := winner.longer(FINAL * self.left)) is not None:
-            winner.ask(request)
-            winner.take(self.left + LATE * self.budget + LATE_SECONDS)
+        winner = racing[0]
+        others = [view for view in racing if view.sampled and view.kind != winner.kind]
+        if others and not judging.witnesses(self.views(), winner):
+            self.watch(self.runners, f"{others[0].candidate.label} is asked whether it agrees")
+            self._lengthen(self.of(others[0]), WITNESS * self.left)
+            winner = next(view for view in self.views() if self.of(view).racing)
+        runner = self.of(winner)
+        self.watch(self.runners, f"{runner.candidate.label} runs to the end")
+        if (request := runner.longer(FINAL * self.left)) is not None:
+            runner.ask(request)
+            runner.take(self.left + LATE * self.budget + LATE_SECONDS)
 
 
 def _cores() -> int:

@@ -76,9 +76,10 @@ def test_candidates_are_names_pairs_and_methods() -> None:
     assert exact
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].made == Blocks(size=64)
-    other = found[0].elsewhere()
+    other = found[0].uncompiled()
     assert other is not None
     assert other.label == "gibbs.numpy"
+    assert other.uncompiled() is None
     assert {one.method for one in candidates.default()} >= {name for name, _ in candidates.DEFAULT}
 
 
