@@ -1,0 +1,59 @@
+"""`spinbench advise`: what it prints, its exit status, and the command that runs the winner again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import cli
+from spinbench.reporting.commands import advising
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    model = spinbench.FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
+    spinbench.save(model, tmp_path / "a triple.uai")
+    return tmp_path / "a triple.uai"
+
+
+def test_an_exact_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["advise", str(path), "--budget", "5s"]) == 0
+    shown = capsys.readouterr().out
+    assert "resolved: the answer is exact" in shown
+    assert f"log Z = {np.log(36):.8g} (exact)" in shown
+    assert "spinbench.exact(model)" in shown
+
+
+def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["advise", str(path), "--budget", "3s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]) == 1
+    shown = capsys.readouterr().out
+    assert "unresolved: gibbs.numpy believes its answer" in shown
+    assert "to try next: a budget of 12 s" in shown
+    assert "block_gibbs takes pairwise models" in " ".join(shown.split())
+    assert f"again: spinbench sweep model=file 'model.path='\"'\"'{path}" in shown
+    assert "burn_in=" in shown
+
+
+def test_a_shipped_model_keeps_its_name(path: Path) -> None:
+    assert advising.opened("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
+    model, source = advising.opened(str(path), None)
+    assert (model.num_variables, source) == (3, {"model": "file", "model.path": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nothing.uai"], "nothing.uai"),
+        (["uai14/CSP_12", "--budget", "soon"], "budget 'soon' is not understood"),
+        (["uai14/CSP_12", "--target", "modes"], "marginals and log_z are allowed"),
+        (["uai14/CSP_12", "--candidates", "gibs"], "did you mean gibbs"),
+    ],
+)
+def test_wrong_input_is_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["advise", *words]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
