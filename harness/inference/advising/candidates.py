@@ -15,14 +15,16 @@ from spinbench.inference import registry
 DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("gibbs", {}),
     ("pt", {}),
-    ("wmb", {}),
-    ("blocks", {"size": 4096}),
     ("smc", {}),
+    ("blocks", {"size": 4096}),
     ("bp", {}),
+    ("wmb", {}),
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
 """In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
+FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 16, "blocks": 8, "wmb": 8}
+"""Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two."""
 BACKENDS = ("numba", "numpy", "jax")
 """In the order in which they are asked for a method; plugins' follow."""
 INTERPRETED = "numpy"
@@ -64,6 +66,10 @@ class Candidate:
         """As tables name it: "blocks(size=4096).numba"."""
         settings = ",".join(f"{name}={value}" for name, value in self.settings.items())
         return f"{self.method}({settings}).{self.backend}" if settings else f"{self.method}.{self.backend}"
+
+    def first(self, variables: int) -> int:
+        """Samples of the first run."""
+        return max(2, min(FIRST.get(self.method, 2), 100 * FIRST.get(self.method, 2) // max(variables, 1)))
 
     @property
     def made(self) -> Method:

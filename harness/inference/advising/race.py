@@ -15,7 +15,7 @@ from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.contenders import Contender, racing, ready
 from spinbench.inference.advising.judging import Target, View
-from spinbench.inference.advising.running import FIRST, ITERATIONS, Runner
+from spinbench.inference.advising.running import Runner
 from spinbench.models import Model
 
 OPENING = 0.45
@@ -127,7 +127,7 @@ class Race:
     def _started(self, runner: Runner) -> Runner:
         runner.sampler = runner.candidate.made.stochastic
         runner.contender = Contender(racing(self.model, runner.candidate, self.chains, self.seed))
-        runner.ask(FIRST if runner.sampler else ITERATIONS)
+        runner.begin(self.model.num_variables)
         return runner
 
     def _instead(self, late: Runner, waiting: list[Runner]) -> None:

@@ -10,8 +10,8 @@ from spinbench.inference.advising.contenders import Contender, Outcome
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result
 
-FIRST = Budget(samples=2, burn_in=1)
-"""Compiles, and tells roughly what a sample costs."""
+BURN_IN = 4
+"""Samples for one of burn-in."""
 ITERATIONS = Budget(samples=1000, burn_in=0)
 """Of what is no sampler: it ends by itself."""
 MOST = 300.0
@@ -37,7 +37,7 @@ class Runner:
     candidate: Candidate
     contender: Contender | None = None
     sampler: bool = True
-    request: Budget = FIRST
+    request: Budget = ITERATIONS
     result: Result | None = None
     wall: float = 0.0
     spent: float = 0.0
@@ -59,6 +59,11 @@ class Runner:
     def waited(self) -> float:
         """Seconds since its request."""
         return 0.0 if self.contender is None else self.contender.waited
+
+    def begin(self, variables: int) -> None:
+        """Ask for the first run, which compiles and tells roughly what a sample costs."""
+        samples = self.candidate.first(variables)
+        self.ask(Budget(samples=samples, burn_in=max(1, samples // BURN_IN)) if self.sampler else ITERATIONS)
 
     def ask(self, request: Budget) -> None:
         """Send a request to its process."""
