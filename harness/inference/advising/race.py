@@ -21,7 +21,7 @@ from spinbench.models import Model
 OPENING = 0.45
 """Of the seconds that are left: what loading, compiling and the first samples may take,"""
 PATIENCE = 0.5
-"""of which one candidate may take so much, once another has said something,"""
+"""of which one candidate may take so much,"""
 LEAST_PATIENCE = 0.5
 """or so many seconds."""
 ROUNDS = (0.3, 0.4)
@@ -112,14 +112,15 @@ class Race:
     def _heard(self, running: list[Runner], until: float) -> list[Runner]:
         """Those that have something to say, or the one that has kept silent for too long.
 
-        As long as nobody has said anything, that is as long as the opening, and then half of what is left.
+        In the opening that is half of it, and as long as nobody has said anything, then half of what is left.
         """
         oldest = max(running, key=lambda runner: runner.waited)
         rest = until - time.perf_counter()
-        if not self._racing():
-            patience = rest if rest > 0 else self.left / 2
-        else:
-            patience = min(rest, max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited)
+        patience = max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited
+        if self._racing():
+            patience = min(rest, patience)
+        elif rest <= 0:
+            patience = self.left / 2
         contenders = {id(runner.contender): runner for runner in running}
         heard = ready([runner.contender for runner in running if runner.contender is not None], patience)
         return [contenders[id(contender)] for contender in heard] or [oldest]
