@@ -50,6 +50,7 @@ class Advice:
         resolved: whether the answer may be believed.
         verdict: "resolved" or "unresolved", and by whom, in one sentence.
         next: what to try where it is unresolved; else empty.
+        inexact: why there is no exact answer; empty where it is the answer, or was not asked for.
         race: one entry a candidate; none where the exact answer fitted.
         target: "marginals" or "log_z".
         budget, seconds: allowed and taken.
@@ -62,6 +63,7 @@ class Advice:
     resolved: bool
     verdict: str
     next: str
+    inexact: str
     race: tuple[Entry, ...]
     target: Target
     budget: float

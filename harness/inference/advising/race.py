@@ -112,15 +112,16 @@ class Race:
     def _heard(self, running: list[Runner], until: float) -> list[Runner]:
         """Those that have something to say, or the one that has kept silent for too long.
 
-        In the opening that is half of it, and as long as nobody has said anything, then half of what is left.
+        That is half of the opening; but as long as nobody has said anything, only who can be replaced by the same
+        method without compiling is given up.
         """
         oldest = max(running, key=lambda runner: runner.waited)
         rest = until - time.perf_counter()
         patience = max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited
         if self._racing():
             patience = min(rest, patience)
-        elif rest <= 0:
-            patience = self.left / 2
+        elif oldest.candidate.uncompiled() is None:
+            patience = self.left
         contenders = {id(runner.contender): runner for runner in running}
         heard = ready([runner.contender for runner in running if runner.contender is not None], patience)
         return [contenders[id(contender)] for contender in heard] or [oldest]

@@ -66,6 +66,8 @@ def _print(output: Console, found: Advice) -> None:
         output.print(Text(line), soft_wrap=True)
     if found.next:
         output.print(Text(f"to try next: {found.next}"), soft_wrap=True)
+    if found.inexact:
+        output.print(Text(f"no exact answer: {found.inexact}"), soft_wrap=True)
     if found.race:
         output.print(_raced(found.race))
     for what, line in (("again", found.command), ("in Python", found.python)):

@@ -28,7 +28,7 @@ def ring() -> PairwiseModel:
 
 def test_the_exact_answer_where_it_fits(ring: PairwiseModel) -> None:
     found = spinbench.advise(ring, "5 s", "log_z")
-    assert (found.resolved, found.error, found.race) == (True, 0.0, ())
+    assert (found.resolved, found.error, found.race, found.inexact) == (True, 0.0, (), "")
     assert found.answer.log_z == spinbench.exact(ring, cache=False).log_z
     assert eval(found.python, {"spinbench": spinbench, "model": ring}).log_z == found.answer.log_z
 
@@ -100,3 +100,11 @@ def test_wrong_input_is_one_sentence(given: dict[str, Any], error: type[Exceptio
     triple = spinbench.FactorGraph.from_tables((2, 2, 2), [((0, 1, 2), np.arange(1.0, 9.0))], name="triple")
     with pytest.raises(error, match=sentence):
         spinbench.advise(triple, **given)
+
+
+def test_a_race_follows_where_the_exact_answer_is_out_of_reach() -> None:
+    wide = specs.build({"name": "sherrington_kirkpatrick", "n": 60, "beta": 0.2})
+    found = spinbench.advise(wide, "4 s", candidates=["exact", "gibbs.numpy", "pt.numpy"])
+    assert "out of reach" in found.inexact
+    assert [entry.candidate for entry in found.race][:2] == ["gibbs.numpy", "pt.numpy"]
+    assert found.answer.method in ("gibbs", "pt")
