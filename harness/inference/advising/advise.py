@@ -133,7 +133,7 @@ def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Ad
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {reasons}")
     winner = race.of(views[0])
     assert winner.result is not None
-    said = verdict(views, race.budget)
+    said = verdict(views, race.budget, race.target)
     results = [runner.result for runner in race.runners if runner.result is not None]
     place = winner.candidate, winner.request, race.chains, race.seed
     expected = judging.score(views[0], views)

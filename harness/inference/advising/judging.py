@@ -28,6 +28,10 @@ LEAST_DOUBTED = 0.01
 UNCONVERGED = 4.0
 AGREEMENT = 4.0
 """Joint claims that two candidates may be apart."""
+LARGEST: dict[Target, float] = {"marginals": 0.05, "log_z": 0.5}
+"""Claim of a witness at most, root mean square,"""
+BLUNTER = 3.0
+"""unless it is no more than so many claims of whom it bears out."""
 FLOOR = 1e-6
 """Of mean squares that are compared: rounding."""
 CONSTANT = 1e-12
@@ -131,6 +135,12 @@ def witnesses(views: Sequence[View], of: View) -> list[View]:
         if other.kind not in best or other.claim < (best[other.kind].claim or 0.0):
             best[other.kind] = other
     return list(best.values())
+
+
+def sharp(views: Sequence[View], of: View, target: Target) -> list[View]:
+    """Witnesses whose claims are small enough that they would see a gross error of a view."""
+    largest = max(LARGEST[target] ** 2, BLUNTER**2 * (of.claim or 0.0))
+    return [other for other in witnesses(views, of) if (other.claim or 0.0) <= largest]
 
 
 def reference(pool: Sequence[View]) -> Reference | None:

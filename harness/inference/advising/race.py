@@ -174,7 +174,7 @@ class Race:
             return
         winner = racing[0]
         others = [view for view in racing if view.sampled and view.kind != winner.kind]
-        if others and not judging.witnesses(self.views(), winner):
+        if others and not judging.sharp(self.views(), winner, self.target):
             self.watch(self.runners, f"{others[0].candidate.label} is asked whether it agrees")
             self._lengthen(self.of(others[0]), WITNESS * self.left)
             winner = next(view for view in self.views() if self.of(view).racing)

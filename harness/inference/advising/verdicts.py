@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.inference.advising import judging
-from spinbench.inference.advising.judging import View
+from spinbench.inference.advising.judging import Target, View
 
 
 class Verdict(NamedTuple):
@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
     next: str
 
 
-def verdict(views: Sequence[View], budget: float) -> Verdict:
+def verdict(views: Sequence[View], budget: float, target: Target) -> Verdict:
     """Of the first of the views, which are in order."""
     winner = views[0]
     name, longer = winner.candidate.label, f"a budget of {4 * budget:g} s"
@@ -29,16 +29,17 @@ def verdict(views: Sequence[View], budget: float) -> Verdict:
     if not winner.believed:
         best = f"{name} comes closest, and says {winner.doubt!r}" if winner.doubt else f"{name} claims no error"
         return Verdict(False, f"unresolved: nobody's verdict is ok; {best}", _more(views, longer))
-    if not others:
-        return Verdict(
-            False,
-            f"unresolved: {name} believes its answer, but no candidate of another kind has one that it believes",
-            _more(views, longer),
-        )
     if contradicting := [other for other in others if judging.contradict(winner, other)]:
         named = " and ".join(f"{other.candidate.label} by {_apart(winner, other):.2g}" for other in contradicting)
         return Verdict(
             False, f"unresolved: {name} is contradicted by {named}", f"{longer}, which one of them will not survive"
+        )
+    others = judging.sharp(views, winner, target)
+    if not others:
+        return Verdict(
+            False,
+            f"unresolved: {name} believes its answer, but nobody of another kind has one that is believed and as sharp",
+            _more(views, longer),
         )
     agreeing = " and ".join(f"{other.candidate.label} ({_apart(winner, other):.1g} apart)" for other in others)
     return Verdict(True, f"resolved: {name} agrees with {agreeing}", "")

@@ -34,20 +34,20 @@ def fixed(error: float, method: str = "bp") -> View:
 def test_the_best_of_what_is_believed_wins_and_others_agree() -> None:
     views = judging.order([view("gibbs", 0.02), view("pt", 0.005), view("smc", 0.01)])
     assert [v.candidate.method for v in views] == ["pt", "smc", "gibbs"]
-    assert verdict(views, 1.0).resolved
+    assert verdict(views, 1.0, "marginals").resolved
 
 
 def test_what_is_not_believed_never_stands_before_what_is() -> None:
     views = judging.order([view("gibbs", 1e-4, doubt="marginals not mixed"), view("pt", 0.1)])
     assert views[0].candidate.method == "pt"
-    alone = verdict(judging.order([view("gibbs", 1e-4, doubt="marginals not mixed")]), 1.0)
+    alone = verdict(judging.order([view("gibbs", 1e-4, doubt="marginals not mixed")]), 1.0, "marginals")
     assert not alone.resolved
     assert "marginals not mixed" in alone.sentence
 
 
 def test_a_contradiction_is_named_and_unresolved() -> None:
     views = judging.order([view("gibbs", 0.002, shift=0.1), view("pt", 0.004)])
-    found = verdict(views, 10.0)
+    found = verdict(views, 10.0, "marginals")
     assert not found.resolved
     assert "gibbs.numpy" in found.sentence
     assert "pt.numpy" in found.sentence
@@ -55,9 +55,17 @@ def test_a_contradiction_is_named_and_unresolved() -> None:
 
 
 def test_one_kind_is_no_witness_for_itself() -> None:
-    found = verdict(judging.order([view("gibbs", 0.002), view("blocks", 0.002)]), 1.0)
+    found = verdict(judging.order([view("gibbs", 0.002), view("blocks", 0.002)]), 1.0, "marginals")
     assert not found.resolved
-    assert "no candidate of another kind" in found.sentence
+    assert "nobody of another kind" in found.sentence
+
+
+def test_a_witness_that_would_see_nothing_bears_nobody_out() -> None:
+    sharp = [view("gibbs", 0.002), view("pt", 0.04)]
+    blunt = [view("gibbs", 0.002), view("pt", 0.04, claim=0.2)]
+    both_blunt = [view("gibbs", 0.1), view("pt", 0.1, claim=0.2)]
+    found = [verdict(judging.order(views), 1.0, "marginals").resolved for views in (sharp, blunt, both_blunt)]
+    assert found == [True, False, True]
 
 
 def test_who_is_contradicted_by_two_that_agree_loses_to_them() -> None:
