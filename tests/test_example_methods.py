@@ -12,7 +12,7 @@ import pytest
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
-from spinbench.inference.runner import random_start
+from spinbench.inference.starts import random_start
 from spinbench.models import FactorGraph, generators
 from spinbench.testing import method_checks
 

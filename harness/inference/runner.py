@@ -23,10 +23,8 @@ from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.result import Result, Seconds
-from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.grown_starts import grow
 from spinbench.mathematics.precision import widened, widened_log_z
-from spinbench.models import FactorGraph, Model, PairwiseModel, to_pairwise
+from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.answer import left_open
@@ -96,7 +94,7 @@ def run(
     if isinstance(start, str):
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
-    states = dispersed_start(given, chains, seed, sampler) if start is None else _checked_start(start, given)
+    states = starts.dispersed(given, chains, seed, sampler) if start is None else starts.checked(start, given)
     tables = chosen.plan(given)
     warm_up = partial(chosen.warm_up, tables)
     planned = time.perf_counter()
@@ -283,49 +281,8 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
         raise UnsupportedError(f"{method.name} takes pairwise models: {why}; gibbs, bp and mf take this one") from None
 
 
-def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:
-    """Random states (N, C), int8 or, where that is too short, int32; one random member of each 1-of-K group.
-
-    They are uniform, but where a factor graph has zeros: then they have positive weight, if that is asked for.
-
-    Raises:
-        UnsupportedError: states of positive weight were not found.
-    """
-    if possible and isinstance(model, FactorGraph) and model.has_zeros:
-        return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
-    rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
-    if (most := max(model.cardinalities, default=2)) > 2:
-        ends = np.array(model.cardinalities)[:, None]
-        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
-    start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
-    for group in getattr(model, "groups", ()):
-        start[list(group)] = 0
-        start[np.array(group)[rng.integers(len(group), size=chains)], np.arange(chains)] = 1
-    return start
-
-
-def dispersed_start(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
-    """As `random_start`; where chains remember their starts, every other one is ordered, so that this shows."""
-    start = random_start(model, chains, seed, sampler)
-    if sampler and not (isinstance(model, FactorGraph) and model.has_zeros):
-        grow(model, start[:, 1::2], np.random.default_rng(np.random.SeedSequence((seed, 0x47524F57))))
-    return start
-
-
 def _drawn_start(model: Model, who: str, chains: int, seed: int) -> np.ndarray:
     backend = next(name for name in starts.PASSES if registry.support(who, name).runs)
     alone = dataclasses.replace(model, origin=None)  # whose draws are of its own variables
     drawn = run(alone, who, seed=seed, simplify=False, **starts.how(alone, backend))
     return starts.chosen(drawn.draws, model, chains, seed, who)
-
-
-def _checked_start(start: np.ndarray, model: Model) -> np.ndarray:
-    states = np.asarray(start)
-    most = max(model.cardinalities, default=2)
-    fits = states.ndim == 2 and len(states) == model.num_variables
-    if not fits or not (np.isin(states, np.arange(most)) & (states < np.array(model.cardinalities)[:, None])).all():
-        what = "0 and 1" if most == 2 else "the variables' states"
-        raise SpinbenchError(
-            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {what} is needed"
-        )
-    return states.astype(np.int8 if most < 128 else np.int32)

@@ -1,4 +1,4 @@
-"""Starts of chains that are another method's draws, chosen by their weights."""
+"""Starts of chains: random states, a user's own, or another method's draws, chosen by their weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from spinbench.api import Engine, Method, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.drive import WarmUp
-from spinbench.models import Model
+from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.mathematics.graphs.grown_starts import grow
+from spinbench.models import FactorGraph, Model
 
 DRAWING = ("wmb",)
 """Methods whose draws may be starts."""
@@ -18,6 +20,52 @@ PASSES = {"numba": 50_000, "numpy": 1_000}
 """Burn-in times variables, by the backend that makes the draws: half a second of passes, about."""
 DRAWS, DRAWN = 5120, 64
 """How many there are to choose from, and how many are made at once."""
+
+
+def random_start(model: Model, chains: int, seed: int, possible: bool = True) -> np.ndarray:
+    """Random states (N, C), int8 or, where that is too short, int32; one random member of each 1-of-K group.
+
+    They are uniform, but where a factor graph has zeros: then they have positive weight, if that is asked for.
+
+    Raises:
+        UnsupportedError: states of positive weight were not found.
+    """
+    if possible and isinstance(model, FactorGraph) and model.has_zeros:
+        return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
+    rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
+    if (most := max(model.cardinalities, default=2)) > 2:
+        ends = np.array(model.cardinalities)[:, None]
+        return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
+    start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
+    for group in getattr(model, "groups", ()):
+        start[list(group)] = 0
+        start[np.array(group)[rng.integers(len(group), size=chains)], np.arange(chains)] = 1
+    return start
+
+
+def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
+    """As `random_start`; where chains remember their starts, every other one is ordered, so that this shows."""
+    start = random_start(model, chains, seed, sampler)
+    if sampler and not (isinstance(model, FactorGraph) and model.has_zeros):
+        grow(model, start[:, 1::2], np.random.default_rng(np.random.SeedSequence((seed, 0x47524F57))))
+    return start
+
+
+def checked(start: np.ndarray, model: Model) -> np.ndarray:
+    """A user's states, int8 or int32.
+
+    Raises:
+        SpinbenchError: they are no states of the model.
+    """
+    states = np.asarray(start)
+    most = max(model.cardinalities, default=2)
+    fits = states.ndim == 2 and len(states) == model.num_variables
+    if not fits or not (np.isin(states, np.arange(most)) & (states < np.array(model.cardinalities)[:, None])).all():
+        what = "0 and 1" if most == 2 else "the variables' states"
+        raise SpinbenchError(
+            f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {what} is needed"
+        )
+    return states.astype(np.int8 if most < 128 else np.int32)
 
 
 def how(model: Model, backend: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.inference.engine import ProgramEngine
-from spinbench.inference.runner import random_start
+from spinbench.inference.starts import random_start
 from spinbench.testing.check import require
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, watched

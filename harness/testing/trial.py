@@ -14,7 +14,8 @@ from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import validity
 from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.runner import as_taken, random_start
+from spinbench.inference.runner import as_taken
+from spinbench.inference.starts import random_start
 from spinbench.models import Model
 from spinbench.testing.cases import CASES, FloatArray, law
 from spinbench.testing.known import known

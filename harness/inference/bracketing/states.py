@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.bounds import Bound
-from spinbench.inference.runner import random_start
+from spinbench.inference.starts import random_start
 from spinbench.mathematics.rounding import work_of
 from spinbench.models import FactorGraph, Model, PairwiseModel
 

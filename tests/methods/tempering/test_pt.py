@@ -11,7 +11,7 @@ import spinbench
 from spinbench.api import Trace
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import registry
-from spinbench.inference.runner import random_start
+from spinbench.inference.starts import random_start
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import floored_values
 from spinbench.methods.tempering.estimates import Travel, in_units, trend
