@@ -48,16 +48,17 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _place(error: Exception) -> str:
-    """The last line of spinbench or of a plugin that the error passed: a framework's own lines say little."""
+    """The last line of others' plugins that the error passed, else of spinbench: a framework's own lines say little."""
     kinds = ("backends", "methods", "kernels")
     points = [point for kind in kinds for found in plugins.entry_points(kind).values() for point in found]
-    packages = {"spinbench", *(point.module.partition(".")[0] for point in points)}
-    place = ""
+    packages = {point.module.partition(".")[0] for point in points} - {"spinbench"}
+    places = {"spinbench": "", "others": ""}
     for frame, line in traceback.walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
-        if module.partition(".")[0] in packages:
-            place = f" ({module}, line {line})"
-    return place
+        package = module.partition(".")[0]
+        if package in packages or package == "spinbench":
+            places["others" if package in packages else package] = f" ({module}, line {line})"
+    return places["others"] or places["spinbench"]
 
 
 def main(

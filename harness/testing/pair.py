@@ -124,7 +124,14 @@ class Pair:
         trace = Trace(self.method.reductions)
         for steps, statistics in sample.batches:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
-        return self.method.estimate(sample.bound.law.model, sample.bound.tables, trace)
+        model = sample.bound.law.model
+        found = self.method.estimate(model, sample.bound.tables, trace)
+        shape, needed = np.shape(found.marginals), (model.num_variables,)
+        require(
+            found.marginals is None or shape == needed,
+            f"marginals have shape {shape}; {needed} is needed, p(s = 1) where all variables have two states",
+        )
+        return found
 
     def replicas(self, sample: Sample, groups: int, chains: int | None = None) -> list[Estimate]:
         """Estimates from so many groups of the sample's `chains`, each with chains / groups: independent runs."""

@@ -72,6 +72,11 @@ class Toy(Method):
         match self.fault:
             case "no errors":
                 return replace(found, marginals_se=None)
+            case "both states":
+                both = np.stack([1 - found.marginals, found.marginals], axis=1)
+                return replace(found, marginals=both, marginals_se=np.repeat(errors[:, None], 2, axis=1))
+            case "asks spinbench for too much":
+                standard_error(errors[0])
             case "wrong shape":
                 return replace(found, ess=np.ones(model.num_variables + 1))
             case "no lower bound":

@@ -105,6 +105,13 @@ def test_a_correct_iteration_passes() -> None:
         ("toy", "writes to the model", "plan", "plan changes the model"),
         ("toy", "reports NaN", "statistics", "statistic s holds"),
         ("toy", "wrong shape", "estimates", "ess has shape"),
+        (
+            "toy",
+            "both states",
+            "accuracy, one variable",
+            r"marginals have shape \(1, 2\); \(1,\) is needed, p\(s = 1\)",
+        ),
+        ("toy", "both states", "stationarity, dense", r"marginals have shape \(6, 2\); \(6,\) is needed"),
         ("toy", "depends on earlier calls", "determinism", "the same seed gives different s"),
         ("toy", "shares noise", "independence of chains", "of 2048 chains that start alike, 1 differ"),
         ("cut", "depends on batches", "independence of batching", "in several batches give different s"),
@@ -216,11 +223,17 @@ def test_selection() -> None:
         method_checks("toy", "numpy", falt="")
 
 
-def test_errors_of_frameworks_are_reported_with_the_line_of_the_plugin() -> None:
-    line = next(n for n, text in enumerate(SOURCE.splitlines(), start=1) if "np.reshape" in text)
-    result, reason = outcome(named(method_checks("toy", "numpy", fault="asks NumPy for too much"), "plan"))
+@pytest.mark.parametrize(
+    ("asked", "check", "text", "error"),
+    [("NumPy", "plan", "np.reshape", "ValueError"), ("spinbench", "accuracy, dense", "(errors[0])", "TypeError")],
+)
+def test_errors_of_frameworks_are_reported_with_the_line_of_the_plugin(
+    asked: str, check: str, text: str, error: str
+) -> None:
+    line = next(n for n, found in enumerate(SOURCE.splitlines(), start=1) if text in found)
+    result, reason = outcome(named(method_checks("toy", "numpy", fault=f"asks {asked} for too much"), check))
     assert result == "failed"
-    assert reason.startswith("ValueError: ")
+    assert reason.startswith(f"{error}: ")
     assert reason.endswith(f" (faultyplugin, line {line})")
 
 
