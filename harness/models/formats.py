@@ -122,7 +122,12 @@ def read(chosen: Format, file: ModelFile) -> Model:
         ModelError: the file holds none.
         BrokenPluginError: the reader returned something else, or raised what is no SpinbenchError.
     """
-    model = _answer(chosen, f"read {file.name}", lambda: chosen.read(file))
+    try:
+        model = _answer(chosen, f"read {file.name}", lambda: chosen.read(file))
+    except ModelError as error:  # of a model's constructor, which knows no file
+        if file.name in str(error):
+            raise
+        raise ModelError(f"{file.name}: {error}") from error
     if not isinstance(model, Model):
         raise BrokenPluginError(
             f"{_path(chosen)} read {file.name} and returned a {type(model).__name__}; "

@@ -185,6 +185,8 @@ class Coins(Format):
         lines = file.text().decode().splitlines()[1:]
         if lines == ["none"]:
             return None
+        if lines == ["damaged"]:
+            raise ModelError(f"{file.name}, line 2: no number")
         tables = [((v,), [1 - float(p), float(p)]) for v, p in enumerate(lines)]
         return FactorGraph.from_tables([2] * len(lines), tables)
 
@@ -272,6 +274,15 @@ def test_a_plugins_format_is_read_and_written(tmp_path: Path, plugin: Callable[[
     (tmp_path / "no.coins").write_text("coins\nnone")
     with pytest.raises(BrokenPluginError, match=r"Coins read no\.coins and returned a NoneType"):
         load(tmp_path / "no.coins")
+
+
+def test_errors_of_readers_name_the_file_once(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
+    """Those of a model's constructor, which knows no file, too."""
+    plugin({"coins": "Coins"})
+    for content, words in (("damaged", r"^m\.coins, line 2: no number$"), ("2.0", r"^m\.coins: .*factor 0")):
+        (tmp_path / "m.coins").write_text(f"coins\n{content}\n")
+        with pytest.raises(ModelError, match=words):
+            load(tmp_path / "m.coins")
 
 
 def test_files_that_several_formats_take_are_refused(tmp_path: Path, plugin: Callable[[dict[str, str]], None]) -> None:
