@@ -1,0 +1,183 @@
+"""A Gaussian upper bound on log Z of dense binary models, and independent draws whose weights it bounds.
+
+`gaussian_fit` has the bound. Its Gaussian is drawn from: the weight of a draw u, e^U Π cosh u_i / (the bound on it), is
+at most e^U, always, with mean Z, and p(s_i = 1 | u) = 1 / (1 + e^{-2 u_i}). So log Z has bounds on both sides that hold
+with a known probability, as those of `wmb` do, and whatever the width of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from spinbench.api import Backend, Estimate, Kernel, Method, Reduction
+from spinbench.api.bounds import Bound
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.mathematics.claims import UNSEEN, expit, t_factor
+from spinbench.methods.buckets import betting
+from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, log_cosh
+from spinbench.models import Model, PairwiseModel
+
+LARGEST = 3000
+"""Variables: matrices of so many rows are inverted."""
+FEWEST, MOST_UNSEEN = 100.0, 0.1
+"""Draws of equal weight that tell as much as those that were made; share of Z that they may not have shown."""
+
+
+@dataclass(frozen=True)
+class GaussianBound(Method):
+    """Settings. The bound is found while planning; a step is a draw of each chain.
+
+    Attributes:
+        delta: probability with which the probable bracket may miss log Z, half of it on each side.
+    """
+
+    delta: float = 1e-3
+
+    name: ClassVar[str] = "gaussian_bound"
+    summary: ClassVar[str] = "Gaussian upper bound on log Z of dense binary models, and draws of bounded weight"
+    takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
+    started: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise SpinbenchError(f"gaussian_bound: delta={self.delta} was given; a number between 0 and 1 is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """Weights relative to the bound: log_weight, log_square (C,) and rows (N, C), log Σ w, log Σ w² and
+        log Σ w p(s_i = 1 | u)."""
+        return dict.fromkeys(("log_weight", "log_square", "rows"), "logsumexp")
+
+    def plan(self, model: Model) -> Fit:
+        """The bound.
+
+        Raises:
+            UnsupportedError: variables of more than two states, or too many.
+        """
+        assert isinstance(model, PairwiseModel)
+        if model.groups:
+            raise UnsupportedError(f"gaussian_bound: {model.name} has variables of more than two states; wmb takes any")
+        if model.num_variables > LARGEST:
+            raise UnsupportedError(
+                f"gaussian_bound: {model.name} has {model.num_variables} variables, and at most {LARGEST} are allowed; "
+                "wmb takes any"
+            )
+        return fit(model)
+
+    def estimate(self, model: Model, tables: Fit, trace: Trace) -> Estimate:
+        """Self-normalised marginals and the mean weight, between the bounds."""
+        weights = _weights(trace)
+        enough = weights.effective >= FEWEST and _unseen(weights) <= MOST_UNSEEN
+        bounds = _bounds(tables, weights, self.delta)
+        means, errors = _marginals(trace, weights)
+        relative = max(weights.number / weights.effective - 1, 0.0) / weights.number
+        return Estimate(
+            marginals=means,
+            marginals_se=errors,
+            ess=np.full(len(means), weights.effective),
+            log_z=tables.value + weights.log_mean,
+            log_z_se=float(np.hypot(np.sqrt(relative), _unseen(weights))),
+            bounds=bounds,
+            diagnostics={
+                "weight_ess": weights.effective,
+                **{f"{bound.grade}_{bound.side}": bound.value for bound in bounds},
+            },
+            doubts=() if enough else ("marginals too short", "log Z unresolved"),
+        )
+
+
+@dataclass
+class GaussianState:
+    """One run: seed, chains and the next step's index."""
+
+    seed: int
+    chains: int
+    index: int
+
+
+class GaussianKernel(Kernel):
+    """In NumPy. The bound and weights are float64 whatever precision is asked for; draws have it."""
+
+    block: ClassVar[int] = 2**18
+    """Numbers that are drawn in one go, about."""
+
+    def __init__(self, method: GaussianBound, backend: Backend, model: PairwiseModel, tables: Fit) -> None:
+        self._fit, real = tables, np.dtype(backend.precision)
+        self._mean, self._root = tables.mean.astype(real)[:, None], tables.root.astype(real)
+
+    def init(self, seed: int, start: np.ndarray) -> GaussianState:
+        return GaussianState(seed, start.shape[1], 1)
+
+    def warm(self, state: GaussianState, steps: int) -> GaussianState:
+        """There is nothing to forget."""
+        return GaussianState(state.seed, state.chains, state.index + steps)
+
+    def advance(self, state: GaussianState, steps: int) -> tuple[GaussianState, dict[str, np.ndarray]]:
+        block = max(1, self.block // (max(len(self._fit.xi), 1) * state.chains))
+        parts = [self._drawn(state, state.index + k, min(block, steps - k)) for k in range(0, steps, block)]
+        found = {name: np.logaddexp.reduce([part[name] for part in parts]) for name in parts[0]}
+        return GaussianState(state.seed, state.chains, state.index + steps), found
+
+    def _drawn(self, state: GaussianState, index: int, steps: int) -> dict[str, np.ndarray]:
+        """Of so many draws of each chain."""
+        at, n, chains = self._fit, len(self._fit.xi), state.chains
+        streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
+        normal = np.concatenate([stream.standard_normal((n, chains)) for stream in streams], axis=1)
+        u = (self._mean + self._root @ normal.astype(self._root.dtype)).astype(np.float64)
+        above = log_cosh(at.xi) - at.slopes * at.xi**2 / 2
+        logs = np.minimum((log_cosh(u) - at.slopes[:, None] / 2 * u**2).sum(axis=0) - above.sum(), 0.0)
+        each = logs.reshape(steps, chains)
+        top = each.max(axis=0)
+        shares = np.exp(each - top)
+        rows = (shares * expit(2 * u).reshape(n, steps, chains)).sum(axis=1)
+        return {
+            "log_weight": np.log(shares.sum(axis=0)) + top,
+            "log_square": np.log((shares**2).sum(axis=0)) + 2 * top,
+            "rows": np.log(np.maximum(rows, 1e-300)) + top,
+        }
+
+
+def _weights(trace: Trace) -> betting.Weights:
+    """As betting takes them, in one bin."""
+    total, square = trace.total("log_weight"), trace.total("log_square")
+    log_sum, number = float(np.logaddexp.reduce(total)), float(trace.samples * len(total))
+    counts, sums = np.array([number]), np.array([np.exp(log_sum)])
+    return betting.Weights(number, log_sum, float(np.logaddexp.reduce(square)), np.array([1.0, 0.0]), counts, sums)
+
+
+def _bounds(at: Fit, weights: betting.Weights, delta: float) -> tuple[Bound, ...]:
+    highest = at.value + at.slack
+    low = at.value - at.slack + betting.lower(weights, delta / 2)
+    high = min(highest + betting.upper(weights, delta / 2), highest)
+    by = GaussianBound.name
+    return (
+        Bound(highest, "upper", "certified", by=by),
+        *([Bound(float(low), "lower", "probable", delta / 2, by=by)] if low > -np.inf else []),
+        Bound(float(high), "upper", "probable", delta / 2, by=by),
+    )
+
+
+def _unseen(weights: betting.Weights) -> float:
+    """Of Z, what n draws of at most e^U may not have shown, relative to what they have."""
+    return float(UNSEEN * np.exp(min(-weights.log_mean, 600.0)) / weights.number)
+
+
+def _marginals(trace: Trace, weights: betting.Weights) -> tuple[FloatArray, FloatArray]:
+    """(N,) means and claims, from sums over chains and batches, which are independent."""
+    counts = np.log(np.array(trace.counts, dtype=np.float64))
+    logs = trace.series("log_weight") + counts[:, None]
+    top = logs.max()
+    total, rows = np.exp(logs - top), np.exp(trace.series("rows") + counts[:, None, None] - top)
+    means = np.clip(rows.sum(axis=(0, 2)) / total.sum(), 0.0, 1.0)
+    groups = total.size
+    farthest = np.maximum(means, 1 - means)
+    if groups < 2:
+        return means, farthest
+    squares = ((rows - means[None, :, None] * total[:, None, :]) ** 2).sum(axis=(0, 2)) / total.sum() ** 2
+    errors = t_factor(groups - 1) * np.sqrt(squares * groups / (groups - 1))
+    return means, np.minimum(np.hypot(errors, _unseen(weights) * farthest), farthest)

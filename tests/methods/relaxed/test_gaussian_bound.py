@@ -1,0 +1,67 @@
+"""The Gaussian upper bound: a bound on random models, as tight as was measured, its draws' weights below it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bounded_models import KINDS, log_z
+
+import spinbench
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.methods.relaxed.gaussian_fit import fit, log_cosh, spins_of
+from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.generators import sherrington_kirkpatrick
+
+
+def test_bounds_of_random_models() -> None:
+    count = 0
+    for kind in ("pairwise", "frustrated", "pairs"):
+        draw, rng = KINDS[kind](np.random.default_rng(3)), np.random.default_rng(4)
+        for k in range(10):
+            model = draw(rng)
+            found = spinbench.run(model, "gaussian_bound", "numpy", 20, chains=8, seed=k, simplify=False, delta=1e-6)
+            true, slack = log_z(model)
+            for bound in found.bounds:
+                beyond = (bound.value - true) * (1 if bound.side == "lower" else -1)
+                assert beyond <= slack, (kind, k, bound)
+                count += bound.grade == "certified"
+    assert count == 30
+
+
+def test_the_bound_holds_at_any_xi_and_weights_are_below_it() -> None:
+    model = sherrington_kirkpatrick(12, 0.8, seed=2)
+    at = fit(model)
+    u = at.mean[:, None] + at.root @ np.random.default_rng(0).standard_normal((12, 40_000))
+    logs = log_cosh(u) - log_cosh(at.xi)[:, None] - at.slopes[:, None] / 2 * (u**2 - at.xi[:, None] ** 2)
+    assert logs.max() <= 1e-12
+    true = spinbench.exact(model).log_z
+    assert true <= at.value <= true + 5
+    weights = np.exp(logs.sum(axis=0))
+    assert abs(at.value + np.log(weights.mean()) - true) < 5 * weights.std() / weights.mean() / 200
+    spins = spins_of(model)
+    assert np.linalg.eigvalsh(spins.kernel)[0] > 0
+    assert np.linalg.norm(at.slopes - np.tanh(at.xi) / at.xi) < 1e-15
+
+
+@pytest.mark.parametrize(("n", "beta", "gap"), [(20, 0.5, 2.4), (20, 1.0, 6.8)])
+def test_it_is_as_tight_as_it_was(n: int, beta: float, gap: float) -> None:
+    model = sherrington_kirkpatrick(n, beta)
+    true = spinbench.exact(model).log_z
+    assert true < fit(model).value < true + gap
+
+
+def test_a_model_without_couplings_costs_next_to_nothing() -> None:
+    model = PairwiseModel.from_edges([0.3, -2.0, 5.0], np.zeros((0, 2), dtype=int), [])
+    found = spinbench.run(model, "gaussian_bound", "numpy", 100, chains=4)
+    assert found.log_z == pytest.approx(np.logaddexp(0, model.biases).sum(), abs=1e-3)
+
+
+def test_what_it_does_not_take_is_refused() -> None:
+    wide = FactorGraph.from_log_tables([3, 3], [((0, 1), np.arange(9.0))])
+    with pytest.raises(UnsupportedError, match="more than two states; wmb takes any"):
+        spinbench.run(wide, "gaussian_bound", "numpy", 10)
+    many = PairwiseModel.from_edges(np.zeros(3001), np.zeros((0, 2), dtype=int), [])
+    with pytest.raises(UnsupportedError, match="has 3001 variables, and at most 3000"):
+        spinbench.run(many, "gaussian_bound", "numpy", 10)
+    with pytest.raises(SpinbenchError, match="a number between 0 and 1 is needed"):
+        spinbench.run(many, "gaussian_bound", "numpy", 10, delta=2.0)
