@@ -20,6 +20,7 @@ from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
+from spinbench.reference.sparse.arrays import ON_ARRAYS as ROWS_ON_ARRAYS
 
 FIRST_SECONDS = 0.02
 """For one pass before any burn-in: what costs less is eliminated exactly."""
@@ -41,7 +42,9 @@ class BucketState:
 class BucketKernel(Kernel):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
-    code: ClassVar[Code] = Code(Costs(entry=1.2e-7, clique=1e-4, step=1.5e-6), ON_ARRAYS, OnArrays, search)
+    code: ClassVar[Code] = Code(
+        Costs(entry=1.2e-7, clique=1e-4, step=1.5e-6, row=1e-7), ON_ARRAYS, OnArrays, search, ROWS_ON_ARRAYS
+    )
     block: ClassVar[int] = 4096
     """Draws that are made in one call, at least one of each chain."""
 

@@ -18,11 +18,13 @@ _FIRST = 2
 
 
 class Costs(NamedTuple):
-    """Seconds of this kind of code: an entry and pass, a mini-bucket and pass, and a draw's step in a mini-bucket."""
+    """Seconds of this kind of code: an entry and pass, a mini-bucket and pass, a draw's step in a mini-bucket, and a
+    row of possible states."""
 
     entry: float
     clique: float
     step: float
+    row: float
 
     def of_pass(self, entries: float, cliques: int) -> float:
         """Of a forward and a backward pass."""

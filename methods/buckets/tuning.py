@@ -22,6 +22,9 @@ from spinbench.methods.buckets.tighten import Passes, Point, tighten
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
+from spinbench.reference.sparse.buckets import BYTES as ROW_BYTES
+from spinbench.reference.sparse.buckets import Limits as Rows
+from spinbench.reference.sparse.tables import Loops
 from spinbench.reference.sparse.tree import has_zeros
 
 _TRIAL = 10
@@ -37,12 +40,14 @@ _WHOLE = 0.75
 
 
 class Code(NamedTuple):
-    """What runs: its costs, how it makes maps, its passes, and its search for orders (`orders.search`)."""
+    """What runs: its costs, how it makes maps, its passes, its search for orders (`orders.search`), and its
+    loops over rows."""
 
     costs: Costs
     fill: Fill
     passes: type[Passes]
     search: Callable[[Problem, float, int], list[Found]]
+    loops: Loops
 
 
 class Limits(NamedTuple):
@@ -109,7 +114,7 @@ class Tuner:
         orders = kept([*self._orders, *self._code.search(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
         since = time.perf_counter()
-        if self._zeros and hopeful(orders[0], _WHOLE * seconds):
+        if self._zeros and hopeful(orders[0], self._rows(_WHOLE * seconds)):
             if (whole := self._whole(orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
                 return whole
             seconds *= 1 - _WHOLE
@@ -120,9 +125,13 @@ class Tuner:
         if not self._zeros:
             return None
         try:
-            return whole(self._problem, order, seconds, self._limits.max_gib * 2**30, end)
+            return whole(self._problem, order, Rows(self._rows(seconds), end), self._code.loops)
         except ZeroWeightError:
             raise self._nothing() from None
+
+    def _rows(self, seconds: float) -> float:
+        """As many as time and memory allow."""
+        return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / ROW_BYTES)
 
     def _tightened(self, orders: list[Found], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""

@@ -12,11 +12,9 @@ from spinbench.methods.buckets.draws import BINS
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.orders import Found
 from spinbench.reference.problem import Problem
-from spinbench.reference.sparse.buckets import BYTES, Drawer, Eliminated, eliminate, marginals_of
-from spinbench.reference.sparse.tables import TooManyError
+from spinbench.reference.sparse.buckets import Drawer, Eliminated, Limits, eliminate, marginals_of
+from spinbench.reference.sparse.tables import Loops, TooManyError
 
-ROW = 1e-7
-"""Seconds of a row."""
 _THINNED = 14.0
 """log2 of the entries of whole tables for each row that is left: of an order with more there is no hope."""
 
@@ -57,27 +55,20 @@ class Whole:
         }
 
 
-def whole(problem: Problem, order: Found, seconds: float, max_bytes: float, end: float) -> Whole | None:
+def whole(problem: Problem, order: Found, limits: Limits, loops: Loops) -> Whole | None:
     """Along an order; None where this is too much.
-
-    Args:
-        problem, order: the model, and the order.
-        seconds: for all rows, by a fixed account of time.
-        max_bytes: of all rows.
-        end: when the clock `perf_counter` says that it is too late.
 
     Raises:
         ZeroWeightError: no state has positive weight.
     """
-    most = min(seconds / ROW, max_bytes / BYTES)
-    network = problem.network
+    network, listed = problem.network, order.order.tolist()
     try:
-        done = eliminate(network.tables, network.constant, network.cardinalities, order.order.tolist(), most, end)
+        done = eliminate(network.tables, network.constant, network.cardinalities, listed, limits, loops)
     except TooManyError:
         return None
     return Whole(done)
 
 
-def hopeful(order: Found, seconds: float) -> bool:
-    """Whether trying is worth its time."""
-    return order.total <= math.log2(max(seconds / ROW, 1.0)) + _THINNED
+def hopeful(order: Found, rows: float) -> bool:
+    """Whether trying so many rows is worth its time."""
+    return order.total <= math.log2(max(rows, 1.0)) + _THINNED

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinbench.backends.numba.buckets import draws, loops
 from spinbench.backends.numba.buckets.orders import search
+from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
@@ -44,7 +45,9 @@ def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, valu
 class NumbaBucketKernel(BucketKernel):
     """As on arrays, with draws from streams of the chains' own."""
 
-    code: ClassVar[Code] = Code(Costs(entry=3.5e-8, clique=5e-7, step=3.5e-8), Fill(_maps, _base), InLoops, search)
+    code: ClassVar[Code] = Code(
+        Costs(entry=3.5e-8, clique=5e-7, step=3.5e-8, row=5e-8), Fill(_maps, _base), InLoops, search, COMPILED
+    )
     block: ClassVar[int] = 2**20
 
     def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:

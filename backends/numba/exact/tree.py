@@ -12,6 +12,7 @@ from spinbench.backends.numba.exact import buckets, draw_kernels, tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
 from spinbench.backends.numba.exact.buckets import Most, Plan
 from spinbench.backends.numba.exact.order_search import search_order
+from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.elimination import Elimination
@@ -19,6 +20,7 @@ from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 _SAMPLES = 2**22  # states drawn at once
 
@@ -73,7 +75,8 @@ class CompiledTree(Elimination):
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
         yield BucketTree(self.problem, self.order)
-        yield from super().fallbacks()
+        if has_zeros(self.problem):
+            yield SparseTree(self.problem, self.order, COMPILED)
 
     def _forward(self) -> tuple[float, tuple[Plan, Numbers, Work]]:
         """log Z, and what the kernels take.

@@ -11,7 +11,8 @@ import numpy as np
 
 from spinbench.reference.network import FloatArray, Scope
 from spinbench.reference.solver import ZeroWeightError
-from spinbench.reference.sparse.tables import IntArray, Table, TooManyError, growth, product, summed, table_of
+from spinbench.reference.sparse.arrays import ON_ARRAYS
+from spinbench.reference.sparse.tables import IntArray, Loops, Table, TooManyError, growth, product, summed, table_of
 
 BYTES = 64
 """A row: its share, where it belongs, and the product that it came from."""
@@ -51,13 +52,20 @@ class Eliminated(NamedTuple):
     rows: int
 
 
+class Limits(NamedTuple):
+    """Of an elimination: rows of all products together, and when the clock `perf_counter` says that it is too late."""
+
+    most: float
+    end: float = math.inf
+
+
 def eliminate(
     tables: Mapping[Scope, FloatArray],
     constant: float,
     cards: Sequence[int],
     order: Iterable[int],
-    most: float,
-    end: float = math.inf,
+    limits: Limits,
+    loops: Loops = ON_ARRAYS,
 ) -> Eliminated:
     """The sum over all variables.
 
@@ -66,8 +74,8 @@ def eliminate(
         constant: added to their sum.
         cards: numbers of states.
         order: all variables, those first that are eliminated first.
-        most: rows of all products together.
-        end: when the clock `perf_counter` says that it is too late.
+        limits: of rows, and of time.
+        loops: over rows.
 
     Raises:
         TooManyError: there would be more rows, or it is too late.
@@ -80,12 +88,12 @@ def eliminate(
         held[min(place[v] for v in scope)].append(table_of(scope, log_table))
     none = np.empty(0, dtype=np.int64)
     buckets: list[Bucket] = [Bucket(none, none, np.empty(0), ())] * len(listed)
-    left = most
+    left = limits.most
     for k, v in enumerate(listed):
-        if time.perf_counter() > end:
+        if time.perf_counter() > limits.end:
             raise TooManyError
-        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left)
-        message, above, conditional = summed(table, v, v, cards)
+        table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left, loops)
+        message, above, conditional = summed(table, v, v, cards, loops)
         buckets[v] = Bucket(table.states[table.scope.index(v)], above, conditional, table.links)
         held[k] = []
         if message.scope:
@@ -96,14 +104,14 @@ def eliminate(
     return Eliminated(constant, listed, tuple(cards), buckets, rows)
 
 
-def _multiplied(tables: list[Table], cards: Sequence[int], most: float) -> tuple[Table, float]:
+def _multiplied(tables: list[Table], cards: Sequence[int], most: float, loops: Loops) -> tuple[Table, float]:
     """The product, beginning with the largest table, always with what makes least of it; and how many rows are left."""
     rest = sorted(tables, key=lambda table: len(table.logs))
     found = rest.pop()
     while rest:
         other = min(rest, key=lambda table: growth(found, table, cards))
         rest = [table for table in rest if table is not other]
-        found = product(found, other, cards, most)
+        found = product(found, other, cards, most, loops)
         most -= len(found.logs)
     if not len(found.logs):
         raise ZeroWeightError

@@ -6,7 +6,7 @@ Where most states of a table are ruled out by hard zeros, those that are left ta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +18,6 @@ _DENSE = 8
 """Times as many places as rows that an index by place may have; else keys are sorted."""
 _SMALL = 2**16
 """Places of an index that is never too large."""
-_RANGE = 600.0
-"""Nats between entries that may be summed relative to the largest of all."""
-
-
 IntArray = npt.NDArray[np.integer]
 """As narrow as will do."""
 
@@ -73,55 +69,62 @@ def growth(table: Table, other: Table, cards: Sequence[int]) -> float:
     return len(other.logs) / math.prod(cards[v] for v in other.scope if v in table.scope)
 
 
-def product(table: Table, other: Table, cards: Sequence[int], most: float) -> Table:
+class Loops(NamedTuple):
+    """What runs over rows, on arrays or in compiled code.
+
+    Attributes:
+        keys: (states, axes, cards) -> (N,) int64, the states of these axes as one number.
+        pairs: (mine, theirs, size, most) -> rows of both whose keys, below a size, are alike; None where
+            there are more pairs than that.
+        taken: (states, axes, rows) -> the states of these axes in these rows.
+        numbered: (keys, size) -> (N,) numbers of the different keys, and one row of each.
+        shares: (logs, numbers, count) -> log sums over the rows of each number, and each row's share.
+    """
+
+    keys: Callable[..., IntArray]
+    pairs: Callable[..., tuple[IntArray, IntArray] | None]
+    taken: Callable[..., IntArray]
+    numbered: Callable[..., tuple[IntArray, IntArray]]
+    shares: Callable[..., tuple[FloatArray, FloatArray]]
+
+
+def product(table: Table, other: Table, cards: Sequence[int], most: float, loops: Loops) -> Table:
     """Of two tables.
 
     Raises:
         TooManyError: more than `most` rows.
     """
     shared = [v for v in table.scope if v in other.scope]
-    extra = [k for k, v in enumerate(other.scope) if v not in table.scope]
-    mine, theirs, size = _matched(_keys(table, shared, cards), _keys(other, shared, cards), _size(shared, cards))
-    counts = np.bincount(theirs, minlength=size + 1)
-    times = counts[mine]
-    if times.sum() > most:
+    extra = [v for v in other.scope if v not in table.scope]
+    keys = _keys(table, shared, cards, loops), _keys(other, shared, cards, loops)
+    found = loops.pairs(*_matched(*keys, _size(shared, cards)), most)
+    if found is None:
         raise TooManyError
-    if extra:
-        starts = np.cumsum(counts) - counts
-        here = np.repeat(np.arange(len(mine)), times)
-        step = np.arange(len(here)) - np.repeat(np.cumsum(times) - times, times)
-        there = np.argsort(theirs, kind="stable")[starts[mine[here]] + step]
+    here, there = found
+    if not extra and len(here) == len(table.logs):
+        states, mine = table.states, table.links
     else:
-        row = np.empty(size + 1, dtype=np.int64)
-        row[theirs] = np.arange(len(theirs))
-        here = np.flatnonzero(times)
-        there = row[mine[here]]
-    return Table(
-        table.scope + tuple(other.scope[k] for k in extra),
-        np.concatenate([table.states[:, here], other.states[np.array(extra, dtype=np.int64)][:, there]]),
-        table.logs[here] + other.logs[there],
-        tuple((bucket, rows[here]) for bucket, rows in table.links)
-        + tuple((bucket, rows[there]) for bucket, rows in other.links),
-    )
+        own = loops.taken(table.states, np.arange(len(table.scope)), here)
+        states = np.concatenate([own, loops.taken(other.states, _axes(other, extra), there)]) if extra else own
+        mine = tuple((bucket, rows[here]) for bucket, rows in table.links)
+    theirs = tuple((bucket, rows[there]) for bucket, rows in other.links)
+    return Table(table.scope + tuple(extra), states, table.logs[here] + other.logs[there], mine + theirs)
 
 
-def summed(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
+def summed(table: Table, v: int, bucket: int, cards: Sequence[int], loops: Loops) -> Summed:
     """Over variable v; the message says that it is this bucket's."""
     rest = [u for u in table.scope if u != v]
-    place, count = _numbered(_keys(table, rest, cards), _size(rest, cards))
-    if table.logs.max() - table.logs.min() <= _RANGE:
-        peak = np.full(count, table.logs.max())
+    keys, size = _keys(table, rest, cards, loops), _size(rest, cards)
+    if size > max(_SMALL, _DENSE * len(keys)):
+        _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+        above: IntArray = numbers.astype(np.int64)
+        one: IntArray = first.astype(np.int64)
     else:
-        order = np.argsort(place, kind="stable")
-        peak = np.maximum.reduceat(table.logs[order], np.searchsorted(place[order], np.arange(count)))
-    weights = np.exp(table.logs - peak[place])
-    total = np.bincount(place, weights, minlength=count)
-    one = np.empty(count, dtype=np.int64)
-    one[place] = np.arange(len(place))
-    axes = np.array([table.scope.index(u) for u in rest], dtype=np.int64)
-    links = ((bucket, np.arange(count, dtype=np.int32)),)
-    message = Table(tuple(rest), table.states[axes][:, one], np.log(total) + peak, links)
-    return Summed(message, place.astype(np.int32), weights / total[place])
+        above, one = loops.numbered(keys, size)
+    logs, conditional = loops.shares(table.logs, above, len(one))
+    links = ((bucket, np.arange(len(one), dtype=np.int32)),)
+    message = Table(tuple(rest), loops.taken(table.states, _axes(table, rest), one), logs, links)
+    return Summed(message, above.astype(np.int32, copy=False), conditional)
 
 
 def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
@@ -136,29 +139,18 @@ def _size(scope: Sequence[int], cards: Sequence[int]) -> int:
     return found
 
 
-def _keys(table: Table, scope: Sequence[int], cards: Sequence[int]) -> IntArray:
-    found = np.zeros(len(table.logs), dtype=np.int64)
-    for v in scope:
-        found *= cards[v]
-        found += table.states[table.scope.index(v)]
-    return found
+def _axes(table: Table, scope: Sequence[int]) -> IntArray:
+    return np.array([table.scope.index(v) for v in scope], dtype=np.int64)
+
+
+def _keys(table: Table, scope: Sequence[int], cards: Sequence[int], loops: Loops) -> IntArray:
+    return loops.keys(table.states, _axes(table, scope), np.array([cards[v] for v in scope], dtype=np.int64))
 
 
 def _matched(mine: IntArray, theirs: IntArray, size: int) -> tuple[IntArray, IntArray, int]:
-    """Keys below a size that is in proportion to their number; `size` itself is what nobody else has."""
+    """Keys below a size that is in proportion to their number."""
     if size <= max(_SMALL, _DENSE * (len(mine) + len(theirs))):
         return mine, theirs, size
     known, numbers = np.unique(theirs, return_inverse=True)
     place = np.minimum(np.searchsorted(known, mine), len(known) - 1)
-    return np.where(known[place] == mine, place, len(known)), numbers, len(known)
-
-
-def _numbered(keys: IntArray, size: int) -> tuple[IntArray, int]:
-    """The different keys' numbers, and how many there are."""
-    if size > max(_SMALL, _DENSE * len(keys)):
-        known, numbers = np.unique(keys, return_inverse=True)
-        return numbers, len(known)
-    present = np.zeros(size, dtype=bool)
-    present[keys] = True
-    numbers = np.cumsum(present) - 1
-    return numbers[keys], int(numbers[-1]) + 1
+    return np.where(known[place] == mine, place, len(known)), numbers, len(known) + 1

@@ -11,8 +11,9 @@ from spinbench.reference.order import Order
 from spinbench.reference.ordering import elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver
-from spinbench.reference.sparse.buckets import BYTES, Drawer, Eliminated, eliminate, marginals_of
-from spinbench.reference.sparse.tables import TooManyError
+from spinbench.reference.sparse.arrays import ON_ARRAYS
+from spinbench.reference.sparse.buckets import BYTES, Drawer, Eliminated, Limits, eliminate, marginals_of
+from spinbench.reference.sparse.tables import Loops, TooManyError
 
 _THINNED = 2.0**10
 """Times as many entries as rows of a table: of an order with more, most likely, too many rows are left."""
@@ -21,7 +22,7 @@ _DRAWN = 2**20  # states drawn at once
 
 
 class SparseTree(Solver):
-    """In NumPy, along an order that was found for whole tables, where these are too large.
+    """Along an order that was found for whole tables, where these are too large.
 
     How many rows are left shows only while they are made, and so does whether memory is enough for them: it is looked
     at on the way.
@@ -29,8 +30,8 @@ class SparseTree(Solver):
 
     name = "bucket_tree"
 
-    def __init__(self, problem: Problem, order: Order) -> None:
-        self.problem, self.order, self.width = problem, order, order.width
+    def __init__(self, problem: Problem, order: Order, loops: Loops = ON_ARRAYS) -> None:
+        self.problem, self.order, self.width, self.loops = problem, order, order.width, loops
         self.complete = order.complete
         self.seconds = _ROW * order.entries
 
@@ -52,11 +53,10 @@ class SparseTree(Solver):
 
     @cached_property
     def _eliminated(self) -> Eliminated:
-        network = self.problem.network
+        network, order = self.problem.network, self.order.order.tolist()
+        limits = Limits(self._most_rows)
         try:
-            return eliminate(
-                network.tables, network.constant, network.cardinalities, self.order.order.tolist(), self._most_rows
-            )
+            return eliminate(network.tables, network.constant, network.cardinalities, order, limits, self.loops)
         except TooManyError:
             raise PrecisionError("even what its zeros leave possible takes more memory than is allowed") from None
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from spinbench import reference
+from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.errors import IntractableError, ModelError
 from spinbench.models import FactorGraph
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, ZeroWeightError
-from spinbench.reference.sparse import tables
+from spinbench.reference.sparse import arrays, tables
 from spinbench.reference.sparse.tree import SparseTree
 
 
@@ -26,18 +27,21 @@ def all_different(states: int) -> FactorGraph:
 def index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to find rows, and both scales of sums."""
     if request.param == "sorted":
-        for name in ("_SMALL", "_DENSE", "_RANGE"):
-            monkeypatch.setattr(tables, name, -1)
+        monkeypatch.setattr(tables, "_SMALL", -1)
+        monkeypatch.setattr(tables, "_DENSE", -1)
+        monkeypatch.setattr(arrays, "RANGE", -1)
 
 
+@pytest.mark.parametrize("loops", [arrays.ON_ARRAYS, COMPILED], ids=["arrays", "compiled"])
 @pytest.mark.usefixtures("index")
-def test_random_models(random_graph) -> None:
+def test_random_models(random_graph, loops) -> None:
     rng, known = np.random.default_rng(5), 0
     for seed in range(60):
         model = random_graph(int(rng.integers(2, 8)), int(rng.integers(1, 12)), 0.7 * rng.random(), seed)
         try:
             problem = Problem(model)
             solver = SparseTree.build(problem)
+            solver.loops = loops
         except (ModelError, NotApplicableError):
             continue
         try:

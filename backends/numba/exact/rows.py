@@ -1,0 +1,132 @@
+"""Loops over rows of possible states, compiled; what they do stands in `spinbench.reference.sparse.tables`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from spinbench.reference.network import FloatArray
+from spinbench.reference.sparse.arrays import ON_ARRAYS
+from spinbench.reference.sparse.tables import IntArray, Loops
+
+_BLOCK = 2048
+"""Rows at a time, whose keys stay in the first-level cache."""
+
+
+@njit(cache=True)
+def _keys_of(states, axes, cards, found):
+    rows = states.shape[1]
+    for begin in range(0, rows, _BLOCK):
+        end = min(begin + _BLOCK, rows)
+        for i in range(begin, end):
+            found[i] = 0
+        for a in range(axes.size):
+            own, card = states[axes[a]], cards[a]
+            for i in range(begin, end):
+                found[i] = found[i] * card + own[i]
+
+
+@njit(cache=True)
+def _starts_of(theirs, size):
+    """Where rows of each key begin, once they are sorted, and the sorted rows."""
+    starts, order = np.zeros(size + 1, np.int32), np.empty(theirs.size, np.int32)
+    for key in theirs:
+        starts[key] += 1
+    total = 0
+    for k in range(size + 1):
+        total += starts[k]
+        starts[k] = total
+    for j in range(theirs.size - 1, -1, -1):
+        starts[theirs[j]] -= 1
+        order[starts[theirs[j]]] = j
+    return starts, order
+
+
+@njit(cache=True)
+def _pairs_of(mine, theirs, size, most):
+    starts, order = _starts_of(theirs, size)
+    total = 0
+    for key in mine:
+        total += starts[key + 1] - starts[key]
+    if total > most:
+        return total, np.empty(0, np.int32), np.empty(0, np.int32)
+    here, there = np.empty(total, np.int32), np.empty(total, np.int32)
+    at = 0
+    for i in range(mine.size):
+        for k in range(starts[mine[i]], starts[mine[i] + 1]):
+            here[at], there[at] = i, order[k]
+            at += 1
+    return total, here, there
+
+
+@njit(cache=True)
+def _taken_of(states, axes, rows, found):
+    for begin in range(0, rows.size, _BLOCK):
+        end = min(begin + _BLOCK, rows.size)
+        for a in range(axes.size):
+            own = states[axes[a]]
+            for i in range(begin, end):
+                found[a, i] = own[rows[i]]
+
+
+@njit(cache=True)
+def _numbered_of(keys, size, numbers, one):
+    index, count = np.full(size, -1, np.int32), 0
+    for i in range(keys.size):
+        if index[keys[i]] < 0:
+            index[keys[i]] = count
+            one[count] = i
+            count += 1
+        numbers[i] = index[keys[i]]
+    return count
+
+
+@njit(cache=True)
+def _shares_of(logs, numbers, total, peak, shares):
+    for i in range(logs.size):
+        peak[numbers[i]] = max(peak[numbers[i]], logs[i])
+    for i in range(logs.size):
+        shares[i] = math.exp(logs[i] - peak[numbers[i]])
+        total[numbers[i]] += shares[i]
+    for i in range(logs.size):
+        shares[i] /= total[numbers[i]]
+    for k in range(total.size):
+        peak[k] += math.log(total[k])
+
+
+def _keys(states: IntArray, axes: IntArray, cards: IntArray) -> IntArray:
+    if states.dtype != np.uint8:
+        return ON_ARRAYS.keys(states, axes, cards)
+    found = np.empty(states.shape[1], dtype=np.int64)
+    _keys_of(states, axes, cards, found)
+    return found
+
+
+def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[IntArray, IntArray] | None:
+    total, here, there = _pairs_of(mine, theirs, size, float(most))
+    return None if total > most else (here, there)
+
+
+def _taken(states: IntArray, axes: IntArray, rows: IntArray) -> IntArray:
+    if states.dtype != np.uint8:
+        return ON_ARRAYS.taken(states, axes, rows)
+    found = np.empty((axes.size, rows.size), dtype=np.uint8)
+    _taken_of(states, axes, rows.astype(np.int32, copy=False), found)
+    return found
+
+
+def _numbered(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    numbers, one = np.empty(keys.size, dtype=np.int32), np.empty(keys.size, dtype=np.int32)
+    count = _numbered_of(keys, size, numbers, one)
+    return numbers, one[:count]
+
+
+def _shares(logs: FloatArray, numbers: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+    peak, shares = np.full(count, -np.inf), np.empty(logs.size)
+    _shares_of(logs, numbers.astype(np.int32, copy=False), np.zeros(count), peak, shares)
+    return peak, shares
+
+
+COMPILED = Loops(_keys, _pairs, _taken, _numbered, _shares)
