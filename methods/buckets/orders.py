@@ -37,7 +37,7 @@ def kept(orders: Iterable[Found]) -> list[Found]:
     """The best of each kind, best first."""
     best = sorted(orders, key=lambda found: found.total)
     greedy = [found for found in best if found.greedy][:KEPT]
-    fixed = [found for found in best if not found.greedy and found.total < greedy[0].total][:1]
+    fixed = [found for found in best if not found.greedy and (not greedy or found.total < greedy[0].total)][:1]
     return fixed + greedy
 
 

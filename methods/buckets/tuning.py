@@ -37,6 +37,8 @@ _FIRST_SEARCH, _SEARCH = 0.03, 0.15
 """Seconds of the first search for orders, and the share of the seconds that a further one has."""
 _WHOLE = 0.75
 """Share of what is left that elimination over possible states may take."""
+_FORGIVEN = 0.5
+"""Of what it took in vain, which draws then lack."""
 
 
 class Code(NamedTuple):
@@ -117,7 +119,8 @@ class Tuner:
         if self._zeros and hopeful(orders[0], self._rows(_WHOLE * seconds)):
             if (whole := self._whole(orders[0], _WHOLE * seconds, since + _WHOLE * (end - since))) is not None:
                 return whole
-            seconds *= 1 - _WHOLE
+            lost = _FORGIVEN * (time.perf_counter() - since)
+            seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
         return self._tightened(_greedy(orders), seconds, real, end)
 
     def _whole(self, order: Found, seconds: float, end: float = math.inf) -> Whole | None:
