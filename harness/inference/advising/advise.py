@@ -166,5 +166,5 @@ def _entry(runner: Runner, views: Sequence[View]) -> Entry:
         status="" if result is None else result.status,
         error=None if view is None or view.claim is None else float(np.sqrt(view.claim)),
         distance=None if view is None or around is None else float(np.sqrt(judging.mean_square(view, around))),
-        fate="won" if view is not None and view is views[0] else runner.fate or "second best",
+        fate="won" if view is not None and view is views[0] else runner.fate or "stayed to the end",
     )

@@ -134,7 +134,7 @@ class Race:
 
     def _instead(self, late: Runner, waiting: list[Runner]) -> None:
         """Where compiling takes too long, the backend without any may answer."""
-        late.fate = f"not ready after {late.spent:.2g} s of loading and compiling"
+        late.fate = f"not ready after {late.spent:.2g} s"
         other = late.candidate.uncompiled()
         if other is not None and all(runner.candidate.method != other.method for runner in self._racing()):
             waiting.insert(0, Runner(other))
@@ -168,7 +168,10 @@ class Race:
                 runner.leave(f"behind after {runner.rounds} runs")
 
     def _finish(self) -> None:
-        """The winner so far gets what is left, less a share for somebody who may bear it out."""
+        """The winner so far gets what is left, less a share for somebody who may bear it out.
+
+        A fixed point gets no better: what is left then goes to the best of the others, by which it is judged.
+        """
         racing = [view for view in self.views() if self.of(view).racing]
         if self._exact() or not racing:
             return
@@ -177,8 +180,10 @@ class Race:
         if others and not judging.sharp(self.views(), winner, self.target):
             self.watch(self.runners, f"{others[0].candidate.label} is asked whether it agrees")
             self._lengthen(self.of(others[0]), WITNESS * self.left)
-            winner = next(view for view in self.views() if self.of(view).racing)
-        runner = self.of(winner)
+        samplers = [view for view in self.views() if view.sampled and self.of(view).racing]
+        if self.left <= 0 or not samplers:
+            return
+        runner = self.of(samplers[0])
         self.watch(self.runners, f"{runner.candidate.label} runs to the end")
         if (request := runner.longer(FINAL * self.left)) is not None:
             runner.ask(request)
