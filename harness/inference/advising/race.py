@@ -133,10 +133,10 @@ class Race:
         return runner
 
     def _instead(self, late: Runner, waiting: list[Runner]) -> None:
-        """Where compiling takes too long, the backend without any may answer."""
+        """Where compiling takes too long for all, the backend without any answers."""
         late.fate = f"not ready after {late.spent:.2g} s"
         other = late.candidate.uncompiled()
-        if other is not None and all(runner.candidate.method != other.method for runner in self._racing()):
+        if other is not None and len({runner.candidate.kind for runner in self._racing()}) < 2:
             waiting.insert(0, Runner(other))
             self.runners.append(waiting[0])
 
