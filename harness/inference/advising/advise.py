@@ -66,7 +66,7 @@ def advise(
     for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
-    entered, ask_exact = parsed(candidates)
+    entered, ask_exact = parsed(candidates, model)
     prepare(entered)
     since = time.perf_counter()
     source = _source(model) if source is None else source

@@ -11,19 +11,32 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
+from spinbench.models import FactorGraph, Model
 
-DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
+Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
+_LARGE: Mapping[str, Any] = {"size": 4096}
+DEFAULT: Entrants = (
     ("gibbs", {}),
+    ("bp", {}),
     ("pt", {}),
     ("smc", {}),
-    ("blocks", {"size": 4096}),
-    ("bp", {}),
+    ("blocks", _LARGE),
     ("wmb", {}),
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
 """In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
-FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 16, "blocks": 8, "wmb": 8}
+WITH_ZEROS: Entrants = (
+    ("blocks", _LARGE),
+    ("bp", {}),
+    ("wmb", {}),
+    ("gibbs", {}),
+    ("pt", {}),
+    ("smc", {}),
+    ("blocks", {}),
+)
+"""The same where factors have zeros, between which single variables find no way."""
+FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
 """Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two."""
 BACKENDS = ("numba", "numpy", "jax")
 """In the order in which they are asked for a method; plugins' follow."""
@@ -83,17 +96,18 @@ class Candidate:
         return Candidate(self.method, INTERPRETED, self.settings, self.instance)
 
 
-def default() -> list[Candidate]:
-    """Built-in methods of the table and all of plugins, each on the first backend that runs it."""
+def default(model: Model) -> list[Candidate]:
+    """Built-in methods of the table for such a model and all of plugins, each on the first backend that runs it."""
+    table = WITH_ZEROS if isinstance(model, FactorGraph) and model.has_zeros else DEFAULT
     owned = {name for name in registry.names("methods") if _is_own(name)}
     others: list[tuple[str, Mapping[str, Any]]] = [
         (name, {}) for name in registry.names("methods") if name not in owned
     ]
-    found = [(name, _first_backend(name), settings) for name, settings in (*DEFAULT, *others)]
+    found = [(name, _first_backend(name), settings) for name, settings in (*table, *others)]
     return [Candidate(name, backend, settings) for name, backend, settings in found if backend is not None]
 
 
-def parsed(given: Sequence[Any] | None) -> tuple[list[Candidate], bool]:
+def parsed(given: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], bool]:
     """Candidates, and whether the exact answer is among them.
 
     Args:
@@ -103,7 +117,7 @@ def parsed(given: Sequence[Any] | None) -> tuple[list[Candidate], bool]:
         SpinbenchError: there are none, an unknown name, or a pair that does not run.
     """
     if given is None:
-        return default(), True
+        return default(model), True
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise SpinbenchError(f"candidates={given!r} was given; a list of methods is needed, or None for all")
     found = [_one(item) for item in given]

@@ -99,7 +99,7 @@ class Race:
         until = time.perf_counter() + OPENING * self.left
         waiting, running = list(self.runners), list[Runner]()
         while (waiting or running) and (time.perf_counter() < until or not self._racing()) and self.left > 0:
-            while waiting and len(running) < _cores():
+            while waiting and len(running) < _cores() and (until > time.perf_counter() or not self._racing()):
                 running.append(self._started(waiting.pop(0)))
             self.watch(self.runners, "starting")
             for runner in self._heard(running, until):

@@ -71,8 +71,8 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun() -> None:
         foresight.check(specs.build({"name": "sherrington_kirkpatrick", "n": 18}), 1e-9)
 
 
-def test_candidates_are_names_pairs_and_methods() -> None:
-    found, exact = candidates.parsed(["exact", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"])
+def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
+    found, exact = candidates.parsed(["exact", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring)
     assert exact
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].made == Blocks(size=64)
@@ -80,7 +80,9 @@ def test_candidates_are_names_pairs_and_methods() -> None:
     assert other is not None
     assert other.label == "gibbs.numpy"
     assert other.uncompiled() is None
-    assert {one.method for one in candidates.default()} >= {name for name, _ in candidates.DEFAULT}
+    assert [one.method for one in candidates.default(ring)][:3] == ["gibbs", "bp", "pt"]
+    zeros = spinbench.FactorGraph.from_tables((2, 2), [((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
+    assert [one.label for one in candidates.default(zeros)][:2] == ["blocks(size=4096).numba", "bp.numba"]
 
 
 @pytest.mark.parametrize(
