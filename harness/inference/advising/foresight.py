@@ -24,7 +24,7 @@ def check(model: Model, seconds: float) -> None:
         core = parts.core_of(model)
         needed = _seconds(core.model) if core.step is not None else None
     if needed is None:
-        raise IntractableError(f"{model.name}: an exact answer is out of reach of its memory")
+        raise IntractableError(f"{model.name}: an exact answer takes more than {DEFAULT_MAX_BYTES / 2**30:g} GiB")
     if needed > seconds:
         raise IntractableError(f"{model.name}: an exact answer takes about {needed:.2g} s")
 
