@@ -52,17 +52,18 @@ def weighed(trace: Trace) -> Weighed:
     return Weighed(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 
-def weighed_estimate(model: Model, trace: Trace, stuck: bool) -> Estimate:
+def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
     """Marginals with what they may claim.
 
     Args:
         model: the model.
         trace: of the run, see `weighed`.
         stuck: whether what the chains tell is known not to be believed.
+        visits: independent draws at most, see `marginal_claims`.
     """
     found = weighed(trace)
     zeros = np.zeros(len(found.means))
-    claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1)
+    claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1, visits)
     draws = trace.samples * found.series.shape[-1]
     ess = statistics.effective_sample_size(found.means, claims.standard_errors, draws)
     marginals, errors, sizes, r_hat = (

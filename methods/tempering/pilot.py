@@ -46,8 +46,17 @@ def barrier(
 ) -> tuple[FloatArray, FloatArray]:
     """(betas, Λ up to each of them), by annealing particles; the same for the same tables.
 
-    Where a swap between near rungs is rejected at the rate λ dβ, λ = E |D - D'| / 2 of two independent states
-    (Syed et al., JRSS B 2022, equation 13).
+    Args:
+        replicas, tables, cardinalities, every: see `anneal`.
+    """
+    betas, seen = anneal(replicas, tables, cardinalities, every)
+    return betas, barriers_of(betas, seen)
+
+
+def anneal(
+    replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike, every: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """(betas (T,) from 0 to 1, D (T, P) of the particles at each); the same for the same tables.
 
     Args:
         replicas: over `HostArrays`.
@@ -59,13 +68,19 @@ def barrier(
     betas = np.minimum((np.arange(TEMPERATURES) / (TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
     start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), PARTICLES))
     x = replicas.begin(tables, start.astype(np.float64))
-    spread = []
+    seen = []
     for beta in betas:
         for _ in range(SWEEPS // every if beta else 1):
             x, _ = replicas.sweep(rng, tables, x, np.full(PARTICLES, beta))
-        spread.append(_mean_difference(np.asarray(replicas.log_weights(tables, x)[0])))
-    pieces = np.diff(betas) * (np.array(spread[1:]) + np.array(spread[:-1])) / 4
-    return np.append(betas[:-1], 1.0), np.concatenate([[0.0], np.cumsum(pieces)])
+        seen.append(np.asarray(replicas.log_weights(tables, x)[0]))
+    return np.append(betas[:-1], 1.0), np.array(seen)
+
+
+def barriers_of(betas: FloatArray, seen: FloatArray) -> FloatArray:
+    """(T,) Λ up to each of the betas: where a swap between near rungs is rejected at the rate λ dβ,
+    λ = E |D - D'| / 2 of two independent states (Syed et al., JRSS B 2022, equation 13)."""
+    spread = np.array([_mean_difference(values) for values in seen])
+    return np.concatenate([[0.0], np.cumsum(np.diff(betas) * (spread[1:] + spread[:-1]) / 4)])
 
 
 def ladder(betas: FloatArray, barriers: FloatArray, rungs: int) -> FloatArray:

@@ -1,0 +1,128 @@
+"""The generic program of multicanonical sampling: single updates with weights that are a function of D = log p*."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.mathematics.graphs.table_layouts import TableSweep
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+
+GAIN, DELAY = 2.0, 16.0
+"""Of θ in step t of burn-in, by GAIN / (t + DELAY) for each time that a knot is visited more often than others."""
+
+
+class Tables(NamedTuple):
+    """What `Multicanonical.plan` prepares.
+
+    Attributes:
+        sweep: with single variables.
+        knots: (M,) D, ascending, equally spaced; levels: (M,) θ there, where burn-in begins.
+        variables, states: (R,) int32, what is reported.
+        base: () log Z at β = 0, and what is added to every log weight; barrier: () Λ.
+    """
+
+    sweep: TableSweep
+    knots: Array
+    levels: Array
+    variables: Array
+    states: Array
+    base: Array
+    barrier: Array
+
+
+class State(NamedTuple):
+    """Attributes: x (N, C) int32; d (C,) D; theta (M,); risen (C,) 1 on the way up; trips (C,) ended in the step."""
+
+    x: Array
+    d: Array
+    theta: Array
+    risen: Array
+    trips: Array
+
+
+class FlatSweeps:
+    """Init, step, warm and observe over a backend's arrays."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp = backend, backend.xp
+        self._bath = TableBath(backend)
+
+    def program(self) -> Program:
+        """The contract's view."""
+        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """The chains' states are `start` itself."""
+        none = self._xp.zeros_like(start[0, :])
+        x = self._xp.astype(start, self._xp.int32)
+        return State(x, self._log_weights(t, x), t.levels + 0, none, none)
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """A sweep."""
+        backend, xp, single = self._backend, self._xp, t.sweep.single
+        x, d = state.x + 0, self._log_weights(t, state.x)
+        if single is not None:
+            u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
+            shift = xp.zeros_like(x[0, :]) + t.sweep.entries.floored
+
+            def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+                x, d = carry
+                row = backend.take(single.rows, b)
+                places = self._bath.places(single, b, x, shift)
+                logits = xp.sum(backend.take(t.sweep.entries.values, places), axis=1)[:, 0, :]  # (K, C)
+                levels = xp.arange(logits.shape[0], dtype=xp.int32)[:, None]
+                now = xp.sum(xp.where(levels == backend.take(x, row), logits, 0.0), axis=0)
+                offered = d + logits - now
+                heights = self._theta(t, state.theta, offered)[0]
+                there = backend.take(single.states, b) == levels  # a spare state is not its own number
+                top = xp.max(xp.where(there, heights, -xp.inf), axis=0)
+                weights = xp.where(there, xp.exp(heights - top), 0.0)
+                upto = xp.cumulative_sum(weights, axis=0)
+                goal = backend.take(u, b) * upto[-1, :]
+                beyond = (upto <= goal) & (upto < upto[-1, :])
+                drawn = xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32)
+                d = xp.sum(xp.where(levels == drawn, offered, 0.0), axis=0)
+                return backend.update(x, row, drawn[None, :], donate=True), d
+
+            x, d = backend.fori_loop(0, single.rows.shape[0], body, (x, d))
+        top = d >= t.knots[t.knots.shape[0] - 1]
+        ended = top & (state.risen > 0)
+        risen = xp.where(d <= t.knots[0], 1.0, xp.where(top, 0.0, state.risen))
+        return State(x, d, state.theta, risen, xp.astype(ended, d.dtype))
+
+    def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
+        """A step, after which θ falls where chains are, by less from step to step."""
+        xp, state = self._xp, self.step(key, t, state)
+        shares = xp.mean(self._theta(t, state.theta, state.d)[1], axis=1)
+        size = GAIN / (xp.astype(xp.zeros_like(t.base) + index, shares.dtype) + DELAY)
+        return state._replace(theta=state.theta - size * (shares * t.knots.shape[0] - 1))
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `Multicanonical.reductions`."""
+        xp, last = self._xp, t.knots.shape[0] - 1
+        height = self._theta(t, state.theta, state.d)[0]
+        hot, cold = state.theta[0], t.knots[last] - state.theta[last]
+        lost = self._bath.log_weights(t.sweep.entries, state.x) == -xp.inf
+        w = xp.where(lost, 0.0, xp.exp(state.d - height - cold))
+        there = self._backend.take(state.x, t.variables) == t.states[:, None]
+        level = (xp.zeros_like(w) + (hot + cold))[None, :]
+        seen = {"s": xp.where(there, w, 0.0), "w": w, "up": w[None, :], "down": xp.exp(hot - height)[None, :]}
+        return seen | {"levels": level, "trips": state.trips}
+
+    def _theta(self, t: Tables, theta: Array, d: Array) -> tuple[Array, Array]:
+        """(θ (…, C), shares (M, …, C) of the knots): linear between knots, of slope 0 below them and 1 above."""
+        xp, last = self._xp, t.knots.shape[0] - 1
+        place = (d - t.knots[0]) / (t.knots[1] - t.knots[0])
+        inside = xp.where(place < 0, 0.0, xp.where(place > last, xp.zeros_like(place) + last, place))
+        low = xp.minimum(xp.astype(xp.floor(inside), xp.int32), xp.zeros_like(xp.astype(d, xp.int32)) + (last - 1))
+        part = inside - xp.astype(low, d.dtype)
+        above = d - t.knots[last]
+        value = (1 - part) * self._backend.take(theta, low) + part * self._backend.take(theta, low + 1)
+        number = xp.reshape(xp.arange(last + 1, dtype=xp.int32), (-1, *[1] * d.ndim))
+        shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
+        return value + xp.where(above > 0, above, 0.0), shares
+
+    def _log_weights(self, t: Tables, x: Array) -> Array:
+        """(C,) D with soft zeros."""
+        return self._bath.log_weights(t.sweep.entries, x, floored=True)

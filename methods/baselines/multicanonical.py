@@ -1,0 +1,117 @@
+"""Multicanonical sampling: all values of D = log p* between those of β = 0 and of β = 1 are visited alike.
+
+A state has the weight e^θ(D), θ being linear between knots from the mean of D at β = 0 to that at β = 1, level below
+the first (β = 0) and of slope 1 above the last (β = 1). Where θ is minus the logarithm of the density of states, the
+histogram of D is flat. It begins with the slope β at the mean of D at β, as a pilot's annealing has it, falls in
+burn-in where chains are, all chains together, by amounts inverse to the number of steps, and then stays. Variables are
+updated one after another, given the rest, as by Gibbs sampling of e^θ. What lies beyond the end knots counts as there.
+
+    marginals  ratios of means with the weights w = e^(D - θ(D)), which reach 1 at the last knot.
+    log Z      log Z at β = 0, which is known, and the logarithm of E[e^(D - θ)] / E[e^-θ].
+    doubts     besides those of chains: fewer round trips between both ends than chains, or than 20, unless Λ < 1/2.
+
+Berg and Neuhaus, "Multicanonical ensemble: a new approach to simulate first-order phase transitions", Phys. Rev. Lett.
+1992; Wang and Landau, "Efficient, multiple-range random walk algorithm to calculate the density of states", Phys. Rev.
+Lett. 2001; steps that fall as 1 / t: Belardinelli and Pereyra, Phys. Rev. E 2007. At β < 1 hard zeros are soft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import table_sweep
+from spinbench.methods.baselines.flat import FlatSweeps, Tables
+from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighed_estimate
+from spinbench.methods.tempering.estimates import Travel, log_ratio
+from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
+from spinbench.methods.tempering.pilot import HostArrays, anneal, barriers_of
+from spinbench.methods.tempering.pt import refuse_groups
+from spinbench.models import Model
+
+BINS, FEWEST, MOST = 4.0, 4, 64
+"""For a unit of the barrier, at least and at most."""
+LEAST = 0.1
+"""Nats that the knots cover at least."""
+
+
+@dataclass(frozen=True)
+class Multicanonical(Method):
+    """Settings.
+
+    Attributes:
+        bins: between knots, 2 or more; 0: four for a unit of the pilot's barrier Λ, 4 to 64.
+    """
+
+    bins: int = 0
+
+    name: ClassVar[str] = "multicanonical"
+    summary: ClassVar[str] = "flat histograms of the log weight, reweighted; log Z from β = 0; any factor graph"
+    takes: ClassVar[Any] = "any"
+    burnt_in: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 0 or self.bins == 1:
+            raise SpinbenchError(f"multicanonical: bins={self.bins!r} was given; 0, or an integer from 2 on, is needed")
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """s (R, C) weights in states, w (C,) weights; up, down, levels (1, C) of log Z; trips (C,)."""
+        summed: dict[str, Reduction] = dict.fromkeys(("s", "w", "up", "down", "trips"), "sum")
+        return summed | {"levels": "last"}
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of the updates; knots by a pilot.
+
+        Raises:
+            UnsupportedError: 1-of-K groups, whose factor graph is taken.
+        """
+        refuse_groups(self.name, model)
+        tables = factor_tables(model)
+        betas, seen = anneal(GraphReplicas(HostArrays()), graph_tables(tables), model.cardinalities)
+        barrier = barriers_of(betas, seen)[-1]
+        bins = self.bins or int(np.clip(np.ceil(BINS * barrier), FEWEST, MOST))
+        knots, levels = first_levels(betas, seen.mean(axis=1), bins)
+        return Tables(
+            table_sweep(tables, "raster", single=True),
+            knots,
+            levels,
+            *state_pairs(model.cardinalities),
+            np.array(tables.log_constant + np.log(model.cardinalities).sum()),
+            np.array(barrier),
+        )
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return FlatSweeps(backend).program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals, log Z, and what may be claimed of both."""
+        trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
+        moving = Travel(float(tables.barrier), trips, chains, np.inf, 1.0, 0.0)
+        found = weighed_estimate(model, trace, not moving.enough, moving.visits)
+        value, error = log_ratio(trace, 1, moving)
+        value += float(tables.base)
+        return replace(
+            found,
+            log_z=value,
+            log_z_se=error,
+            log_z_estimates={"reweighted": (value, error)},
+            diagnostics={**found.diagnostics, "round_trips": trips, "barrier": moving.barrier},
+            doubts=(*found.doubts, *(() if np.isfinite(error) else ("log Z unresolved",))),
+        )
+
+
+def first_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:
+    """(knots, θ): between the means of D at β = 0 and 1, with the slope β where D has its mean at β."""
+    rising = np.maximum.accumulate(means)
+    knots = np.linspace(rising[0], max(rising[-1], rising[0] + LEAST), bins + 1)
+    slopes = np.interp((knots[1:] + knots[:-1]) / 2, rising, betas)
+    return knots, np.append(0.0, np.cumsum(slopes * np.diff(knots)))

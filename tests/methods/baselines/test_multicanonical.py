@@ -1,0 +1,84 @@
+"""Multicanonical sampling of factor graphs, against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from baseline_models import MODELS, bound, check_run, exact_start, law, marginals
+
+import spinbench
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.methods.baselines.flat import FlatSweeps
+from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
+from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.models import PairwiseModel
+
+CHAINS = 4096
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_reweighted_states_have_the_law(name: str) -> None:
+    """Of many chains that have been burnt in: marginals, and both means whose ratio is Z / Z_0."""
+    tables, engine = bound(name, "numpy", Multicanonical())
+    state = engine.adapt(engine.warm(engine.init(2, exact_start(name, CHAINS)), 40), True)
+    _, seen = engine.advance(state, 1)
+    s = seen["s"] if name != "bits" else np.stack([seen["w"] - seen["s"], seen["s"]], axis=1).reshape(-1, CHAINS)
+    w, p = seen["w"], s.sum(axis=1) / seen["w"].sum()
+    error = (s - p[:, None] * w).std(axis=1) / w.mean() / np.sqrt(CHAINS)
+    np.testing.assert_array_less(np.abs(p - marginals(name)), 4.5 * error + 1e-9)
+    assert error.max() < 0.03
+    np.testing.assert_allclose(seen["up"][0], w)
+    a, b = seen["up"][0], seen["down"][0]
+    found = float(tables.base) + seen["levels"][0, 0] + np.log(a.mean() / b.mean())
+    assert abs(found - law(name)[2]) < 4.5 * (a / a.mean() - b / b.mean()).std() / np.sqrt(CHAINS) < 0.3
+
+
+def test_histograms_become_flat() -> None:
+    """Of D, what lies beyond the end knots being counted there, from levels that are all 0."""
+    tables = Multicanonical(bins=4).plan(MODELS["bits"])._replace(levels=np.zeros(5))
+    program, rng = FlatSweeps(HostArrays()), np.random.default_rng(3)
+    state = program.init(rng, tables, exact_start("bits", 256).astype(float))
+    for index in range(1, 201):
+        state = program.warm(rng, tables, state, index)
+    seen = []
+    for _ in range(40):
+        state = program.step(rng, tables, state)
+        seen.append(state.d)
+    shares = np.array([np.interp(np.concatenate(seen), tables.knots, one).mean() for one in np.eye(5)])
+    assert (np.abs(5 * shares - 1) < 0.3).all()
+    assert np.ptp(state.theta) > 0.5
+
+
+def test_levels_are_the_integral_of_beta() -> None:
+    betas = np.linspace(0, 1, 11)
+    knots, levels = first_levels(betas, 10 * betas, 20)  # the mean of D is 10 β
+    np.testing.assert_allclose(levels, knots**2 / 20, atol=1e-9)
+    knots, levels = first_levels(betas, np.full(11, 3.0), 4)
+    assert (np.diff(knots) > 0).all()
+    assert np.isfinite(levels).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_runs_are_right_within_what_they_claim(name: str) -> None:
+    found = check_run(name, "multicanonical", "numpy", 1000)
+    assert abs(found.log_z - law(name)[2]) < 3 * found.log_z_se < 0.3
+    assert found.diagnostics["round_trips"] > 100
+
+
+def test_chains_that_make_no_round_trips_are_doubted() -> None:
+    rng = np.random.default_rng(1)
+    edges = np.argwhere(np.triu(np.ones((40, 40)), 1))
+    glass = PairwiseModel.from_edges(np.zeros(40), edges, 4 * rng.normal(size=len(edges)))
+    found = spinbench.run(glass, "multicanonical", "numpy", 60, chains=16)
+    assert found.diagnostics["round_trips"] < 20
+    assert found.status == "marginals not mixed, log Z unresolved"
+
+
+def test_what_it_does_not_take() -> None:
+    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
+    with pytest.raises(UnsupportedError, match="1-of-K groups"):
+        spinbench.run(groups, "multicanonical", "numpy", 10)
+    with pytest.raises(UnsupportedError, match="numba"):
+        spinbench.run(MODELS["bits"], "multicanonical", "numba", 10)
+    with pytest.raises(SpinbenchError, match="from 2 on"):
+        Multicanonical(bins=1)
