@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
+from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.methods.buckets import orders
 from spinbench.models import FactorGraph, PairwiseModel
@@ -105,6 +105,9 @@ def test_exact_where_zeros_leave_little(backend: str) -> None:
 
 def test_both_backends_find_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Along the same order."""
+    use_cache_of_sources()  # before kernels are imported
+    from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
+
     monkeypatch.setattr(NumbaBucketKernel, "code", NumbaBucketKernel.code._replace(search=orders.search))
     model = grid(5, 5, 1.0, 2.0, seed=4)
     options: dict[str, Any] = {"budget": 40, "ibound": 3}
