@@ -39,10 +39,12 @@ class Probes(NamedTuple):
     Attributes:
         means: (…, P) of a summed statistic, by probe.
         steps: of each.
+        burn_in: steps that followed, at most.
     """
 
     means: FloatArray
     steps: int
+    burn_in: int
 
 
 class Trace:

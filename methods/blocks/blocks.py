@@ -111,8 +111,8 @@ class Blocks(Method):
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         if len(tables.transition) == 1:
             return _exact(tables, trace, cards, means, draws)
-        found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)))
-        lost = probes.astray(trace, "p")
+        lost, visits = probes.astray(trace, "p")
+        found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
         claims, diagnostics = log_z.estimates(tables, trace, lost)
         value, claim = next(iter(claims.values()), (None, None))
         doubt = found.doubt or ("not mixed" if lost else "")

@@ -44,26 +44,28 @@ def send(engine: Engine, state: State, steps: int, statistic: str, trace: Trace)
         state, _ = engine.climb(state, BETAS, sweeps)
         state, found = engine.advance(engine.warm(state, burnt), kept)
         seen.append(found[statistic] / kept)
-    trace.probes[statistic] = Probes(np.concatenate(seen, axis=-1), kept)
+    trace.probes[statistic] = Probes(np.concatenate(seen, axis=-1), kept, steps)
     return state, ROUNDS * (sweeps * len(BETAS) + burnt + kept)
 
 
-def astray(trace: Trace, statistic: str) -> int:
-    """How many probes ended where no chain has been for as long in all of the run; 0 where that is no matter.
+def astray(trace: Trace, statistic: str) -> tuple[int, float]:
+    """How many probes ended where no chain has been for as long in all of the run, and how many draws it is at most.
 
-    It is none where chains began in such a place, as the last probes, and have left it in burn-in: then there is a way
-    out, and back as often as the place weighs.
+    Where chains began in such a place, as the last probes, and have left it in burn-in, there is a way out, and back as
+    often as the place weighs. None is lost then, but to leave took up to the whole of burn-in, and a run has so many
+    chances to come back as it is longer than that. Else the draws are infinite. So few as may be chance are none.
     """
     if statistic not in trace.probes:
-        return 0
+        return 0, np.inf
     probes, series = trace.probes[statistic], trace.series(statistic)
+    chains = series.shape[-1]
     joined = int(np.clip(np.ceil(probes.steps * len(series) / trace.samples), 1, len(series)))
     windows = series[: len(series) // joined * joined].reshape(-1, joined, *series.shape[1:]).mean(axis=1)
     above = probes.means > windows.max(axis=(0, 2))[:, None] + ASTRAY
     below = probes.means < windows.min(axis=(0, 2))[:, None] - ASTRAY
     lost = (above | below).any(axis=0)
     if trace.climb is None:
-        if lost[-series.shape[-1] :].any():
-            return 0
-        lost = lost[: -series.shape[-1]]
-    return int(lost.sum()) if lost.sum() > max(1.0, CHANCE * len(lost)) else 0
+        if lost[-chains:].any():
+            return 0, trace.samples * chains / max(probes.burn_in, 1)
+        lost = lost[:-chains]
+    return (int(lost.sum()) if lost.sum() > max(1.0, CHANCE * len(lost)) else 0), np.inf
