@@ -40,11 +40,13 @@ class Probes(NamedTuple):
         means: (…, P) of a summed statistic, by probe.
         steps: of each.
         burn_in: steps that followed, at most.
+        began: whether the run's chains begin where the last of them ended.
     """
 
     means: FloatArray
     steps: int
     burn_in: int
+    began: bool = True
 
 
 class Trace:

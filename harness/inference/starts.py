@@ -100,7 +100,7 @@ def chosen(draws: tuple[Any, Any] | None, model: Model, chains: int, seed: int, 
 
 
 def kept(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
-    """The same, but chains that have climbed from independent draws on the way are where they were again.
+    """The same, but chains that climbed from independent draws on the way, or were probes, are where they were again.
 
     Args:
         warm_up: as `drive` takes it.
@@ -110,7 +110,8 @@ def kept(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
 
     def warmed(engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         state, done = warm_up(engine, state, steps, trace)
-        return (state if trace.climb is None else engine.init(seed, start)), done
+        trace.probes = {name: sent._replace(began=False) for name, sent in trace.probes.items()}
+        return (engine.init(seed, start) if trace.climb is not None or trace.probes else state), done
 
     return warmed
 

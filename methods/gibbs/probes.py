@@ -64,7 +64,7 @@ def astray(trace: Trace, statistic: str) -> tuple[int, float]:
     above = probes.means > windows.max(axis=(0, 2))[:, None] + ASTRAY
     below = probes.means < windows.min(axis=(0, 2))[:, None] - ASTRAY
     lost = (above | below).any(axis=0)
-    if trace.climb is None:
+    if probes.began and trace.climb is None:
         if lost[-chains:].any():
             return 0, trace.samples * chains / max(probes.burn_in, 1)
         lost = lost[:-chains]

@@ -46,18 +46,21 @@ def test_a_chain_must_have_been_there_for_as_long_as_the_probe() -> None:
     means[1] = 0.9
     trace.probes["p"] = Probes(means, 2, 16)
     assert astray(trace, "p") == (0, np.inf)
+    trace.probes["p"] = Probes(means, 4, 16, began=False)
+    assert astray(trace, "p") == (16, np.inf)
     trace.probes["p"] = Probes(means, 4, 16)
-    trace.climb = Climb(np.zeros(1), np.zeros((1, 1, 8)))  # chains begin elsewhere then
+    trace.climb = Climb(np.zeros(1), np.zeros((1, 1, 8)))  # chains begin elsewhere then, too
     assert astray(trace, "p") == (16, np.inf)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_chains_in_one_of_two_wells_are_not_believed(backend: str) -> None:
-    """A ferromagnet whose chains all begin in one well, and would stay there: p = 1/2 is neither 0 nor 1."""
+    """A ferromagnet whose chains all begin in one well, and stay there: p is 1/2, as half of the probes see."""
     n = 14
     edges = np.argwhere(np.triu(np.ones((n, n)), 1))
     model = PairwiseModel.from_edges(np.full(n, -(n - 1) / 2), edges, np.ones(len(edges)))
     start = np.zeros((n, 8), dtype=np.int8)
     found = spinbench.run(model, "blocks", backend, 600, size=8, start=start, log_z="none")
-    assert "probes_astray" in found.diagnostics
-    assert found.status == "marginals not mixed" or np.abs(found.marginals - 0.5).max() < 0.1
+    assert found.marginals.max() < 0.1
+    assert found.diagnostics["probes_astray"] > 8
+    assert found.status == "marginals not mixed"
