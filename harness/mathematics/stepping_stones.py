@@ -14,6 +14,7 @@ import numpy as np
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
     FEWEST_CHAINS,
+    LARGEST_R_HAT,
     LEAST_OVERLAP,
     LEAST_WEIGHT,
     NOTHING,
@@ -105,6 +106,7 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     between = float(np.var(along, ddof=1)) / chains if chains > 1 else 0.0
     error = float(t_factor(chains - 1) * np.sqrt(max(variance, between)))
     enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
+    enough = enough and bool(r_hat_of(top[:, None])[0] <= LARGEST_R_HAT)  # else they are stuck on the way up, too low
     supported = enough and overlap.min() >= LEAST_OVERLAP and weight.min() >= LEAST_WEIGHT
     return Ratio(value, error, float(overlap.min()), float(weight.min()), bool(supported))
 

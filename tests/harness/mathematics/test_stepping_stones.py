@@ -84,3 +84,11 @@ def test_chains_that_remember_claim_more() -> None:
     levels = 6 * np.repeat([-1.0, 1.0], 8)
     held = stepping_stones(np.array([0.0]), climbed / 8 + levels, top / 8 + levels)
     assert held.error > 4 * free.error
+
+
+def test_chains_that_are_stuck_at_the_top_support_nothing() -> None:
+    """Cooled too fast, each keeps what it was left with, and all are too low."""
+    rng = np.random.default_rng(3)
+    top, climbed = slopes(1.0, (40, 16), rng) / 8, slopes(0.0, (20, 1, 16), rng) / 8
+    assert stepping_stones(np.array([0.0]), climbed, top).supported
+    assert not stepping_stones(np.array([0.0]), climbed, top - np.linspace(0, 3, 16)).supported
