@@ -166,10 +166,12 @@ class Steps:
         settled = xp.where(seen, self.average[2](now.averaging), now.step)
         if last:
             return state._replace(tuning=now._replace(step=settled))
+        if not self.scaled:
+            return state  # one dual averaging over all of burn-in
         n = xp.maximum(now.count, xp.ones_like(now.count)) * state.accept.shape[0]
         variance = xp.maximum(now.square / n - (now.total / n) ** 2, xp.zeros_like(now.scale))
         shrunk = n / (n + 5) * variance + 1e-3 * 5 / (n + 5)
-        scale = xp.where(seen, shrunk, now.scale) if self.scaled else now.scale
+        scale = xp.where(seen, shrunk, now.scale)
         return state._replace(tuning=self._restart(settled, scale, 1.0))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:

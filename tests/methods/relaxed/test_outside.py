@@ -16,7 +16,7 @@ from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.elliptical_slice import Ellipses, EllipticalSlice
 from spinbench.methods.relaxed.langevin_and_nuts import Langevin, NoUTurn, OutsideForm, Stepping
 from spinbench.methods.relaxed.outside import Density
-from spinbench.models import Factor, FactorGraph, PairwiseModel
+from spinbench.models import Factor, FactorGraph, PairwiseModel, generators
 
 METHODS = ("elliptical_slice", "mala", "nuts")
 MISSING = "needs blackjax, not installed here: pip install 'spinbench\\[blackjax\\]'"
@@ -97,3 +97,10 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> No
 def test_defaults_are_those_of_the_literature() -> None:
     assert isinstance(Langevin(), Stepping)
     assert (NoUTurn().target_acceptance, Langevin().target_acceptance) == (0.8, 0.574)
+
+
+def test_short_burn_in_finds_a_step_size_of_use() -> None:
+    pytest.importorskip("blackjax")
+    grid = generators.grid(rows=6, cols=6, seed=0)
+    found = spinbench.run(grid, "mala", "jax", budget=100, burn_in=50, seed=1, log_z="none", checkpoints=1)
+    assert 0.4 < found.diagnostics["acceptance"] < 0.85
