@@ -64,8 +64,10 @@ def keep_below(folder: Path) -> None:
     """Let Numba's files in this folder be such; those elsewhere, of a user's own functions, stay as they are."""
 
     def files(cache_path: str, filename_base: str, source_stamp: Any) -> Files:
-        kind = StoredCode if Path(cache_path).is_relative_to(folder) else _PLAIN
-        return kind(cache_path, filename_base, source_stamp)
+        if not Path(cache_path).is_relative_to(folder):
+            return _PLAIN(cache_path, filename_base, source_stamp)
+        # a name of their own: kernels that were imported before this was called have plain files beside them
+        return StoredCode(cache_path, f"{filename_base}.sealed", source_stamp)
 
     module: Any = caching
     module.IndexDataCacheFile = files
