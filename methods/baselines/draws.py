@@ -131,7 +131,7 @@ class Draws:
             return self._tried(backend.fold_in(key, i), t, state)
 
         found: State = backend.fori_loop(0, t.tries, try_once, begun)
-        tries = self._xp.log(none + t.tries)
+        tries = self._xp.log(none + self._xp.asarray(t.tries, dtype=backend.real))
         return found._replace(log_w=found.log_w - tries, square=found.square - tries)
 
     def _tried(self, key: Key, t: Tables, state: State) -> State:
