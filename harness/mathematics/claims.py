@@ -32,7 +32,7 @@ _ROUNDING = 1e-6
 """Of means of float32 chains, which moves with their states."""
 UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
-_SLOW = 0.9
+SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
 must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
 _TWO_SIGMA = 0.9772
@@ -99,7 +99,12 @@ def remembered(r_hat: npt.ArrayLike) -> FloatArray:
 
 
 def marginal_claims(
-    series: FloatArray, samples: int, low: FloatArray, high: FloatArray, visits: float = np.inf
+    series: FloatArray,
+    samples: int,
+    low: FloatArray,
+    high: FloatArray,
+    visits: float = np.inf,
+    slow: float = SLOW,
 ) -> MarginalClaims:
     """Claims for means of s_i or of p(s_i = 1 | rest).
 
@@ -109,6 +114,7 @@ def marginal_claims(
         low, high: (N,) the range of what is averaged: of p(s_i = 1 | rest) over all states, or 0 and 1. States that
             the run has not seen can move the mean to either.
         visits: independent draws at most, where the method knows of a bound.
+        slow: the share of variables that are no slower than states come which have not been seen.
     """
     batches, _, chains = series.shape
     means = series.mean(axis=(0, 2))
@@ -121,7 +127,7 @@ def marginal_claims(
         samples / batches * errors**2 * batches * chains / np.maximum(variance, np.finfo(float).tiny), 1.0, samples
     )
     varies = variance > 1e-12
-    effective = min(samples * chains / (np.quantile(time[varies], _SLOW) if varies.any() else 1.0), visits)
+    effective = min(samples * chains / (np.quantile(time[varies], slow) if varies.any() else 1.0), visits)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     r_hat = split_r_hat(series)
     farthest = np.maximum(high - means, means - low)

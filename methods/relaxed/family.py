@@ -24,6 +24,8 @@ from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
+SLOWEST = 1.0
+"""Between wells of x a few strongly coupled units pass together, of which the slowest alone may tell the pace."""
 
 
 def log_z_reductions(log_z: LogZ) -> dict[str, Reduction]:
@@ -143,7 +145,8 @@ def estimate(
     """
     series = trace.series(units, most=MAX_BATCHES)  # as good for standard errors, and cheap
     marginals = trace.mean(units).mean(axis=-1)
-    claimed = marginal_claims(series, trace.samples, np.zeros(len(marginals)), np.ones(len(marginals)))
+    impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
+    claimed = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST)
     doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
     found = LogZEstimates()
     if log_z != "none":

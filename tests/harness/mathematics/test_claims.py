@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from spinbench.api.trace import Trace
 from spinbench.mathematics import claims
 from spinbench.mathematics.ranges import conditional_range
+from spinbench.methods.relaxed import family as relaxed
 from spinbench.models import PairwiseModel
 
 
@@ -70,6 +72,20 @@ def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
     ]
     assert claimed[0] == pytest.approx(1.5 / (64 * 16), rel=0.5)  # batches are not looked into
     assert 5 * claimed[0] < claimed[1] < 20 * claimed[0]
+
+
+def test_relaxed_samplers_allow_for_what_comes_at_the_pace_of_the_slowest_variable() -> None:
+    """One of thirty is slow, which by itself tells Gibbs sampling nothing of the others."""
+    fast = 1e-4 * np.random.default_rng(3).random((64, 30, 16))
+    fast[:, :1] = two_state(0.5, 0.995, 64, 40, 16, 4)
+    ends = np.zeros(30), np.ones(30)
+    plain, slowest = (claims.marginal_claims(fast, 64 * 40, *ends, slow=slow).errors[1:].max() for slow in (0.9, 1.0))
+    trace = Trace({"p": "sum"}, 64)
+    for batch in fast:
+        trace.add({"p": 40 * batch}, 40)
+    found = relaxed.estimate(lambda: pytest.fail("log Z is not asked for"), trace, "none")
+    assert np.asarray(found.marginals_se)[1:].max() == pytest.approx(slowest)
+    assert slowest > 5 * plain
 
 
 @pytest.mark.parametrize(
