@@ -96,8 +96,11 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
     with contextlib.suppress(SpinbenchError):
         wish = kernels.Wish(cell["backend"].get("tier"), cell["backend"].get("kernel"))
         if registry.support(method, backend, wish).runs:
-            for module in registry.backend_class(backend).requires:
+            made = registry.backend_class(backend)
+            for module in made.requires:
                 importlib.import_module(module)
+            # a backend says where machine code is kept, and kernels keep to what they found when they were imported
+            made(precision=cell["backend"]["precision"], device=cell["backend"]["device"])
             for point in kernels.asked(method, backend, wish)[:1]:
                 kernels.load(point)
 
