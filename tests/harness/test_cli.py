@@ -43,7 +43,8 @@ def test_help_and_version_load_nothing() -> None:
 
 def test_bracket_answers_on_the_command_line() -> None:
     words = [sys.executable, "-m", "spinbench", "bracket", "libdai/hoi1", "--budget", "20 s"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("libdai/hoi1: log Z = 5.53078089, exact (exact)\n  exact, in ")
     assert "best states" in done.stderr
 

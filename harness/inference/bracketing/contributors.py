@@ -14,7 +14,7 @@ from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
 from spinbench.inference.bracketing import mini_buckets, states
 from spinbench.inference.bracketing.interval import News
 from spinbench.inference.runner import run
-from spinbench.models import FactorGraph, Model, PairwiseModel, generators
+from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import simplified
 from spinbench.reference.choice import candidates, first
 from spinbench.reference.problem import Problem
@@ -130,10 +130,11 @@ def _buckets(task: Task) -> Iterator[News]:
 
 def _gaussian(task: Task) -> Iterator[News]:
     """Where models are dense: elsewhere wmb is better."""
-    model = task.model
-    degree = 2 * model.num_edges / model.num_variables if isinstance(model, PairwiseModel) else 0.0
-    if DENSE * degree < model.num_variables:
-        raise UnsupportedError(f"{model.name} is not dense: no variable of each {DENSE} is a neighbour, in the mean")
+    model = to_pairwise(task.model, one_of_k=False)
+    if DENSE * 2 * model.num_edges < model.num_variables**2:
+        raise UnsupportedError(
+            f"{model.name} is not dense: of {DENSE} variables, less than one is a neighbour in the mean"
+        )
     yield from _run(task, delta=task.delta / LOOKS)
 
 

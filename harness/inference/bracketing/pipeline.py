@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.aside import DiedError, OverdueError, aside
 from spinbench.inference.bracketing.contributors import PLAN, Contributor, Task, contribute, load
@@ -122,6 +124,8 @@ class _Asking:
             if isinstance(error, ModelError) and not isinstance(error, UnsupportedError):
                 raise
             return str(error)
+        except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+            return f"{type(error).__name__}: {error}"
         except OverdueError:
             return f"it was not ready after {limit:.2g} s"
         except DiedError:
