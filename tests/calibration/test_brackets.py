@@ -34,7 +34,7 @@ def test_certain_bounds_hold_and_probable_ones_mostly(kind: str) -> None:
         news = list(mini_buckets.Rounds(model, "numba", k, clock, ibound=1, delta=DELTA).news(0.25))
         for name in OTHERS:
             try:
-                news += contribute(Task(model, name, 0.05, k, DELTA, 1.0))
+                news += contribute(Task(model, name, 0.5, k, DELTA, 1.0))
             except UnsupportedError:
                 continue
         wrong = set()
