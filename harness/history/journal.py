@@ -73,7 +73,7 @@ class Journal:
         return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
 
     def entries(self, commit: str) -> list[Record]:
-        """All records of a commit, oldest first; what is torn is logged by name and left out."""
+        """All records of a commit, oldest first; what is torn is named on standard error and left out."""
         entries = []
         for path in (self.folder / commit).glob("record-*.json"):
             try:

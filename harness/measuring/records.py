@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
+import sys
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from functools import cache
@@ -73,7 +73,7 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All records below a sweep's folder, oldest first; what is none is logged by name and left out.
+    """All records below a sweep's folder, oldest first; what is none is named on standard error and left out.
 
     Raises:
         RecordError: there are none.
@@ -94,8 +94,8 @@ def read_records(folder: Path) -> list[Record]:
 
 @cache
 def left_out(sentence: str) -> None:
-    """Log, once in a process, that a file is left out, and why."""
-    logging.getLogger("spinbench").warning("left out: %s", sentence)
+    """Say, once in a process, that a file is left out, and why: on standard error, as Hydra turns logging off."""
+    print(f"spinbench: left out: {sentence}", file=sys.stderr)
 
 
 def path_of(folder: Path, key: str) -> Path:
