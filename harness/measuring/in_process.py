@@ -100,7 +100,7 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
             for module in made.requires:
                 importlib.import_module(module)
             # a backend says where machine code is kept, and kernels keep to what they found when they were imported
-            made(precision=cell["backend"]["precision"], device=cell["backend"]["device"])
+            made(**{name: cell["backend"][name] for name in ("precision", "device") if name in cell["backend"]})
             for point in kernels.asked(method, backend, wish)[:1]:
                 kernels.load(point)
 
