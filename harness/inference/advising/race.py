@@ -101,19 +101,21 @@ class Race:
         while (waiting or running) and (time.perf_counter() < until or not self._racing()) and self.left > 0:
             while waiting and len(running) < _cores() and (until > time.perf_counter() or not self._racing()):
                 running.append(self._started(waiting.pop(0)))
+            if not running:  # the opening ended just now
+                break
             self.watch(self.runners, "starting")
-            for runner in self._heard(running, until):
+            for runner in self._heard(running, until, alone=not waiting):
                 running.remove(runner)
                 if runner.take(0.0).word == "late":
                     self._instead(runner, waiting)
         for runner in (*running, *waiting):
             runner.leave("it was not ready in time" if runner in running else "the budget was over before its turn")
 
-    def _heard(self, running: list[Runner], until: float) -> list[Runner]:
+    def _heard(self, running: list[Runner], until: float, *, alone: bool) -> list[Runner]:
         """Those that have something to say, or the one that has kept silent for too long.
 
-        That is half of the opening; but as long as nobody has said anything, only who can be replaced by the same
-        method without compiling is given up.
+        That is half of the opening. As long as nobody has said anything, who compiles nothing has half of what is left,
+        or all of it where nobody else waits.
         """
         oldest = max(running, key=lambda runner: runner.waited)
         rest = until - time.perf_counter()
@@ -121,7 +123,7 @@ class Race:
         if self._racing():
             patience = min(rest, patience)
         elif oldest.candidate.uncompiled() is None:
-            patience = self.left
+            patience = self.left if alone else max(patience, (self.left - oldest.waited) / 2)
         contenders = {id(runner.contender): runner for runner in running}
         heard = ready([runner.contender for runner in running if runner.contender is not None], patience)
         return [contenders[id(contender)] for contender in heard] or [oldest]
