@@ -30,7 +30,8 @@ def test_an_exact_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["advise", str(path), "--budget", "3s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]) == 1
     shown = capsys.readouterr().out
-    assert "unresolved: gibbs.numpy believes its answer" in shown
+    assert shown.startswith("unresolved: ")
+    assert "gibbs.numpy" in shown.split("\n")[0]
     assert "to try next: a budget of 12 s" in shown
     assert "block_gibbs takes pairwise models" in " ".join(shown.split())
     assert f"again: spinbench sweep model=file 'model.path='\"'\"'{path}" in shown
