@@ -47,11 +47,17 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         worst = float(np.max(estimate.marginals_se))
-        # Chains are independent, so their mean is at least as good as one exact draw each; where the method doubts that
-        # they have mixed it may claim no more than that p lies in [0, 1].
+        # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
+        # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
         doubted = any(doubt.startswith("marginals") for doubt in estimate.doubts)
-        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains)
+        allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory(estimate)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
+
+
+def _memory(estimate: Estimate) -> float:
+    """What may be claimed of chains that remember a share k of their spread: k times that of their means, √k / 2 at
+    most."""
+    return 0.0 if estimate.r_hat is None else 0.5 * float(np.max(remembered(np.asarray(estimate.r_hat)))) ** 1.5
 
 
 def stationarity(pair: Pair, case: str) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from spinbench.api import Estimate
 from spinbench.inference import registry
-from spinbench.testing.answers import FEWEST, GROUPS, compare_errors, replicas
+from spinbench.testing.answers import FEWEST, GROUPS, accuracy, compare_errors, replicas
+from spinbench.testing.cases import law
 from spinbench.testing.check import CheckError
-from spinbench.testing.pair import Pair
+from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.shapes import apart
 
 CHAINS, STEPS, EXACT = 16, 64, np.array([0.5, 0.4])
@@ -62,3 +63,18 @@ def test_claims_may_be_wider_by_what_chains_remember() -> None:
         compare_errors(claims(5.0, error, r_hat=1.2), 0.0, EXACT, CHAINS, STEPS)
     with pytest.raises(CheckError, match="times too small"):
         compare_errors(claims(0.5, error, r_hat=1.2), 0.0, EXACT, CHAINS, STEPS)
+
+
+@pytest.mark.parametrize(("claimed", "r_hat", "passes"), [(0.03, 1.0, True), (0.05, 1.17, True), (0.05, 1.0, False)])
+def test_single_claims_may_be_wider_by_what_chains_remember(claimed: float, r_hat: float, passes: bool) -> None:
+    """2048 chains that have mixed know p to 0.011; with R-hat 1.17 they remember 27 % of their spread."""
+    pair = Pair(registry.make_method("gibbs", {}), "numpy", "float64", 2048)
+    exact = law("dense").marginals
+    ends = {"marginals_se": np.full(exact.shape, claimed), "r_hat": np.full(exact.shape, r_hat)}
+    pair.estimate = lambda sample, chains=slice(None): Estimate(marginals=exact, **ends)  # type: ignore[method-assign]
+    pair.sample = lambda case, precision=None, *, least=1: Sample(pair.bound(case), [])  # type: ignore[method-assign]
+    if passes:
+        accuracy(pair, "dense", "float64")
+    else:
+        with pytest.raises(CheckError, match=r"a standard error of a marginal is 0.05; 0.033 is the most possible"):
+            accuracy(pair, "dense", "float64")
