@@ -28,6 +28,8 @@ LEAST_DOUBTED = 0.01
 UNCONVERGED = 4.0
 AGREEMENT = 4.0
 """Joint claims that two candidates may be apart."""
+FARTHEST: dict[Target, float] = {"marginals": 0.25, "log_z": np.inf}
+"""What counts as the square of a claim that is infinite."""
 LARGEST: dict[Target, float] = {"marginals": 0.05, "log_z": 0.5}
 """Claim of a witness at most, root mean square,"""
 BLUNTER = 3.0
@@ -97,7 +99,7 @@ def view(candidate: Candidate, result: Result, target: Target) -> View | None:
     if errors is not None:
         with np.errstate(over="ignore"):
             square = float(np.mean(errors**2))
-        claim = square if np.isfinite(square) else 0.25
+        claim = square if np.isfinite(square) else FARTHEST[target]
         doubt = doubt or ("" if np.isfinite(square) else "nothing claimed")
     exact = result.log_z_kind == "exact" and not doubt
     return View(candidate, values, claim, believed=not doubt, exact=exact, doubt=doubt)
@@ -167,7 +169,7 @@ def score(view: View, views: Sequence[View]) -> float:
     if view.claim is None:
         return np.inf if found is None else _of_fixed_point(view, found)
     own = view.own
-    if found is None:
+    if found is None or np.isinf(own):
         return own
     distance, joint = mean_square(view, found), own + found.variance
     excess = max(0.0, distance - joint * (1 + 3 * np.sqrt(2 / len(view.values))))

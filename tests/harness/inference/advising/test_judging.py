@@ -109,3 +109,22 @@ def test_doubts_count_for_the_target_they_are_of(status: str, believed: bool) ->
     of_log_z = judging.view(Candidate("gibbs", "numpy"), result, "log_z")
     assert of_log_z is not None
     assert of_log_z.believed is (status == "ok")
+
+
+def test_what_claims_nothing_of_log_z_stands_behind_what_does() -> None:
+    def of_log_z(method: str, value: float, claim: float) -> View:
+        return View(Candidate(method, "numpy"), np.array([value]), claim, believed=False, exact=False, doubt="unsure")
+
+    views = judging.order([of_log_z("gibbs", 1.0, np.inf), of_log_z("smc", 2.0, 9.0), view_of_one("pt", 2.1)])
+    assert [one.candidate.method for one in views] == ["pt", "smc", "gibbs"]
+    assert np.isinf(judging.score(views[2], views))
+    model = PairwiseModel.from_edges([0.1, -0.4], [(0, 1)], [0.5])
+    result = replace(spinbench.run(model, "gibbs", "numpy", 64), log_z_se=np.inf, status="log Z unresolved")
+    found = judging.view(Candidate("gibbs", "numpy"), result, "log_z")
+    assert found is not None
+    assert found.claim == np.inf
+
+
+def view_of_one(method: str, value: float) -> View:
+    """Of log Z, which is believed."""
+    return View(Candidate(method, "numpy"), np.array([value]), 0.01, believed=True, exact=False, doubt="")
