@@ -37,7 +37,8 @@ WITH_ZEROS: Entrants = (
 )
 """The same where factors have zeros, between which single variables find no way."""
 FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
-"""Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two."""
+"""Samples of the first run, on models of a hundred variables: as long as takes next to nothing. Others make two, and so
+do all on NumPy."""
 BACKENDS = ("numba", "numpy", "jax")
 """In the order in which they are asked for a method; plugins' follow."""
 INTERPRETED = "numpy"
@@ -82,7 +83,8 @@ class Candidate:
 
     def first(self, variables: int) -> int:
         """Samples of the first run."""
-        return max(2, min(FIRST.get(self.method, 2), 100 * FIRST.get(self.method, 2) // max(variables, 1)))
+        most = 2 if self.backend == INTERPRETED else FIRST.get(self.method, 2)
+        return max(2, min(most, 100 * most // max(variables, 1)))
 
     @property
     def made(self) -> Method:
