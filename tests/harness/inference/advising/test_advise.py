@@ -27,7 +27,7 @@ def ring() -> PairwiseModel:
 
 
 def test_the_exact_answer_where_it_fits(ring: PairwiseModel) -> None:
-    found = spinbench.advise(ring, "5 s", "log_z")
+    found = spinbench.advise(ring, "20 s", "log_z")
     assert (found.resolved, found.error, found.race, found.inexact) == (True, 0.0, (), "")
     assert found.answer.log_z == spinbench.exact(ring, cache=False).log_z
     assert eval(found.python, {"spinbench": spinbench, "model": ring}).log_z == found.answer.log_z
@@ -35,7 +35,7 @@ def test_the_exact_answer_where_it_fits(ring: PairwiseModel) -> None:
 
 @pytest.mark.parametrize("target", ["marginals", "log_z"])
 def test_the_winner_of_a_race_runs_again_bit_for_bit(ring: PairwiseModel, target: Any) -> None:
-    found = spinbench.advise(ring, "4 s", target, CANDIDATES, 5)
+    found = spinbench.advise(ring, "6 s", target, CANDIDATES, 5)
     truth = spinbench.exact(ring, cache=False)
     again = eval(found.python, {"spinbench": spinbench, "model": ring})
     assert again.log_z == found.answer.log_z
@@ -106,7 +106,7 @@ def test_wrong_input_is_one_sentence(given: dict[str, Any], error: type[Exceptio
 def test_a_race_follows_where_the_exact_answer_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "DEFAULT_MAX_BYTES", 16)
     wide = specs.build({"name": "ring", "n": 13})
-    found = spinbench.advise(wide, "4 s", candidates=["exact", "gibbs.numpy", "pt.numpy"])
+    found = spinbench.advise(wide, "6 s", candidates=["exact", "gibbs.numpy", "pt.numpy"])
     assert "an exact answer takes more than" in found.inexact
     assert [entry.candidate for entry in found.race][:2] == ["gibbs.numpy", "pt.numpy"]
     assert found.answer.method in ("gibbs", "pt")

@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_an_exact_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["advise", str(path), "--budget", "5s"]) == 0
+    assert cli.main(["advise", str(path), "--budget", "20s"]) == 0
     shown = capsys.readouterr().out
     assert "resolved: the answer is exact" in shown
     assert f"log Z = {np.log(36):.8g} (exact)" in shown
@@ -28,11 +28,11 @@ def test_an_exact_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["advise", str(path), "--budget", "3s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]) == 1
+    assert cli.main(["advise", str(path), "--budget", "6s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("unresolved: ")
     assert "gibbs.numpy" in shown.split("\n")[0]
-    assert "to try next: a budget of 12 s" in shown
+    assert "to try next: a budget of 24 s" in shown
     assert "block_gibbs takes pairwise models" in " ".join(shown.split())
     assert f"again: spinbench sweep model=file 'model.path='\"'\"'{path}" in shown
     assert "burn_in=" in shown
