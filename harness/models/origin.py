@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,11 @@ def per_variable(cardinalities: Sequence[int], values: FloatArray) -> PerVariabl
         values: (N,) of state 1 where all variables are binary, else of all states of all variables, one after another.
     """
     return values if set(cardinalities) <= {2} else np.split(values, np.cumsum(cardinalities)[:-1])
+
+
+def laid_out(cardinalities: Sequence[int], **parts: FloatArray) -> dict[str, Any]:
+    """Entries of an `Estimate`, each from numbers of states as `per_variable` takes them."""
+    return {name: per_variable(cardinalities, values) for name, values in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ from spinbench.methods.gibbs.assembly import Wanted, assembled
 from spinbench.methods.gibbs.graph_estimate import graph_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.graph_program import GraphProgram
-from spinbench.methods.tempering.pt import refuse_groups
 from spinbench.models import Model, to_factor_graph
+from spinbench.models.convert import refuse_groups
 
 if TYPE_CHECKING:
     from spinbench.api import Array

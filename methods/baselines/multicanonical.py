@@ -33,8 +33,8 @@ from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighe
 from spinbench.methods.tempering.estimates import Travel, log_ratio
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays, anneal, barriers_of
-from spinbench.methods.tempering.pt import refuse_groups
 from spinbench.models import Model
+from spinbench.models.convert import refuse_groups
 
 BINS, FEWEST, MOST = 4.0, 4, 64
 """For a unit of the barrier, at least and at most."""

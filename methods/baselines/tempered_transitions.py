@@ -35,9 +35,9 @@ from spinbench.methods.baselines.round_trips import RoundTrips, Tables
 from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
-from spinbench.methods.tempering.pt import refuse_groups
 from spinbench.models import Model
-from spinbench.models.origin import per_variable
+from spinbench.models.convert import refuse_groups
+from spinbench.models.origin import laid_out
 
 STEPS = 0.6
 """Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
@@ -107,16 +107,11 @@ class TemperedTransitions(Method):
         both = _both_ways(trace)
         value, error = (None, None) if both is None else (float(tables.base) + both.value, both.claim[1])
         resolved = error is not None and np.isfinite(error)
-        marginals, errors, sizes, r_hat = (
-            per_variable(model.cardinalities, part) for part in (means, found.errors, ess, found.r_hat)
-        )
+        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
         return Estimate(
-            marginals=marginals,
-            marginals_se=errors,
+            **laid_out(model.cardinalities, **parts),
             log_z=value,
             log_z_se=error,
-            ess=sizes,
-            r_hat=r_hat,
             log_z_estimates={} if value is None or error is None else {"both_ways": (value, error)},
             diagnostics={
                 "acceptance": accepted / (trace.samples * chains),

@@ -12,7 +12,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.models import Model
-from spinbench.models.origin import per_variable
+from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -66,15 +66,10 @@ def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np
     claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1, visits)
     draws = trace.samples * found.series.shape[-1]
     ess = statistics.effective_sample_size(found.means, claims.standard_errors, draws)
-    marginals, errors, sizes, r_hat = (
-        per_variable(model.cardinalities, part) for part in (found.means, claims.errors, ess, claims.r_hat)
-    )
+    parts = {"marginals": found.means, "marginals_se": claims.errors, "ess": ess, "r_hat": claims.r_hat}
     doubt = claims.doubt or ("not mixed" if stuck else "")
     return Estimate(
-        marginals=marginals,
-        marginals_se=errors,
-        ess=sizes,
-        r_hat=r_hat,
+        **laid_out(model.cardinalities, **parts),
         diagnostics={"effective_share": found.share},
         doubts=(f"marginals {doubt}",) if doubt else (),
     )

@@ -29,9 +29,9 @@ from spinbench.methods.baselines.draws import Draws, Tables, draw_tables
 from spinbench.methods.baselines.proposals import KINDS, Kind, forest
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.tempering.pilot import HostArrays
-from spinbench.methods.tempering.pt import refuse_groups
 from spinbench.models import Model
-from spinbench.models.origin import per_variable
+from spinbench.models.convert import refuse_groups
+from spinbench.models.origin import laid_out
 
 FEWEST = 100.0
 """Draws, in effect."""
@@ -100,7 +100,7 @@ class Importance(Weighted):
         ess = statistics.effective_sample_size(found.means, found.standard, weights.number)
         constant = float(tables.constant)
         return Estimate(
-            **_laid_out(model, found.means, errors, ess),
+            **laid_out(model.cardinalities, marginals=found.means, marginals_se=errors, ess=ess),
             **weights.log_z(constant),
             diagnostics=weights.told(constant),
             doubts=() if weights.enough else ("marginals too short", "log Z unresolved"),
@@ -145,10 +145,11 @@ class Rejection(Weighted):
         standard = np.sqrt(means * (1 - means) / max(kept - 1, 1.0))
         farthest = np.maximum(means, 1 - means)
         claimed = np.hypot(float(t_factor(kept - 1)) * standard, UNSEEN * farthest / max(kept, 1.0))
+        parts = {"marginals": means, "marginals_se": np.minimum(claimed, farthest), "ess": np.full(len(means), kept)}
         constant = float(tables.constant)
         doubts = ("marginals too short",) if kept < FEWEST else ()
         return Estimate(
-            **_laid_out(model, means, np.minimum(claimed, farthest), np.full(len(means), kept)),
+            **laid_out(model.cardinalities, **parts),
             **weights.log_z(constant),
             diagnostics={**weights.told(constant), "acceptance": kept / weights.number},
             doubts=doubts if weights.enough else (*doubts, "log Z unresolved"),
@@ -217,8 +218,3 @@ def weights_of(tables: Tables, trace: Trace) -> Weights:
     log_mean = total + tries - float(np.log(number))
     unseen = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / number
     return Weights(number, log_mean, effective, unseen, (low, high))
-
-
-def _laid_out(model: Model, means: Any, errors: Any, ess: Any) -> dict[str, Any]:
-    parts = zip(("marginals", "marginals_se", "ess"), (means, errors, ess), strict=True)
-    return {name: per_variable(model.cardinalities, part) for name, part in parts}

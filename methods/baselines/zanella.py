@@ -26,8 +26,8 @@ from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps
 from spinbench.methods.baselines.neighbourhoods import Tables, neighbourhoods
 from spinbench.methods.baselines.weighing import state_pairs, weighed_estimate
-from spinbench.methods.tempering.pt import refuse_groups
 from spinbench.models import Model
+from spinbench.models.convert import refuse_groups
 
 SHARE = 4
 """Variables for each jump of a step."""

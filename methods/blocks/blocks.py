@@ -42,7 +42,7 @@ from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.models import Model
-from spinbench.models.origin import per_variable
+from spinbench.models.origin import laid_out
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
 
@@ -119,13 +119,12 @@ class Blocks(Method):
         doubts = [f"marginals {doubt}"] if doubt else []
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")
+        ess = statistics.effective_sample_size(means, found.standard_errors, draws)
+        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
         return Estimate(
-            marginals=per_variable(cards, means),
-            marginals_se=per_variable(cards, found.errors),
+            **laid_out(cards, **parts),
             log_z=value,
             log_z_se=claim,
-            ess=per_variable(cards, statistics.effective_sample_size(means, found.standard_errors, draws)),
-            r_hat=per_variable(cards, found.r_hat),
             log_z_estimates=claims,
             diagnostics=diagnostics | ({"probes_astray": float(lost)} if trace.probes else {}),
             doubts=tuple(doubts),
@@ -135,12 +134,10 @@ class Blocks(Method):
 def _exact(t: Tables, trace: Trace, cards: Sequence[int], means: FloatArray, draws: int) -> Estimate:
     """Of one block that holds everything: its sums are those of all states."""
     value = log_z.exact(t, trace)
+    zeros = np.zeros_like(means)
     return Estimate(
-        marginals=per_variable(cards, means),
-        marginals_se=per_variable(cards, np.zeros_like(means)),
+        **laid_out(cards, marginals=means, marginals_se=zeros, ess=zeros + draws, r_hat=zeros + 1),
         log_z=value,
         log_z_se=None if value is None else 0.0,
         log_z_kind="estimate" if value is None else "exact",
-        ess=per_variable(cards, np.full_like(means, draws)),
-        r_hat=per_variable(cards, np.ones_like(means)),
     )

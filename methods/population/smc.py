@@ -39,9 +39,10 @@ from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.graphs import graph_tables
 from spinbench.methods.tempering.pairs import pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier
-from spinbench.methods.tempering.pt import are_pairs, refuse_groups, replicas
+from spinbench.methods.tempering.pt import are_pairs, replicas
 from spinbench.models import Model, to_pairwise
-from spinbench.models.origin import per_variable
+from spinbench.models.convert import refuse_groups
+from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -124,14 +125,11 @@ class Annealed(Method):
         draws = found.runs * len(tables.particles)
         ess = statistics.effective_sample_size(found.means, found.standard, draws)
         value = found.log_z + float(tables.base)
-        parts = (found.means, found.errors, ess)
-        marginals, errors, sizes = (per_variable(model.cardinalities, part) for part in parts)
+        parts = {"marginals": found.means, "marginals_se": found.errors, "ess": ess}
         return Estimate(
-            marginals=marginals,
-            marginals_se=errors,
+            **laid_out(model.cardinalities, **parts),
             log_z=value if np.isfinite(value) else None,
             log_z_se=found.log_z_error,
-            ess=sizes,
             log_z_estimates={"mean": (value, found.log_z_error)} if np.isfinite(value) else {},
             diagnostics={
                 "temperatures": float(len(tables.betas) - 1),

@@ -41,7 +41,8 @@ from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tab
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.models import Model, PairwiseModel, to_pairwise
-from spinbench.models.origin import per_variable
+from spinbench.models.convert import refuse_groups
+from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -133,18 +134,13 @@ class ParallelTempering(Method):
         ess = statistics.effective_sample_size(means, found.standard_errors, draws)
         value, error = log_ratio(trace, unit, moving)
         value += float(tables.base)
-        marginals, errors, sizes, r_hat = (
-            per_variable(model.cardinalities, part) for part in (means, found.errors, ess, found.r_hat)
-        )
+        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
         doubt = found.doubt or ("" if moving.enough else "not mixed")
         doubts = ([f"marginals {doubt}"] if doubt else []) + ([] if np.isfinite(error) else ["log Z unresolved"])
         return Estimate(
-            marginals=marginals,
-            marginals_se=errors,
+            **laid_out(model.cardinalities, **parts),
             log_z=value,
             log_z_se=error,
-            ess=sizes,
-            r_hat=r_hat,
             log_z_estimates={"bridge": (value, error)},
             diagnostics={"rungs": float(len(tables.betas)), **moving.diagnostics},
             doubts=tuple(doubts),
@@ -163,14 +159,6 @@ def are_pairs(model: Model) -> bool:
     if isinstance(model, PairwiseModel):
         return True
     return not model.has_zeros and _binary(model) and all(len(factor.scope) <= 2 for factor in model.factors)
-
-
-def refuse_groups(method: str, model: Model) -> None:
-    """UnsupportedError where a model has 1-of-K groups: its factor graph is taken."""
-    if isinstance(model, PairwiseModel) and model.groups:
-        raise UnsupportedError(
-            f"{method}: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
-        )
 
 
 def _binary(model: Model) -> bool:

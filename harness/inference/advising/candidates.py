@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from spinbench.api import Method
@@ -149,10 +149,8 @@ def _one(item: Any) -> Candidate:
 
 def _changed(method: Method) -> dict[str, Any]:
     """Settings that are not at their defaults."""
-    import dataclasses
-
-    fields = dataclasses.fields(method)  # type: ignore[arg-type]
-    return {f.name: getattr(method, f.name) for f in fields if getattr(method, f.name) != f.default}
+    own = fields(method)  # type: ignore[arg-type]
+    return {f.name: getattr(method, f.name) for f in own if getattr(method, f.name) != f.default}
 
 
 def _first_backend(method: str) -> str | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from baseline_models import MODELS, bound, check_run, exact_start, law, parted
 from scipy import stats
+from small_graphs import MODELS, bound, check_run, exact_start, law, parted
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError

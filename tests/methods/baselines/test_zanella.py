@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baseline_models import MODELS, bound, check_run, exact_start, marginals, parted
+from small_graphs import MODELS, bound, check_run, exact_start, marginals, parted
 
 import spinbench
 from spinbench.api.trace import Trace

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from small_graphs import SCOPES, graph
 
 import spinbench
 from spinbench.errors import UnsupportedError
@@ -20,20 +21,6 @@ from spinbench.models import FactorGraph
 
 BACKENDS = ["numpy", "numba", "jax"]
 
-
-def graph(sizes: list[int], scopes: list[list[int]], seed: int, zeros: float) -> FactorGraph:
-    """Random factors, of which so many entries are zero, though not those of the states 0 and 1."""
-    rng = np.random.default_rng(seed)
-    tables = []
-    for scope in scopes:
-        table = 0.8 * rng.normal(size=[sizes[v] for v in scope])
-        lost = np.array(rng.random(table.shape) < zeros * (len(scope) > 1))
-        lost[(slice(0, 2),) * len(scope)] = False
-        tables.append((scope, np.where(lost, -np.inf, table)))
-    return FactorGraph.from_log_tables(sizes, tables, log_constant=0.4)
-
-
-SCOPES = [[], [4], [1, 0], [0, 1], [3, 2], [5, 0, 3], [3, 5, 1], [4, 5], [4, 1]]
 MODELS = {
     "zeros": graph([3, 2, 1, 3, 2, 3], SCOPES, 1, 0.5),
     "states": graph([3, 2, 2, 4, 2], [[1, 0], [3], [4, 3], [2, 1, 4], [0, 2]], 2, 0.0),
