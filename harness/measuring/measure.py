@@ -54,6 +54,7 @@ def measure_cell(
         "key": cell_key(cell, state, others),
         "family": str(whole.get("family", "inference")),
         "axes": axes(cell),
+        "class": whole.get("class"),
         "config": cell,
         "protocol": protocol(cell),
         "git": state,

@@ -92,6 +92,7 @@ RECORD: Shape = {
     "id": _text,
     "key": _text,
     "family": _text,
+    "class?": _text,
     "axes": {"model": _text, "method": _text, "backend": _text},
     "config": {"model": _mapping, "method": _mapping, "backend": _mapping, "budget": _mapping, "seed?": _number},
     "status": _text,

@@ -106,6 +106,26 @@ def tree(
 
 
 @family
+def shortcut_tree(
+    n: int = 100,
+    shortcuts: int = 10,
+    c1: float = 1.0,
+    c2: float = 1.0,
+    kind: Kind = "standard",
+    scale: float = 2.0,
+    seed: int = 0,
+) -> PairwiseModel:
+    """Random recursive tree and further edges, each pair that it does not join as likely, with the paper's weights."""
+    name, room = "shortcut_tree", (n - 1) * (n - 2) // 2
+    _require(name, n >= 1, f"n = {n}; it must be 1 or more")
+    _require(name, 0 <= shortcuts <= room, f"shortcuts = {shortcuts}; a tree of {n} has room for {room}")
+    _limit(name, n + shortcuts)
+    rng = _rng(name, seed)
+    edges = lattices.shortcut_tree_edges(n, shortcuts, rng)
+    return _paper(name, n, edges, c1, c2, kind, scale, rng)
+
+
+@family
 def chimera(
     m: int = 4,
     n: int = 4,

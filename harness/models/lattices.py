@@ -60,6 +60,16 @@ def random_tree_edges(n: int, rng: np.random.Generator) -> IntArray:
     return sort_edges(np.stack([parent, child], axis=1))
 
 
+def shortcut_tree_edges(n: int, shortcuts: int, rng: np.random.Generator) -> IntArray:
+    """Random recursive tree, then further edges one by one, each a pair of uniform integers that is new."""
+    known = {(int(i), int(j)) for i, j in random_tree_edges(n, rng)}
+    while len(known) < n - 1 + shortcuts:
+        i, j = sorted(int(k) for k in rng.integers(n, size=2))
+        if i != j:
+            known.add((i, j))
+    return sort_edges(sorted(known))
+
+
 def random_regular_edges(n: int, degree: int, seed: int) -> IntArray:
     """Random regular graph of NetworkX (Steger and Wormald's algorithm) from `random.Random(seed)`."""
     import networkx

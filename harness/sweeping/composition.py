@@ -45,6 +45,14 @@ def _chosen(table: str, entries: DictConfig, name: str, value: Any, field: str) 
 
 
 OmegaConf.register_new_resolver("spinbench.chosen", _chosen, replace=True)
+
+
+def _class(classes: DictConfig, name: str) -> str | None:
+    """Resolver `${spinbench.class:${classes},${model.name}}`: which list has the model or its family, if any."""
+    return next((str(key) for key, members in classes.items() if name in members), None)
+
+
+OmegaConf.register_new_resolver("spinbench.class", _class, replace=True)
 # how many cells can be timed at once on this machine
 OmegaConf.register_new_resolver("spinbench.cores", lambda: len(environment.cores()), replace=True)
 

@@ -68,6 +68,27 @@ def test_the_tour_is_four_methods_by_three_backends_by_three_models() -> None:
     assert (short.cells, short.config.budget.seconds) == (12, 0.1)
 
 
+def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:
+    plan = composition.plan(["experiment=field"], multirun=False)
+    params = plan.config.hydra.sweeper.params
+    models, methods = ("".join(params[axis].split()).split(",") for axis in ("model", "method"))
+    assert len(set(models)) == len(models) >= 40
+    assert set(BUILT_IN) - set(methods) == {"nuts", "mala", "elliptical_slice"}, "which need jax and a package more"
+    contents = [written(f"model/{name}.yaml") for name in models]
+    names = [
+        str(content.get("name") or content["defaults"][0].removeprefix("/model/").removesuffix("@_here_"))
+        for content in contents
+    ]
+    classes = plan.config.classes
+    assert {name for members in classes.values() for name in members} == set(names)
+    for members in classes.values():
+        assert sum(name in members for name in names) >= 4
+    assert plan.config["class"] == "grids"
+    assert composition.plan(["experiment=field", "model=gauge_grid"], multirun=False).config["class"] is None
+    own = composition.plan(["experiment=field", "model=gauge_grid", "class=mine"], multirun=False)
+    assert own.config["class"] == "mine"
+
+
 @pytest.mark.parametrize(
     ("overrides", "cells"),
     [

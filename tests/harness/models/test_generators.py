@@ -15,6 +15,7 @@ SEEDED = [
     generators.random_regular,
     generators.ring,
     generators.tree,
+    generators.shortcut_tree,
     generators.chimera,
     generators.rbm,
     generators.sherrington_kirkpatrick,
@@ -43,6 +44,7 @@ PINNED = {
     "random_regular": (-0.2642097265826038, 0.4038200039202198),
     "ring": (0.2514604421867866, 1.1726745630626008),
     "tree": (-1.1710576482466732, 1.1247953545859184),
+    "shortcut_tree": (1.242035707080197, 0.35362492746104934),
     "chimera": (0.2514604421867866, 0.926660678414038),
     "rbm": (0.2514604421867866, 0.437539723303269),
     "sherrington_kirkpatrick": (2.104622831403907, -0.42425632101292754),
@@ -103,6 +105,15 @@ def test_graphs_are_those_of_networkx(edges, graph):
     index = {node: k for k, node in enumerate(graph.nodes)}
     expected = sorted(sorted((index[u], index[v])) for u, v in graph.edges)
     assert edges.tolist() == expected
+
+
+@pytest.mark.parametrize(("n", "shortcuts"), [(1, 0), (4, 3), (50, 12)])
+def test_shortcuts_come_to_the_tree_of_the_same_seed(n, shortcuts):
+    tree = lattices.random_tree_edges(n, np.random.default_rng(3)).tolist()
+    edges = lattices.shortcut_tree_edges(n, shortcuts, np.random.default_rng(3)).tolist()
+    assert len({tuple(edge) for edge in edges}) == n - 1 + shortcuts
+    assert all(edge in edges for edge in tree)
+    assert all(i < j for i, j in edges)
 
 
 @pytest.mark.parametrize("n", [1, 2, 50])
@@ -200,6 +211,7 @@ def test_sherrington_kirkpatrick_couplings():
         (lambda: generators.complete(10**6), "the graph would have 499,999,500,000 edges"),
         (lambda: generators.ring(2), "n = 2; it must be 3 or more"),
         (lambda: generators.tree(0), "n = 0"),
+        (lambda: generators.shortcut_tree(4, 4), "shortcuts = 4; a tree of 4 has room for 3"),
         (lambda: generators.random_regular(5, 3), "degree times n must be even"),
         (lambda: generators.random_regular(3, 3), "0 <= degree < n is needed"),
         (lambda: generators.chimera(1, 0, 4), "m = 1, n = 0 and t = 4"),
