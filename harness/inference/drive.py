@@ -26,6 +26,8 @@ LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
 ESTIMATING = 0.5
 """Most of a run's seconds that estimating at its checkpoints may take beside them, but for the first and the last."""
+MOST_BURN_IN = 0.3
+"""Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
@@ -115,8 +117,8 @@ def drive(
     trace.seconds = budget.seconds
     with clock:
         state, done = warm_up(engine, state, total, trace)
-    state = _burn_in(engine, state, max(total - done, 0), clock)
-    burn_in = max(total, done)
+    state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget))
+    burn_in = done + warmed
     _check_rest(budget, burn_in, clock.seconds)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
@@ -203,15 +205,24 @@ def _burn_in_steps(budget: Budget, per_step: float) -> int:
     return max(1, round((budget.seconds or 0.0) / 10 / per_step))
 
 
-def _burn_in(engine: Engine, state: State, total: int, clock: _Clock) -> State:
-    done = 0
+def _end_of_burn_in(budget: Budget) -> float:
+    """Seconds on the clock at which windows are cut, where how long they are was for the driver to say."""
+    return math.inf if budget.seconds is None or budget.burn_in is not None else MOST_BURN_IN * budget.seconds
+
+
+def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: float) -> tuple[State, int]:
+    """At most `total` steps; what takes longer than it was thought to is cut before `until` by the pace so far."""
+    done, since = 0, clock.seconds
     for end in WINDOWS:
         steps = math.floor(total * end) - done
+        if steps and done and until < math.inf:
+            pace = (clock.seconds - since) / done
+            steps = min(steps, max(0, int((until - clock.seconds) / max(pace, 1e-9))))
         with clock:
             state = engine.warm(state, steps) if steps else state
             state = engine.adapt(state, end == WINDOWS[-1])
         done += steps
-    return state
+    return state, done
 
 
 def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:

@@ -43,7 +43,11 @@ class BucketKernel(Kernel):
     """In NumPy. Passes and bounds are float64 whatever precision is asked for; what is drawn from has it."""
 
     code: ClassVar[Code] = Code(
-        Costs(entry=1.2e-7, clique=1e-4, step=1.5e-6, row=1e-7), ON_ARRAYS, OnArrays, search, ROWS_ON_ARRAYS
+        Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
+        ON_ARRAYS,
+        OnArrays,
+        search,
+        ROWS_ON_ARRAYS,
     )
     block: ClassVar[int] = 4096
     """Draws that are made in one call, at least one of each chain."""

@@ -144,7 +144,7 @@ def lay_out(factors: Factors, found: Partition, fill: Fill) -> Buckets:
         children=children.base,
         child_maps=maps_at[:-1],
         shift_maps=shift_maps,
-        maps=np.concatenate([fill.maps(scope_starts, shapes, links, entries) for links in (children, shifts)]),
+        maps=fill.maps(scope_starts, shapes, _joined(children, shifts), entries),
         scope_starts=scope_starts,
         scope=scope,
         strides=_flat(own),
@@ -177,6 +177,16 @@ def _gathered(rows: list[Any]) -> Links:
     clique, strides, base = zip(*rows, strict=True) if rows else ((), (), ())
     whole = np.array(clique, dtype=np.int64), starts_of([len(row) for row in strides])
     return Links(*whole, _flat(strides), np.array(base, dtype=np.int64))
+
+
+def _joined(first: Links, second: Links) -> Links:
+    """Both, one after the other: their maps may be large, and are made where they stay."""
+    return Links(
+        np.concatenate([first.clique, second.clique]),
+        np.concatenate([first.starts, first.starts[-1] + second.starts[1:]]),
+        np.concatenate([first.strides, second.strides]),
+        np.concatenate([first.base, second.base]),
+    )
 
 
 def _strides(scope: Sequence[int], cards: list[int]) -> list[int]:

@@ -18,6 +18,7 @@ class Partition(NamedTuple):
         sources: functions that it multiplies: factor f as f, the message of mini-bucket c as F + c.
         starts: (n + 1,) where the mini-buckets of each variable begin.
         entries: of all tables.
+        looks: of all maps, by which entries find theirs in messages and shifts.
         split: whether any bucket has several mini-buckets.
     """
 
@@ -25,6 +26,7 @@ class Partition(NamedTuple):
     sources: list[list[int]]
     starts: list[int]
     entries: float
+    looks: float
     split: bool
 
 
@@ -59,13 +61,15 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     held: list[list[_Function]] = [[] for _ in logs]
     for f, scope in enumerate(scopes):
         held[min(scope)].append(sizes.function(scope, f))
-    found = Partition([], [], [0], 0.0, False)
-    entries, split = 0.0, False
+    found = Partition([], [], [0], 0.0, 0.0, False)
+    entries, looks, split = 0.0, 0.0, False
     for v, functions in enumerate(held):
         minis = _packed(functions, sizes, limit) or [_Mini(sizes.function((v,), -1))]
         split = split or len(minis) > 1
         for mini in minis:
-            entries += 2.0 ** min(mini.size, 1000.0)
+            size = 2.0 ** min(mini.size, 1000.0)
+            entries += size
+            looks += size * (sum(f.source >= len(scopes) for f in mini.functions) + (len(minis) > 1))
             scope = tuple(sorted({u for f in mini.functions for u in f.scope}, reverse=True))
             if len(scope) > 1:
                 number = len(scopes) + len(found.scopes)
@@ -76,7 +80,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
         held[v] = []
         if entries > most:
             break
-    return found._replace(entries=entries, split=split)
+    return found._replace(entries=entries, looks=looks, split=split)
 
 
 class _Sizes:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from spinbench.methods.buckets.partition import Partition, Scope, partition
 
-BYTES = 40
-"""An entry: factors, conditionals and their logs, and maps to messages and shifts."""
+BYTES, LOOK_BYTES = 32, 4
+"""An entry: factors, conditionals and their logs, messages; and its place in one message or shift."""
 PASSES = 80
 """That shifts of weight should have; more entries and fewer passes make the bound worse."""
 LARGEST = 30
@@ -18,17 +18,28 @@ _FIRST = 2
 
 
 class Costs(NamedTuple):
-    """Seconds of this kind of code: an entry and pass, a mini-bucket and pass, a draw's step in a mini-bucket, and a
-    row of possible states."""
+    """Seconds of this kind of code: of a pass, for each entry, each place that an entry looks up, and each mini-bucket;
+    to make the table of such places, and others, for each of them; a draw's step in a mini-bucket; and a row of
+    possible states."""
 
     entry: float
+    look: float
     clique: float
+    made: float
     step: float
     row: float
 
-    def of_pass(self, entries: float, cliques: int) -> float:
+    def of_pass(self, found: Partition) -> float:
         """Of a forward and a backward pass."""
-        return self.entry * entries + self.clique * cliques
+        return self.entry * found.entries + self.look * found.looks + self.clique * len(found.scopes)
+
+    def of_tables(self, found: Partition) -> float:
+        """Before any pass."""
+        return self.made * (found.entries + found.looks)
+
+    def of_passes(self, found: Partition, count: int) -> float:
+        """Of so many, and of the tables."""
+        return self.of_tables(found) + count * self.of_pass(found)
 
     def of_draws(self, cliques: int, chains: int) -> float:
         """Of one draw of all chains."""
@@ -47,14 +58,17 @@ def choose(
         max_bytes: of all tables.
     """
     most = min(seconds / costs.entry, max_bytes / BYTES)
+
+    def fits(found: Partition, passes: int) -> bool:
+        return found.entries <= most and bytes_of(found) <= max_bytes and costs.of_passes(found, passes) <= seconds
+
     whole = partition(logs, scopes, math.inf, most)
-    if whole.entries <= most and costs.of_pass(whole.entries, len(whole.scopes)) <= seconds:
+    if fits(whole, 1):
         return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
 
     def at(limit: int) -> Partition | None:
         found = partition(logs, scopes, limit, most)
-        fits = costs.of_pass(found.entries, len(found.scopes)) * PASSES <= seconds
-        return found if fits and found.entries <= most else None
+        return found if fits(found, PASSES) else None
 
     limit = min(max(_FIRST, int(math.log2(max(most / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
     found = at(limit)
@@ -64,6 +78,11 @@ def choose(
     while found is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
         limit, found = limit + 1, larger
     return limit, partition(logs, scopes, limit) if found is None else found
+
+
+def bytes_of(found: Partition) -> float:
+    """Of all tables."""
+    return BYTES * found.entries + LOOK_BYTES * found.looks
 
 
 def logs_of(cards: Sequence[int]) -> list[float]:

@@ -17,7 +17,7 @@ from spinbench.methods.buckets.orders import Found, kept
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, beliefs
 from spinbench.methods.buckets.problem import factors_of
-from spinbench.methods.buckets.size import BYTES, Costs, choose, logs_of
+from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
 from spinbench.methods.buckets.tighten import Passes, Point, tighten
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.problem import Problem
@@ -141,7 +141,7 @@ class Tuner:
         limit, found = self._cut(orders[0], seconds)
         cut = {0: found}
         room = seconds - _PARTITION * len(found.scopes) * (_LOOKED_AT + len(orders))
-        trials = int(_TRIALS * room / (_TRIAL * self._code.costs.of_pass(found.entries, len(found.scopes))))
+        trials = int(_TRIALS * room / self._code.costs.of_passes(found, _TRIAL))
         if trials > 1:
             cut |= {k: self._cut(orders[k], seconds, limit)[1] for k in range(1, min(trials, len(orders)))}
         values = self._tried(orders, cut, end) if len(cut) > 1 else {}
@@ -166,7 +166,7 @@ class Tuner:
             found = partition(logs, factors.scopes(), limit)
         else:
             limit, found = choose(logs, factors.scopes(), self._code.costs, seconds, limits.max_gib * 2**30)
-        needed = found.entries * BYTES / 2**30
+        needed = bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
             raise UnsupportedError(
                 f"wmb: mini-buckets of 2^{limit} entries would take {needed:.3g} GiB, and {limits.max_gib:g} are "
@@ -175,7 +175,8 @@ class Tuner:
         return limit, found
 
     def _affordable(self, found: Partition, seconds: float) -> int:
-        return int(seconds / self._code.costs.of_pass(found.entries, len(found.scopes)))
+        costs = self._code.costs
+        return int((seconds - costs.of_tables(found)) / costs.of_pass(found))
 
     def _passes(self, order: Found, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
         at = lay_out(factors_of(self._problem, order.order), found, self._code.fill)

@@ -132,6 +132,24 @@ def test_seconds_too_few_for_burn_in() -> None:
         run(Budget(seconds=0.01, burn_in=100), Counter(seconds=1e-3))
 
 
+class SlowerLater(Counter):
+    """Its steps take twenty times as long once they count."""
+
+    def init(self, seed: int, start: np.ndarray) -> dict[str, Any]:
+        if len(self.runs) == 1:
+            self.seconds *= 20
+        return super().init(seed, start)
+
+
+def test_burn_in_that_turns_out_slow_leaves_time_for_samples() -> None:
+    engine = SlowerLater(seconds=5e-4)
+    outcome = run(Budget(seconds=0.4), engine)
+    assert outcome.burn_in_seconds < 0.2
+    assert outcome.burn_in == engine.runs[-1]["warm"] < 20  # 80 were planned
+    assert engine.runs[-1]["adapt"][-1] == (outcome.burn_in, True)
+    assert outcome.trace.samples >= 1
+
+
 @pytest.mark.parametrize("samples", [100, 1000, 1001])
 def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, samples: int) -> None:
     monkeypatch.setattr("spinbench.api.trace.MAX_BATCHES", 16)

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
+from spinbench.backends.numba.buckets.orders import search
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.methods.buckets import orders
+from spinbench.methods.buckets.layout import lay_out
+from spinbench.methods.buckets.partition import partition
+from spinbench.methods.buckets.problem import factors_of, problem_of
+from spinbench.methods.buckets.size import choose
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import grid
 from spinbench.testing.cases import enumerate_graph
@@ -187,3 +193,21 @@ def test_passes_end_in_time_where_first_draws_die_at_once() -> None:
     assert found.seconds.burn_in < 0.6
     upper = min(bound.value for bound in found.bounds if bound.side == "upper" and bound.grade != "probable")
     assert -88.7776 <= upper < np.inf
+
+
+def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
+    """Along Alchemy_11's best order 2 million entries look into 79 million places of messages."""
+    problem = problem_of(spinbench.load("uai14hard/Alchemy_11"))
+    order = search(problem, 0.03, 0)[0].order
+    factors = factors_of(problem, order)
+    logs, scopes = [1.0] * len(factors.cards), factors.scopes()
+    for limit in (3, 8):
+        found = partition(logs, scopes, limit)
+        at = lay_out(factors, found, NumbaBucketKernel.code.fill)
+        assert (found.looks, found.entries) == (len(at.maps), len(at.base))
+    costs = NumbaBucketKernel.code.costs
+    free = costs._replace(look=0.0, made=0.0)
+    assert not choose(logs, scopes, free, 0.4, 2.0**30)[1].split
+    assert choose(logs, scopes, costs, 0.4, 2.0**30)[1].split
+    assert not choose(logs, scopes, costs, 4.0, 2.0**30)[1].split
+    assert choose(logs, scopes, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
