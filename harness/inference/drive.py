@@ -20,6 +20,8 @@ BATCHES = 256
 """Aimed at for a budget in samples; a budget in seconds starts with shorter batches, which are merged."""
 BATCH_SECONDS = 2e-3
 """Shortest batch of a budget in seconds, long against the cost of a call."""
+MEASURED = 3
+"""Batches that long."""
 MOST_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 LONG = 60.0
@@ -184,17 +186,22 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) 
 
 
 def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
-    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds."""
+    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
+
+    The least of a few: on a busy machine one batch may have waited ten times as long as it ran.
+    """
     if budget.seconds is None:
         return 0.0
-    steps, spent = 1, 0.0
-    while True:
+    steps, spent, times = 1, 0.0, list[float]()
+    while not times or (spent < budget.seconds and len(times) < MEASURED):
         since = time.perf_counter()
         state, _ = engine.advance(state, steps)
-        spent = time.perf_counter() - since
-        if spent >= BATCH_SECONDS or spent >= budget.seconds / 10 or steps >= MOST_STEPS:
-            return spent / steps
-        steps *= 2
+        times.append(time.perf_counter() - since)
+        spent += times[-1]
+        if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
+            times.clear()
+            steps *= 2
+    return min(times) / steps
 
 
 def _burn_in_steps(budget: Budget, per_step: float) -> int:

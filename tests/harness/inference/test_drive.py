@@ -132,6 +132,19 @@ def test_seconds_too_few_for_burn_in() -> None:
         run(Budget(seconds=0.01, burn_in=100), Counter(seconds=1e-3))
 
 
+class Interrupted(Counter):
+    """Its second batch, where the time of a step is measured, waits for others."""
+
+    def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        self.calls = getattr(self, "calls", 0) + 1
+        time.sleep(0.1 if self.calls == 2 else 0.0)
+        return super().advance(state, steps)
+
+
+def test_one_batch_that_waited_does_not_make_burn_in_short() -> None:
+    assert run(Budget(seconds=0.3), Interrupted(seconds=5e-4)).burn_in > 20  # .6 steps would fit by the first
+
+
 class SlowerLater(Counter):
     """Its steps take twenty times as long once they count."""
 
