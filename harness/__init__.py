@@ -17,11 +17,24 @@ if TYPE_CHECKING:
     from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.pipeline import bracket
     from spinbench.inference.comparing import compare
+    from spinbench.inference.mixing.assess import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
     from spinbench.models import FactorGraph, PairwiseModel, load, save
 
-__all__ = ["FactorGraph", "PairwiseModel", "Result", "advise", "bracket", "compare", "exact", "load", "run", "save"]
+__all__ = [
+    "FactorGraph",
+    "PairwiseModel",
+    "Result",
+    "advise",
+    "bracket",
+    "compare",
+    "exact",
+    "load",
+    "mixing",
+    "run",
+    "save",
+]
 
 __version__ = "0.1.0"
 
@@ -34,6 +47,7 @@ _HOME = {
     "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",
     "load": "spinbench.models",
+    "mixing": "spinbench.inference.mixing.assess",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
 }

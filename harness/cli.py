@@ -21,8 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        The exit status: 0; 1 if a cell or a check failed, the gate found a regression or advice is unresolved; 2 for a
-        user's error, with one sentence on standard error; 130 after an interruption.
+        The exit status: 0; 1 if a cell or a check failed, the gate found a regression, or advice or mixing is not
+        resolved; 2 for a user's error, with one sentence on standard error; 130 after an interruption.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
@@ -64,6 +64,8 @@ def _dispatch(words: list[str]) -> int:
             return _report(arguments.folders, arguments.output)
         case "bracket":
             return _bracket(arguments)
+        case "mixing":
+            return _mixing(arguments)
         case "init":
             return _init(arguments.folder, arguments)
         case "advise":
@@ -144,6 +146,12 @@ def _parser() -> argparse.ArgumentParser:
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
     advise.add_argument("--seed", type=int, default=0, metavar="N", help="of every run; by default 0")
+    mixing = commands.add_parser("mixing", help="after how many sweeps Gibbs sampling has forgotten its starts")
+    mixing.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    mixing.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    mixing.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
+    mixing.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws; by default 0")
     init = commands.add_parser("init", help="write the package that a plugin begins with")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
     kinds = init.add_mutually_exclusive_group(required=True)
@@ -165,6 +173,16 @@ def _advise(arguments: argparse.Namespace) -> int:
     candidates = None if arguments.candidates is None else arguments.candidates.split(",")
     how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}
     return show(arguments.model, arguments.evidence, **how)
+
+
+def _mixing(arguments: argparse.Namespace) -> int:
+    from spinbench.inference.mixing.assess import mixing
+    from spinbench.models import load
+
+    model = load(arguments.model, evidence=arguments.evidence)
+    found = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
+    print("\n".join([f"{model.name}: {found.sentences()[0]}", *(f"  {line}" for line in found.sentences()[1:])]))
+    return int(found.sweeps is None)
 
 
 def _init(folder: Path, arguments: argparse.Namespace) -> int:

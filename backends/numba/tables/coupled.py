@@ -1,0 +1,92 @@
+"""Coupled sweeps as loops over pairs, sites and states; `spinbench.methods.gibbs.coupling` says what they compute."""
+
+from __future__ import annotations
+
+import math
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.simd.random import ULP, hash64
+from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.methods.gibbs.coupling import IntArray, Pairs
+
+
+def advance(t: FactorTables, order: IntArray, pairs: Pairs, lag: int, first: int, last: int) -> None:
+    """As `coupling.advance`, with the same numbers."""
+    _advance(t, order, pairs, lag, first, last)
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _advance(t, order, pairs, lag, first, last):
+    most = t.cardinalities.max() if len(t.cardinalities) else 1
+    p, q = np.empty(most), np.empty(most)
+    for pair in range(len(pairs.met)):
+        x, y = pairs.x[pair], pairs.y[pair]
+        sweep = first
+        while sweep <= last and pairs.met[pair] < 0:
+            apart = _sweep(t, order, x, y, pairs.keys[:, pair], sweep, sweep > lag, p, q)
+            if sweep > lag and not apart:
+                pairs.met[pair] = sweep
+            sweep += 1
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _sweep(t, order, x, y, key, sweep, both, p, q):
+    """One sweep of X, or of both; whether they differ."""
+    apart = False
+    for k in range(len(order)):
+        v = order[k]
+        card = t.cardinalities[v]
+        u = np.float64(hash64(key[0], key[1], np.uint64(sweep * len(order) + k)) >> np.uint64(11)) * ULP
+        _conditional(t, v, x, p)
+        if both:
+            _conditional(t, v, y, q)
+            x[v], y[v] = _draws(p, q, card, u)
+            apart = apart or x[v] != y[v]
+        else:
+            x[v], _ = _draws(p, p, card, u)
+    return apart
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _conditional(t, v, x, p):
+    """p(x_v | rest)."""
+    card = t.cardinalities[v]
+    p[:card] = 0.0
+    for place in range(t.starts[v], t.starts[v + 1]):
+        f, stride = t.factors[place], t.strides[place]
+        base = t.offsets[f] - stride * x[v]
+        for j in range(t.scope_starts[f], t.scope_starts[f + 1]):
+            base += t.scope_strides[j] * x[t.scope_variables[j]]
+        for k in range(card):
+            p[k] += t.values[base + k * stride]
+    top, total = p[:card].max(), 0.0
+    for k in range(card):
+        p[k] = math.exp(p[k] - top)
+        total += p[k]
+    for k in range(card):
+        p[k] /= total
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _draws(p, q, card, u):
+    """States of both by one number."""
+    overlap = 0.0
+    for k in range(card):
+        overlap += min(p[k], q[k])
+        if u < overlap:
+            return k, k
+    rest = u - overlap
+    return _residual(p, q, card, rest), _residual(q, p, card, rest)
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _residual(p, q, card, rest):
+    """The state at which the sum of what p has beyond q passes `rest`."""
+    reached = 0.0
+    for k in range(card):
+        reached += p[k] - min(p[k], q[k])
+        if rest < reached:
+            return k
+    return card - 1

@@ -1,0 +1,168 @@
+"""`spinbench.mixing`: pairs of coupled chains, until they have met or a budget is spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.mixing.meeting import IntArray, Mixing, first_below
+from spinbench.inference.runner import check_model
+from spinbench.inference.starts import dispersed
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.table_layouts import sweep_order
+from spinbench.methods.gibbs import coupling
+from spinbench.methods.gibbs.coupling import Pairs, pairs_of
+from spinbench.models import Model
+from spinbench.models.convert import refuse_groups
+
+METHODS = ("gibbs",)
+BACKENDS = ("numba", "numpy")
+PILOTS, FIRST, MOST = 8, 64, 1024
+"""Pairs: that find the lag, that are asked first, and in all."""
+PILOT_SHARE = 0.25
+"""Of the budget, for finding the lag."""
+QUANTILE = 0.9
+"""Of the pilots' meeting times, that is the lag."""
+ROOM = 0.5
+"""Of what is left of the budget, that further pairs are expected to take."""
+
+Advance = Callable[[FactorTables, IntArray, Pairs, int, int, int], None]
+
+
+class _Chains(NamedTuple):
+    """What is coupled: a model's tables, the order of a sweep, and what makes sweeps."""
+
+    tables: FactorTables
+    order: IntArray
+    advance: Advance
+
+    def run(self, pairs: Pairs, lag: int, until: float) -> int:
+        """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
+        done, more = 0, 1
+        while (pairs.met < 0).any() and time.perf_counter() < until:
+            since = time.perf_counter()
+            self.advance(self.tables, self.order, pairs, lag, done + 1, done + more)
+            done += more
+            took = max(time.perf_counter() - since, 1e-6)
+            left = max(until - time.perf_counter(), 0.0)
+            more = max(1, min(2 * more, int(more * left / (2 * took))))
+        return done
+
+
+def mixing(
+    model: Model,
+    method: str = "gibbs",
+    budget: Budget | int | str = "10 s",
+    *,
+    tv: float = 0.01,
+    seed: int = 0,
+    scan: Literal["chromatic", "raster"] = "chromatic",
+    backend: str | None = None,
+) -> Mixing:
+    """After how many sweeps a sampler's law is closer than `tv` to the model, from the starts that its runs have.
+
+    Pairs of chains are coupled until they meet: 8 that choose the lag, then 64, then as many more as the budget has
+    room for, 1024 at most. A pair that has not met when the budget is spent leaves it "not resolved".
+
+    Args:
+        model: any model without 1-of-K groups.
+        method: whose sweeps; gibbs.
+        budget: wall-clock ("10 s"); loading and compiling code is not counted.
+        tv: the distance in total variation.
+        seed: of all random numbers.
+        scan: the order of a sweep, as of gibbs.
+        backend: numba or numpy; by default the first that runs here.
+
+    Raises:
+        UnsupportedError: another method, or a model with 1-of-K groups.
+        SpinbenchError: an argument is out of range.
+    """
+    seconds = _checked(model, method, budget, tv, seed, scan)
+    name, advance = _backend(backend)
+    tables = factor_tables(model)
+    chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
+    _load(chains)
+    begun = time.perf_counter()
+    lag, pilots, ran = _lag(chains, model, seed, begun + PILOT_SHARE * seconds)
+    times = pilots
+    if lag:
+        times, ran = _times(chains, model, seed, lag, begun + seconds)
+    sure, estimate = first_below(times, max(lag, 1), tv)
+    spent = time.perf_counter() - begun
+    return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, name, model.name)
+
+
+def _checked(model: Model, method: str, budget: Budget | int | str, tv: object, seed: object, scan: str) -> float:
+    """The budget in seconds."""
+    check_model(model)
+    if method not in METHODS:
+        raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
+    refuse_groups("mixing", model)
+    parsed = Budget.parse(budget)
+    if parsed.seconds is None:
+        raise BudgetError(f"mixing takes a budget in seconds, and {parsed} was given; examples: '10 s', '500 ms'")
+    if not (isinstance(tv, int | float) and 0 < tv < 1):
+        raise SpinbenchError(f"tv={tv!r} was given; a number between 0 and 1 is needed")
+    if not is_whole(seed, 0):
+        raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
+    if scan not in ("chromatic", "raster"):
+        raise SpinbenchError(f"scan={scan!r} was given; chromatic or raster is needed")
+    return parsed.seconds
+
+
+def _backend(asked: str | None) -> tuple[str, Advance]:
+    """Name, and what makes sweeps there."""
+    if asked not in (None, *BACKENDS):
+        raise UnsupportedError(f"mixing: backend={asked!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
+    if asked == "numpy" or (asked is None and not registry.support("gibbs", "numba").runs):
+        return "numpy", coupling.advance
+    registry.check("gibbs", "numba", "float64")
+    registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
+    from spinbench.backends.numba.tables.coupled import advance
+
+    return "numba", advance
+
+
+def _load(chains: _Chains) -> None:
+    """Compile, or load, what makes sweeps."""
+    none = np.zeros((len(chains.tables.cardinalities), 0))
+    chains.advance(chains.tables, chains.order, pairs_of(0, none, none), 1, 1, 1)
+
+
+def _started(model: Model, seed: int, stage: int, pairs: int) -> Pairs:
+    """Both chains of each pair at independent starts, as runs have them."""
+    key: Any = (seed, 0x4D4958, stage)
+    states = dispersed(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
+    mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
+    return pairs_of(key, mixed[:, :pairs], mixed[:, pairs:])
+
+
+def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
+    """(L, 0 where pilots have not met; their meeting times; sweeps)."""
+    pilots = _started(model, seed, 0, PILOTS)
+    ran = chains.run(pilots, 1, until)
+    if (pilots.met < 0).any():
+        return 0, pilots.met, ran
+    return int(np.ceil(np.quantile(pilots.met, QUANTILE))), pilots.met, ran
+
+
+def _times(chains: _Chains, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
+    """(meeting times of as many pairs as there is time for; sweeps)."""
+    since = time.perf_counter()
+    pairs = _started(model, seed, 1, FIRST)
+    ran = chains.run(pairs, lag, until)
+    if (pairs.met < 0).any():
+        return pairs.met, ran
+    each = (time.perf_counter() - since) / FIRST
+    more = min(int(ROOM * (until - time.perf_counter()) / each), MOST - FIRST)
+    if more < 1:
+        return pairs.met, ran
+    further = _started(model, seed, 2, more)
+    ran = max(ran, chains.run(further, lag, until))
+    return np.concatenate([pairs.met, further.met]), ran
