@@ -73,7 +73,7 @@ def weigh(log_w, weights):
     """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
     top, total, squares = log_w.max(), 0.0, 0.0
     for j in range(log_w.size):
-        weights[j] = exp(log_w[j] - top) if top > -np.inf else 0.0
+        weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0  # `exp` makes a tiny number of -inf
         total += weights[j]
         squares += weights[j] * weights[j]
     return top, total, squares

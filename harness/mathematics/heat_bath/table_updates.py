@@ -166,7 +166,8 @@ class TableBath:
         weights = self._chunk_weights(entries, section, b, x, beta, shift)
         drawn, total = self.choose(section, b, weights, x, u)
         x = self._backend.update(x, self._backend.take(section.rows, b), drawn, donate=True)
-        return x, self._kept(section, b, p, weights / total)
+        whole = self._xp.where(total > 0, total, 1.0)  # beside zeros that a chain has met there may be no state left
+        return x, self._kept(section, b, p, weights / whole)
 
     def choose(self, section: Section, b: Any, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
         """(w, C) the next states of a chunk's variables, and the sums of their weights: the step of all sweeps.

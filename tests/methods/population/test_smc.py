@@ -90,6 +90,20 @@ def test_marginals_and_log_z(name, backend):
     assert abs(found.log_z - log_z(MODELS[name])) < 4 * found.log_z_se
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
+def test_particles_that_end_at_hard_zeros_count_for_nothing(backend):
+    """Four equal variables: sweeps at β < 1 pass between the two states, and one run of five loses particles there.
+
+    Given neighbours that differ a variable has no conditional law.
+    """
+    same = np.where(np.eye(2), 0.0, -np.inf)
+    model = FactorGraph.from_log_tables([2] * 4, [([i, (i + 1) % 4], same) for i in range(4)])
+    found = spinbench.run(model, "smc", backend, budget=256, chains=8, temperatures=8, particles=8)
+    assert found.status == "ok"
+    np.testing.assert_allclose(found.marginals, found.marginals[0])
+    assert abs(found.marginals[0] - 0.5) < 3 * found.marginals_se[0] < 0.1
+
+
 def trace_of(weights, p):
     """Runs (B, C) with log weights and marginals (B, M, C)."""
     trace = Trace(Annealed().reductions)
