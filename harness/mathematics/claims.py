@@ -217,26 +217,22 @@ def ratio(
     single = max(between, float(spread[0]) / np.sqrt(parts)) ** 2 + kept**2
     freedom = max(chains - 1, min(effective / 10, 100.0))
     noise = effective**2 * single + drawn * (float(b.var(ddof=1)) if drawn > 1 else 0.0)
-    claimed = np.sqrt(float(t_factor(freedom)) ** 2 * noise / weight**2 + (unseen / effective) ** 2)
+    # Either the states that matter were seen, and the error is of these, or they were not.
+    claimed = max(float(t_factor(freedom)) * np.sqrt(noise) / weight, unseen / effective)
     enough = chains >= fewest_chains and len(forward) >= FEWEST_BATCHES and drawn >= 2
     supported = enough and overlap >= LEAST_OVERLAP and weight >= LEAST_WEIGHT
     return Ratio(value, float(claimed), float(overlap), weight, supported)
 
 
-def beside(value: float, error: float, reference: Ratio, lowest: float = CONTRADICTED) -> tuple[float, float]:
+def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
     """The claim of an estimate that cannot tell by itself when it is wrong, beside one that can.
-
-    Args:
-        value, error: of the estimate.
-        reference: of the same number.
-        lowest: joint claims that it may be below the reference; above it, it may be `CONTRADICTED`.
 
     Returns:
         (value, error): infinite where the reference supports nothing or contradicts it, else the larger claim of both,
             widened by as much of their distance as these do not explain.
     """
     distance, joint = value - reference.value, float(np.hypot(error, reference.error))
-    if not reference.supported or not -lowest * joint <= distance <= CONTRADICTED * joint:
+    if not (reference.supported and np.isfinite(error) and abs(distance) <= CONTRADICTED * joint):
         return value, np.inf
     bias = np.sqrt(max(distance**2 - joint**2, 0.0))
     return value, float(np.hypot(max(error, reference.error), bias))

@@ -6,7 +6,7 @@ import numpy as np
 
 from spinbench.api.trace import Climb, Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import CONTRADICTED, Ratio, beside, one_sided, ratio
+from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.graphs.rows import Rows
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.mathematics.stepping_stones import stepping_stones
@@ -14,9 +14,8 @@ from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]
 SKEWED = 0.02
-"""Error of the mean over ladders from which a few rare ones may carry it; the logarithm of such a mean is low."""
-BIASED_LOW = 1.25
-"""Joint claims that it may then be below the look from both sides: farther away, it is the bias that is seen."""
+"""Error of the mean over ladders beyond which rare ones carry it; those that have not been seen leave it low, by more
+than it can tell and often by less than the look from both sides can."""
 UNREACHED = 100.0
 """Nats beyond all that can be reached."""
 
@@ -84,7 +83,7 @@ def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tup
         diagnostics["ladders"] = float(trace.total("ladders").sum())
         if diagnostics["ladders"]:
             level, error = ladder_mean(trace)
-            found["chib_ms"] = beside(weight + level, error, both, BIASED_LOW if error > SKEWED else CONTRADICTED)
+            found["chib_ms"] = beside(weight + level, error if error <= SKEWED else np.inf, both)
     return found, diagnostics
 
 

@@ -104,8 +104,9 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
     The chains (of one chain: the batches) are cut into two halves; each half's q is evaluated on the other's draws.
     The two directions are pooled (mirrored) or averaged (bridge). Draws from q are seeded by the draws themselves.
 
-    The bridge claims no less than half the distance of its two directions, and half of what the chains remember in
-    nats: q is fitted to the same, perhaps stuck, chains, so that p and q overlap where both miss the same states.
+    The bridge claims what the distance of its two directions, halved, has beyond chance, and half of what the chains
+    remember in nats: q is fitted to the same, perhaps stuck, chains, so that p and q overlap where both miss the same
+    states.
 
     Args:
         relaxation: of the model.
@@ -163,7 +164,8 @@ def _plus(constant: float, claim: tuple[float, float]) -> tuple[float, float]:
 def _joined(directions: Sequence[Ratio], memory: float) -> Ratio:
     """The mean of two ratios of the same laws, one from each half of the chains, which is what the other half lacks."""
     values, errors, overlaps, shared, supported = zip(*directions, strict=True)
-    error = max(float(np.hypot(*errors)) / 2, abs(values[0] - values[1]) / 2)
+    error = float(np.hypot(*errors)) / 2
+    error = max(error, abs(values[0] - values[1]) / 2 - error)  # up to two claims apart by chance
     error = float(np.hypot(error, memory / 2))
     return Ratio(sum(values) / 2, error, min(overlaps), sum(shared), all(supported))
 

@@ -172,11 +172,12 @@ def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
     assert claims.beside(5.1, 0.02, sure) == (5.1, pytest.approx(0.1))
     assert claims.beside(5.01, 0.3, sure) == (5.01, pytest.approx(0.3))
     assert claims.beside(5.2, 0.1, sure) == (5.2, pytest.approx(np.sqrt(0.03)))
-    assert claims.beside(5.2, 0.1, sure, 1.0) == claims.beside(5.2, 0.1, sure)
-    assert claims.beside(4.8, 0.1, sure, 1.0)[1] == np.inf
+    assert claims.beside(4.8, 0.1, sure) == (4.8, pytest.approx(np.sqrt(0.03)))
+    assert claims.beside(4.5, 0.1, sure)[1] == np.inf
     assert claims.beside(5.5, 0.1, sure)[1] == np.inf
     assert claims.beside(5.0, 0.1, sure._replace(supported=False))[1] == np.inf
     assert claims.beside(5.0, np.nan, sure)[1] == np.inf
+    assert claims.beside(5.0, np.inf, sure)[1] == np.inf
 
 
 def test_an_average_of_one_side_follows_what_both_sides_say() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.mathematics.claims import UNSEEN, marginal_claims, ratio
+from spinbench.mathematics.claims import UNSEEN, Ratio, marginal_claims, ratio
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.estimators import gaussian, zero_state
@@ -65,6 +65,16 @@ def test_halves_that_are_joined_allow_for_unseen_states_once() -> None:
     half = ratio(nothing, nothing.ravel(), 4, estimators._UNSEEN_OF_HALF)
     assert estimators._joined([half, half], 0.0).error == pytest.approx(UNSEEN / 160)
     assert ratio(nothing, nothing.ravel()).error == pytest.approx(UNSEEN / 80)
+
+
+def test_halves_that_are_joined_claim_what_they_are_apart_by_more_than_chance() -> None:
+    def joined(apart: float) -> float:
+        halves = [Ratio(value, 0.1, 1.0, 100.0, supported=True) for value in (0.0, apart)]
+        return estimators._joined(halves, 0.0).error
+
+    alone = 0.1 / np.sqrt(2)
+    assert [joined(0.0), joined(4 * alone)] == pytest.approx([alone, alone])
+    assert joined(2.0) == pytest.approx(1.0 - alone)
 
 
 def test_the_standard_grid_within_two_hundredths_of_a_nat() -> None:
