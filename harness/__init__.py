@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
     from spinbench.models import FactorGraph, PairwiseModel, load, save
+    from spinbench.reporting.profiles.profile import profile
 
 __all__ = [
     "FactorGraph",
@@ -32,6 +33,7 @@ __all__ = [
     "exact",
     "load",
     "mixing",
+    "profile",
     "run",
     "save",
 ]
@@ -48,6 +50,7 @@ _HOME = {
     "exact": "spinbench.inference.runner",
     "load": "spinbench.models",
     "mixing": "spinbench.inference.mixing.assess",
+    "profile": "spinbench.reporting.profiles.profile",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
 }

@@ -61,7 +61,13 @@ def _dispatch(words: list[str]) -> int:
         case "report":
             if arguments.compare:
                 return _compare(arguments.compare, arguments.output)
+            if arguments.model:
+                return _tables(arguments.folders, arguments.model)
             return _report(arguments.folders, arguments.output)
+        case "profile":
+            from spinbench.reporting.commands.profiling import show as profile
+
+            return profile(arguments.folders, whole=arguments.all, page=arguments.page)
         case "bracket":
             return _bracket(arguments)
         case "mixing":
@@ -117,6 +123,11 @@ def _parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="enter the records of sweeps into asv's history; may be repeated")
     report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")
+    profile = commands.add_parser("profile", help="which methods are best across the models of sweeps")
+    profile.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    profile.add_argument("--all", action="store_true", help="all methods after each budget, not only the first few")
+    profile.add_argument("--page", type=Path, metavar="FILE", help="write it as Markdown, with pictures beside it")
     record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
     show = commands.add_parser("show", help="all that a record holds")
     rerun = commands.add_parser("rerun", help="measure the cell of a record again; exit with 1 if its figures differ")
@@ -211,6 +222,12 @@ def _report(folders: Sequence[Path], output: Path | None) -> int:
     for note in written.notes:
         print(note)
     return int(any(record["status"] == "failed" for record in found))
+
+
+def _tables(folders: Sequence[Path], patterns: Sequence[str]) -> int:
+    from spinbench.reporting.commands.profiling import tables
+
+    return tables(folders, patterns)
 
 
 def _compare(names: Sequence[str], output: Path | None) -> int:

@@ -24,6 +24,7 @@ from spinbench.measuring.records import Record
 from spinbench.reporting import content, curves, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.profiles.section import section
 
 PAGE = "report.html"
 _OPEN_PANELS = 6
@@ -147,6 +148,7 @@ def _render(
             rows=[content.line(i, row, more) for i, row in enumerate(board)],
             more=more,
             limit=_ROWS,
+            across=section(records),
             on_front=content.on_front(board),
             bounds=content.bounds(board),
             unknown=any(row.log_z is not None and row.log_z_error is None for row in board),

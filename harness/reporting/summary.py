@@ -16,8 +16,13 @@ from spinbench.measuring import environment
 from spinbench.measuring.records import COMMAND_FILE, Record
 from spinbench.reporting import board_tables, figures, leaderboard
 from spinbench.reporting.display import console, shown
+from spinbench.reporting.profiles import pictures, tables
+from spinbench.reporting.profiles.profile import profile
 
 PICTURE = "accuracy.png"
+PROFILES = "profiles.png"
+REASONS = 8
+"""Why cells have no result: so many are told where there are many models."""
 
 Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
 """What compares methods over many models in an experiment's own way, by the name that a configuration gives (`report`):
@@ -52,7 +57,8 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
     Args:
         records: of the sweep.
         folder: for pictures.
-        name: of the experiment's report; None: the leaderboard, with the picture of accuracy over time.
+        name: of the experiment's report; None: the leaderboard, with the picture of accuracy over time, or where there
+            are many models one page on all of them, with the picture of performance profiles.
     """
     output = console()
     if name is not None:
@@ -61,30 +67,65 @@ def show(records: Sequence[Record], folder: Path, name: str | None = None) -> No
             output.print(part, soft_wrap=isinstance(part, str | Text))
         _print_problems(records)
         return
+    if len({record["axes"]["model"] for record in records}) > tables.MANY:
+        _show_many(records, folder)
+        return
+    show_tables(records)
+    _print_problems(records)
+    _draw(lambda: figures.accuracy_over_time(records, folder / PICTURE), "accuracy against wall-clock")
+
+
+def show_tables(records: Sequence[Record]) -> None:
+    """Print the leaderboard, a table for each model."""
+    output = console()
     board = leaderboard.rows(records)
     for table in board_tables.tables(board, output.width):
         output.print()
         output.print(table)
     if any("cached" in row.status or "warm" in row.status for row in board):
         output.print("warm, cached: compiled before, by the same process or read from disk", style="dim")
-    _print_problems(records)
-    path = folder / PICTURE
+
+
+def _show_many(records: Sequence[Record], folder: Path) -> None:
+    output = console()
+    found = profile(records)
+    for part in tables.page(found):
+        output.print()
+        output.print(part, soft_wrap=isinstance(part, str))
+    _print_shared(records)
+    reasons = sorted(leaderboard.problems(records))  # "failed: …" before "skipped: …"
+    for line in reasons[:REASONS]:
+        style = "red" if line.startswith("failed") else "yellow"
+        output.print(Text(line, style=style), overflow="ellipsis", no_wrap=True)
+    if len(reasons) > REASONS:
+        output.print(f"{len(reasons) - REASONS} more reasons for cells without a result stand on the report's page")
+    output.print(
+        f"a model's table: spinbench report {shown(folder)} --model NAME; all of them: --model '*'", soft_wrap=True
+    )
+    _draw(lambda: pictures.save(found.boards, folder / PROFILES), "performance profiles")
+
+
+def _draw(draw: Callable[[], Sequence[Path]], what: str) -> None:
+    output = console()
     try:
-        drawn = figures.accuracy_over_time(records, path)
+        drawn = draw()
     except SpinbenchError as error:
         output.print(Text(str(error), style="red"), soft_wrap=True)
-    else:
-        places = ", ".join(map(shown, drawn))
-        text = f"picture of accuracy against wall-clock: {places}" if drawn else "no picture: no cell has known errors"
-        output.print(text, soft_wrap=True)
+        return
+    places = ", ".join(map(shown, drawn))
+    output.print(f"picture of {what}: {places}" if drawn else "no picture: no cell has known errors", soft_wrap=True)
+
+
+def _print_shared(records: Sequence[Record]) -> None:
+    shared = [record["oversubscribed"] for record in records if record.get("oversubscribed")]
+    if shared:
+        text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
+        console().print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def _print_problems(records: Sequence[Record]) -> None:
     output = console()
-    shared = [record["oversubscribed"] for record in records if record.get("oversubscribed")]
-    if shared:
-        text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
-        output.print(Text(text, style="yellow"), soft_wrap=True)
+    _print_shared(records)
     for line in leaderboard.problems(records):
         output.print(Text(line, style="red" if line.startswith("failed") else "yellow"), soft_wrap=True)
     for line in leaderboard.notes(records):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from rich.table import Table
 
 from spinbench.measuring.records import Record
 from spinbench.reporting.leaderboard import short
+from spinbench.reporting.profiles.believed import Number, log_z_error, rmse
 from spinbench.reporting.variants import variants
 
 GLASS = "regular_glass(beta=2)"
@@ -46,8 +47,6 @@ BEYOND = 3.0
 """Claimed errors from which on a number that was vouched for counts as wrong."""
 ROUNDING = 1e-9
 """Errors that are smaller come from the order of sums."""
-
-Error = Callable[[Record], float]
 
 
 class Best(NamedTuple):
@@ -80,7 +79,7 @@ def table(records: Sequence[Record]) -> Table:
     return found
 
 
-def best(group: Sequence[Record], error: Error) -> Best | None:
+def best(group: Sequence[Record], error: Number) -> Best | None:
     """Of the methods that a model's records tell of, that of the least median; None where nothing stands."""
     found = []
     for method, runs in variants(group).items():
@@ -88,18 +87,6 @@ def best(group: Sequence[Record], error: Error) -> Best | None:
         found.append(Best(method, statistics.median(errors), errors[0], errors[-1]))
     least = min(found, key=lambda one: one.median, default=None)
     return least if least is not None and math.isfinite(least.median) else None
-
-
-def rmse(record: Record) -> float:
-    """Of the marginals; infinite where the verdict does not stand behind them."""
-    doubted = any(word in _status(record) for word in ("failed", "not converged", "marginals"))
-    return math.inf if doubted else _metric(record, "marginal_rmse")
-
-
-def log_z_error(record: Record) -> float:
-    """In nats; infinite where the verdict does not stand behind it."""
-    doubted = any(word in _status(record) for word in ("failed", "not converged", "log Z"))
-    return math.inf if doubted else _metric(record, "log_z_error")
 
 
 def truth(records: Sequence[Record]) -> str:
@@ -140,12 +127,3 @@ def _cells(found: Best | None, aim: float) -> tuple[str, str, str]:
 
 def _short(value: float) -> str:
     return short(value) if math.isfinite(value) else "∞"
-
-
-def _status(record: Record) -> str:
-    return "failed" if record["result"] is None else str(record["result"]["status"])
-
-
-def _metric(record: Record, name: str) -> float:
-    value = record["metrics"].get(name, {}).get("value")
-    return math.inf if value is None else float(value)

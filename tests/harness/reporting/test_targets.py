@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from spinbench.reporting import targets
+from spinbench.reporting.profiles import believed
 
 
 def record(method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float) -> dict[str, Any]:
@@ -39,16 +40,16 @@ RUNS = [
 
 
 def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
-    assert targets.best(RUNS, targets.rmse) == targets.Best("pt", 0.008, 0.004, 0.02)
-    assert targets.best(RUNS, targets.log_z_error) == targets.Best("pt", 0.02, 0.01, 0.9)
-    assert targets.best(RUNS[3:], targets.rmse) is None
+    assert targets.best(RUNS, believed.rmse) == targets.Best("pt", 0.008, 0.004, 0.02)
+    assert targets.best(RUNS, believed.log_z_error) == targets.Best("pt", 0.02, 0.01, 0.9)
+    assert targets.best(RUNS[3:], believed.rmse) is None
 
 
 def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
     doubted = [RUNS[1], record("pt", 0.0, 0.0, "log Z unresolved", seed=5), record("pt", 0.0, 0.0, "log Z unresolved")]
-    assert targets.best(doubted, targets.rmse) == targets.Best("pt", 0.0, 0.0, 0.004)
-    assert targets.best(doubted, targets.log_z_error) is None
-    assert math.isinf(targets.rmse({**RUNS[0], "result": None}))
+    assert targets.best(doubted, believed.rmse) == targets.Best("pt", 0.0, 0.0, 0.004)
+    assert targets.best(doubted, believed.log_z_error) is None
+    assert math.isinf(believed.rmse({**RUNS[0], "result": None}))
 
 
 def test_each_line_says_whether_the_aim_was_reached() -> None:

@@ -1,0 +1,42 @@
+"""The number of a record that counts: an error, or the seconds to one; infinite where nobody vouches for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from spinbench.mathematics.statistics import time_to_error
+from spinbench.measuring.records import Record
+
+Number = Callable[[Record], float]
+
+
+def rmse(record: Record) -> float:
+    """Of the marginals; infinite where the verdict does not stand behind them."""
+    return _metric(record, "marginal_rmse") if vouched(record, "marginals") else math.inf
+
+
+def log_z_error(record: Record) -> float:
+    """In nats; infinite where the verdict does not stand behind it."""
+    return _metric(record, "log_z_error") if vouched(record, "log Z") else math.inf
+
+
+def seconds(record: Record) -> float:
+    """Of burn-in and sampling until the RMSE stays at or below one per cent; infinite where it never does."""
+    if not vouched(record, "marginals"):
+        return math.inf
+    known = [(point["seconds"], point.get("marginal_rmse")) for point in record["result"].get("trajectory") or ()]
+    found = time_to_error([(second, error) for second, error in known if error is not None])
+    return math.inf if found is None else found
+
+
+def vouched(record: Record, quantity: str) -> bool:
+    """Whether the verdict is ok as far as it speaks of "marginals" or "log Z"; a doubt of the other is none of this."""
+    if record["result"] is None:
+        return False
+    return not any(word in record["result"]["status"] for word in ("failed", "not converged", quantity))
+
+
+def _metric(record: Record, name: str) -> float:
+    value = record["metrics"].get(name, {}).get("value")
+    return math.inf if value is None else float(value)

@@ -1,0 +1,93 @@
+"""`spinbench.profile`: solvers compared over the models of a sweep."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinbench.measuring import records as stored
+from spinbench.measuring.records import Record
+from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Solvers, which are methods on backends with their settings, compared over models.
+
+    Attributes:
+        boards: for each budget one of the marginals' RMSE and one of the error of log Z, as far as records have them,
+            shorter budgets first; then one of the seconds to an RMSE of one per cent.
+        models: how many have records.
+        unanswered: labels of those without an exact answer, on which nothing is compared.
+        counts: of cells, by what came of them ("ok", "doubted", "failed", "refused"); "doubted" are those whose verdict
+            speaks against marginals or log Z or both. All but the first count as failures, for the number in doubt.
+    """
+
+    boards: tuple[Board, ...]
+    models: int
+    unanswered: tuple[str, ...]
+    counts: Counter[str]
+
+    @property
+    def last(self) -> tuple[Board, ...]:
+        """The boards of the longest budget, and that of the seconds."""
+        budget = next((board.budget for board in reversed(self.boards) if board.budget), "")
+        return tuple(board for board in self.boards if board.budget in (budget, ""))
+
+
+def profile(records: Iterable[Record] | str | Path) -> Profile:
+    """Compare the solvers of a sweep over all of its models.
+
+    Performance profiles (Dolan and Moré 2002) of the error after equal times and of the time to an error, mean ranks
+    with 95 % intervals of the bootstrap over models, and wins by class of models: `Profile.boards` has each. Errors are
+    medians over seeds, infinite where the solver failed, refused, was not run, or where its verdict speaks against the
+    number. Cells of the method `exact` are left out: errors are taken against it.
+
+    Args:
+        records: of any number of sweeps, or the folder of one. Of the same cell the newest counts.
+
+    Raises:
+        RecordError: the folder holds no records.
+    """
+    found = stored.read_records(Path(records)) if isinstance(records, str | Path) else records
+    latest = [record for record in stored.latest(found) if record["axes"]["method"] != REFERENCE]
+    classes = {record["axes"]["model"]: class_of(record) for record in latest}
+    classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
+    budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record, solver in zip(latest, solver_names(latest), strict=True):
+        budget = record["config"]["budget"]
+        known = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in"))
+        budgets[known][solver, record["axes"]["model"]].append(record)
+    ordered = sorted(budgets, key=lambda budget: [one or 0 for one in budget])
+    boards = [board([budgets[key]], classes, what, _name(*key)) for key in ordered for what in (RMSE, LOG_Z)]
+    boards.append(board(list(budgets.values()), classes, SECONDS, ""))
+    known_models = {model for one in boards if one is not None for model in one.models}
+    return Profile(
+        tuple(one for one in boards if one is not None),
+        len(classes),
+        tuple(model for model in classes if model not in known_models),
+        Counter(_worst(record) for record in latest),
+    )
+
+
+def class_of(record: Record) -> str:
+    """What the sweep called the model's class; else its family, or the folder that it was shipped in or read from."""
+    if record.get("class"):
+        return str(record["class"])
+    spec = record["config"]["model"]
+    if spec.get("name") == "file" and spec.get("path"):
+        return Path(str(spec["path"])).parent.name or "file"
+    return str(spec.get("name", record["axes"]["model"])).partition("/")[0]
+
+
+def _worst(record: Record) -> str:
+    words = {outcome(record, what) for what in (RMSE, LOG_Z)}
+    return words.pop() if len(words) == 1 else "doubted"
+
+
+def _name(seconds: float | None, samples: int | None, burn_in: float | None) -> str:
+    length = f"{seconds:g} s" if seconds is not None else f"{samples} samples"
+    return length if burn_in is None else f"{length}, burn-in {burn_in:g}"

@@ -1,0 +1,233 @@
+"""Solvers across models, from records made by hand."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import spinbench
+from spinbench.errors import SpinbenchError
+from spinbench.reporting import page, summary
+from spinbench.reporting.commands import profiling
+from spinbench.reporting.profiles import markdown, tables
+from spinbench.reporting.profiles.boards import LOG_Z, RMSE, SECONDS
+from spinbench.reporting.profiles.profile import class_of, profile
+
+ids = itertools.count()
+
+
+def record(
+    model: str,
+    method: str,
+    rmse: float | None,
+    *,
+    off: float | None = 0.5,
+    verdict: str = "ok",
+    status: str = "ok",
+    seed: int = 0,
+    seconds: float = 1.0,
+    reached: float = 0.2,
+    kind: str | None = None,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    known = {"marginal_rmse": rmse, "log_z_error": off}
+    points = [(reached / 2, 0.5), (reached, rmse), (seconds, rmse)]
+    result = {
+        "status": verdict,
+        "tier": "generic",
+        "compilation": "none",
+        "log_z_kind": "estimate",
+        "r_hat_max": None,
+        "seconds": {"run": seconds, "compile": 0.0},
+        "trajectory": [{"seconds": t, "samples": 1, "marginal_rmse": error} for t, error in points],
+    }
+    return {
+        "schema": 1,
+        "id": str(next(ids)),
+        "key": "k",
+        "status": status,
+        "error": None if status == "ok" else "no",
+        "class": kind,
+        "protocol": f"{method}{seconds}{settings}",
+        "axes": {"model": model, "method": method, "backend": "numpy"},
+        "config": {
+            "model": {"name": model},
+            "method": {"name": method, **(settings or {})},
+            "backend": {"name": "numpy"},
+            "budget": {"seconds": seconds, "samples": None, "burn_in": None},
+            "chains": 2,
+            "seed": seed,
+        },
+        "git": {"commit": "a" * 40, "dirty": False},
+        "reference": {"log_z": 1.0, "seconds": 0.1},
+        "metrics": {name: {"value": value} for name, value in known.items() if value is not None and status == "ok"},
+        "result": result if status == "ok" else None,
+        "environment": {"cpu": "Some processor", "versions": {"numpy": "2"}},
+        "oversubscribed": None,
+        "started_at": 1_700_000_000,
+        "duration": 1.0,
+    }
+
+
+FIELD = [
+    *(record(f"grid{i}", "gibbs", 0.02, kind="grids") for i in range(3)),
+    *(record(f"grid{i}", "wmb", 0.01, kind="grids", off=0.1, reached=0.4) for i in range(3)),
+    record("glass", "gibbs", 0.5, kind="glasses", verdict="marginals not mixed", reached=0.9),
+    record("glass", "wmb", None, kind="glasses", status="skipped"),
+    *(record(name, "exact", 0.0, off=0.0) for name in ("grid0", "grid1", "grid2", "glass")),
+]
+
+
+def test_boards_hold_what_is_vouched_for_alone() -> None:
+    found = profile(FIELD)
+    first, second, third = found.boards
+    assert [one.quantity for one in found.boards] == [RMSE, LOG_Z, SECONDS]
+    assert (first.budget, first.solvers, first.models) == ("1 s", ("wmb.numpy", "gibbs.numpy"), second.models)
+    assert first.models == ("glass", "grid0", "grid1", "grid2")
+    assert first.classes == ("glasses", "grids", "grids", "grids")
+    assert first.values.tolist() == [[math.inf, math.inf], *[[0.01, 0.02]] * 3]
+    assert first.wins() == {"glasses": [], "grids": [("wmb.numpy", 3)]}
+    assert second.values[0].tolist() == [math.inf, 0.5], "a doubt of marginals is none of log Z"
+    assert first.counts == (Counter({"ok": 3, "refused": 1}), Counter({"ok": 3, "doubted": 1}))
+    assert third.values[1:].tolist() == [[0.4, math.inf]] * 3, "0.02 is above one per cent"
+    assert (found.models, found.unanswered) == (4, ())
+    assert found.counts == Counter({"ok": 6, "doubted": 1, "refused": 1})
+
+
+def test_seeds_count_by_their_median_with_failures_as_infinite() -> None:
+    errors = [0.1, 0.3, 0.2]
+    found = profile([record("m", "gibbs", error, seed=i) for i, error in enumerate(errors)])
+    assert found.boards[0].values.tolist() == [[0.2]]
+    doubted = [record("m", "gibbs", 0.1, seed=i, verdict="marginals too short") for i in range(2)]
+    assert profile([*doubted, record("m", "gibbs", 0.1, seed=2)]).boards[0].values.tolist() == [[math.inf]]
+
+
+def test_each_budget_has_its_boards_and_the_seconds_are_the_least_of_all() -> None:
+    found = profile([record("m", "mf", 0.001, seconds=10.0, reached=3.0), record("m", "mf", 0.001, reached=0.5)])
+    assert [(one.quantity.short, one.budget) for one in found.boards] == [
+        *(("RMSE", "1 s"), ("log Z", "1 s"), ("RMSE", "10 s"), ("log Z", "10 s"), ("to 1 %", "")),
+    ]
+    assert found.boards[-1].values.tolist() == [[pytest.approx(0.5, rel=0.4)]]
+    assert [one.budget for one in found.last] == ["10 s", "10 s", ""]
+
+
+def test_what_was_not_run_and_has_no_answer_is_told() -> None:
+    unknown = [record("linkage", name, None, off=None) for name in ("gibbs", "wmb")]
+    found = profile([*FIELD[:5], *unknown])
+    assert found.unanswered == ("linkage",)
+    assert found.boards[0].solvers == ("wmb.numpy", "gibbs.numpy")
+    assert [count["not run"] for count in found.boards[0].counts] == [1, 0]
+    text = " ".join(tables.sentences(found))
+    assert "1 were not run" in text
+    assert "No exact answer, so nothing to compare, on linkage." in text
+    only = profile(unknown)
+    assert (only.boards, only.models) == ((), 1)
+
+
+def test_solvers_without_the_quantity_are_not_on_the_board() -> None:
+    bound = record("grid0", "gauged", None, off=2.0)
+    first, second, _ = profile([FIELD[0], bound]).boards
+    assert first.solvers == ("gibbs.numpy",)
+    assert set(second.solvers) == {"gibbs.numpy", "gauged.numpy"}
+
+
+def test_settings_tell_variants_apart() -> None:
+    found = profile([record("m", "pt", 0.1, settings={"rungs": n, "sweeps": 1}) for n in (4, 8)])
+    assert set(found.boards[0].solvers) == {"pt.numpy rungs=4", "pt.numpy rungs=8"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({"name": "uai14/DBN_11"}, "uai14"),
+        ({"name": "file", "path": "data/mine/a.uai"}, "mine"),
+        ({"name": "grid"}, "grid"),
+    ],
+)
+def test_the_class_of_a_model_without_one(spec: dict[str, Any], name: str) -> None:
+    assert class_of({"config": {"model": spec}, "axes": {"model": "m"}}) == name
+    assert class_of({"class": "mine", "config": {"model": spec}, "axes": {"model": "m"}}) == "mine"
+
+
+def many(models: int = 12) -> list[dict[str, Any]]:
+    return [record(f"m{i}", name, 0.01 + 0.001 * i, off=0.1) for i in range(models) for name in ("gibbs", "wmb")]
+
+
+def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [*many(), *(record(f"m{i}", "bp", None, status="failed") for i in range(12))]
+    for i, one in enumerate(records):
+        one["error"] = None if one["status"] == "ok" else f"reason {i}"
+    summary.show(records, tmp_path)
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) < 60
+    assert "12 models, 36 cells: 24 vouched for; 12 failed. All but those vouched for count as not solved." in text
+    assert "model m3" not in text
+    assert "4 more reasons" in text
+    assert "--model NAME" in text
+    assert (tmp_path / summary.PROFILES).read_bytes().startswith(b"\x89PNG")
+    summary.show(records[:4], tmp_path)
+    assert "model m1" in capsys.readouterr().out
+
+
+def test_tables_of_single_models_on_demand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(profiling.records, "read_records", lambda folder: many())
+    assert profiling.tables([Path()], ["m3", "m1*"]) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("model ")] == ["m1", "m10", "m11", "m3"]
+    with pytest.raises(SpinbenchError, match="no model is called M3 here; there are m0, m1, "):
+        profiling.tables([Path()], ["M3"])
+    with pytest.raises(SpinbenchError, match="no folder"):
+        profiling.tables([], ["*"])
+
+
+def test_all_solvers_are_shown_on_demand() -> None:
+    records = [
+        record(f"m{i}", f"method{j:02}", 0.001 * (1 + j), off=0.1 + j, reached=0.05 * (1 + j))
+        for i, j in itertools.product(range(3), range(12))
+    ]
+
+    def printed(whole: bool) -> str:
+        console = Console(width=140, file=io.StringIO())
+        for part in tables.page(spinbench.profile(records), whole=whole):
+            console.print(part)
+        return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+    assert "method11" not in printed(False)
+    assert "spinbench profile FOLDER --all" in printed(False)
+    assert printed(True).count("method11.numpy") == 3
+    assert "--all" not in printed(True)
+
+
+def test_the_markdown_page_keeps_the_prose_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(profiling.records, "read_records", lambda folder: FIELD)
+    path = tmp_path / "board.md"
+    assert profiling.show([Path()], whole=False, page=path) == 0
+    assert "board.md" in capsys.readouterr().out
+    assert (tmp_path / "board.png").exists()
+    first = path.read_text()
+    assert "| wmb.numpy | 1.1 | 1.0–1.4 | 3 | 75 % | 75 % |  | 1 |" in first
+    assert "processor: Some processor" in first
+    monkeypatch.setattr(markdown.pictures, "save", lambda boards, *paths: list(paths))
+    path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
+    markdown.write(profile(FIELD), FIELD, path)
+    assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"
+    path.write_text("# Prose alone\n")
+    with pytest.raises(SpinbenchError, match="lacks the marks"):
+        markdown.write(profile(FIELD), FIELD, path)
+
+
+def test_the_report_has_a_section_across_models(tmp_path: Path) -> None:
+    text = page.write(many(5), tmp_path / "many").page.read_text()
+    assert '<h2 id="across">' in text
+    assert text.count('class="panel"') >= 3
+    assert "RMSE of the marginals after 1 s, 5 models" in text
+    assert '<h2 id="across">' not in page.write(FIELD, tmp_path / "few").page.read_text()
