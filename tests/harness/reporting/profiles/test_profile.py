@@ -228,6 +228,6 @@ def test_the_markdown_page_keeps_the_prose_around_it(
 def test_the_report_has_a_section_across_models(tmp_path: Path) -> None:
     text = page.write(many(5), tmp_path / "many").page.read_text()
     assert '<h2 id="across">' in text
-    assert text.count('class="panel"') >= 3
+    assert text.count('class="board"') == 3
     assert "RMSE of the marginals after 1 s, 5 models" in text
     assert '<h2 id="across">' not in page.write(FIELD, tmp_path / "few").page.read_text()
