@@ -5,5 +5,6 @@ swaps.py     swaps of rungs and what neighbouring rungs tell of each other
 pairs.py     sweeps of binary pairwise models, in vectors over ladders, each lane at a β of its own
 graphs.py    the same of any factor graph, by look-ups
 blocks.py    the same, block by block
+clusters.py  clusters of binary pairwise models, and Gibbs sweeps
 houdayer.py  the move of pairs of ladders
 """

@@ -17,9 +17,7 @@ import numpy as np
 from spinbench.backends.numba.gibbs.shared import INLINE
 from spinbench.backends.numba.simd.random import below
 from spinbench.backends.numba.tempering.swaps import Array
-
-HOTTEST = 3
-"""Moves are made at all but the lowest third of the rungs, where components are nearly everything."""
+from spinbench.methods.tempering.houdayer import HOTTEST
 
 
 class Partners(NamedTuple):

@@ -11,11 +11,13 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.tempering.blocks import Blocks
+from spinbench.backends.numba.tempering.clusters import Clusters
 from spinbench.backends.numba.tempering.graphs import Graphs
 from spinbench.backends.numba.tempering.pairs import Pairs
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.tempering.blocks import BlockTables
+from spinbench.methods.tempering.clusters import ClusterTables
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
 from spinbench.methods.tempering.pairs import PairTables
 from spinbench.methods.tempering.pilot import HostArrays
@@ -96,10 +98,12 @@ class TemperingKernel(Kernel):
             self._made = {chains: self._form(chains)}
         return self._made[chains]
 
-    def _form(self, chains: int) -> Pairs | Graphs | Blocks:
+    def _form(self, chains: int) -> Pairs | Clusters | Graphs | Blocks:
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             return Pairs(to_pairwise(self._model), tables, self._real, rungs, chains)
+        if isinstance(tables, ClusterTables):
+            return Clusters(to_pairwise(self._model), tables, self._real, rungs, chains)
         if isinstance(tables, BlockTables):
             return Blocks(tables, self._real, rungs, chains)
         return Graphs(factor_tables(self._model), self._real, rungs, chains)

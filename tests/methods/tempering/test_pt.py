@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 import spinbench
 from spinbench.api import Trace
@@ -13,12 +15,15 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import registry
 from spinbench.inference.starts import random_start
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import floored_values
+from spinbench.mathematics.graphs.table_layouts import conflicts, floored_values
 from spinbench.methods.tempering.estimates import Travel, in_units, trend
+from spinbench.methods.tempering.graphs import GraphReplicas
+from spinbench.methods.tempering.houdayer import Exchanges
 from spinbench.methods.tempering.ladders import Ladders, Rungs
+from spinbench.methods.tempering.pairs import PairReplicas
 from spinbench.methods.tempering.pilot import ladder
 from spinbench.methods.tempering.pt import ParallelTempering
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 from spinbench.models.generators import grid
 from spinbench.testing.cases import enumerate_graph
 
@@ -41,7 +46,7 @@ def pairs(n: int = 6) -> PairwiseModel:
     return PairwiseModel.from_edges(rng.normal(size=n), edges, 1.5 * rng.normal(size=len(edges)), log_constant=0.4)
 
 
-@pytest.mark.parametrize(("backend", "houdayer"), [("numpy", 0), ("numba", 0), ("numba", 2)])
+@pytest.mark.parametrize(("backend", "houdayer"), [("numpy", 0), ("numba", 0), ("numba", 2), ("numpy", 2)])
 @pytest.mark.parametrize("seed", range(3))
 def test_factor_graphs_with_zeros(seed: int, backend: str, houdayer: int) -> None:
     """Every marginal and log Z are right, and the verdict says so."""
@@ -55,10 +60,20 @@ def test_factor_graphs_with_zeros(seed: int, backend: str, houdayer: int) -> Non
     assert 0.7 < found.diagnostics["trip_efficiency"] < 1.2
 
 
-@pytest.mark.parametrize("model", [graph(4), pairs()], ids=["tables", "pairs"])
-def test_every_rung_keeps_its_law(model: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (graph(4), {}),
+        (pairs(), {}),
+        (graph(4), {"houdayer": 2}),
+        (pairs(), {"houdayer": 2}),
+        (pairs(), {"updates": "swendsen_wang"}),
+    ],
+    ids=str,
+)
+def test_every_rung_keeps_its_law(model: Any, settings: dict[str, Any]) -> None:
     """Replicas drawn from p*^β at each rung stay so: the mean of log p* there is as it was."""
-    method, ladders = ParallelTempering(rungs=4), 4096
+    method, ladders = ParallelTempering(rungs=4, **settings), 4096
     tables = method.plan(model)
     engine = registry.bind(method, "numpy", model, tables, precision="float64")
     states, weights = _states(model)
@@ -104,6 +119,62 @@ def test_blocks(backend: str) -> None:
         assert abs(found.log_z - log_z) < 4 * found.log_z_se
 
 
+def magnet() -> PairwiseModel:
+    """Couplings that agree, of which clusters are made, and fields that pull them about."""
+    rng = np.random.default_rng(6)
+    edges = np.argwhere(np.triu(np.ones((8, 8)), 1))
+    strengths = rng.uniform(0, 1.5, size=len(edges))
+    pulls = np.bincount(edges.ravel(), np.repeat(strengths, 2)) / 2
+    return PairwiseModel.from_edges(rng.normal(size=8) - pulls, edges, strengths, log_constant=-0.2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
+def test_clusters(backend: str) -> None:
+    """Whether couplings agree or not; a model of factors is the same as that of its couplings."""
+    jax = backend == "jax"
+    for model in (magnet(),) if jax else (magnet(), to_factor_graph(pairs())):
+        found = spinbench.run(model, "pt", backend, 600, updates="swendsen_wang", sweeps=1 if jax else 2)
+        exact = spinbench.exact(model, cache=False)
+        assert found.status == "ok"
+        assert found.marginals_se.max() < 0.02
+        assert np.abs((found.marginals - exact.marginals) / found.marginals_se).max() < 4
+        assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se < 0.2
+        assert found.diagnostics["trip_efficiency"] > 0.8
+
+
+@pytest.mark.parametrize("model", [graph(4), pairs(9)], ids=["tables", "pairs"])
+def test_moves_of_pairs_over_arrays(model: Any) -> None:
+    """Pairs of replicas at one rung exchange one connected part of where they differ, which keeps the sum of D; a
+    ladder without a partner stays as it is."""
+    backend, rungs, ladders, n = NumpyBackend(precision="float64"), 6, 9, model.num_variables
+    tables = ParallelTempering(rungs=rungs, houdayer=1).plan(model)
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, np.array(model.cardinalities)[:, None], size=(n, rungs * ladders)).astype(np.int32)
+    slot = np.argsort(rng.random((rungs, ladders)), axis=0).astype(np.int32)
+    replicas = (PairReplicas if isinstance(model, PairwiseModel) else GraphReplicas)(backend)
+    rung, edges = np.argsort(slot, axis=0), conflicts(factor_tables(model))
+    moved_parts = 0
+    for step in range(20):
+        moved = Exchanges(backend, 1).move(backend.key(step), tables.near, x.copy(), slot)
+        sums = [
+            replicas.log_weights(tables.replicas, part.copy())[0].reshape(rungs, -1).sum(axis=0) for part in (x, moved)
+        ]
+        np.testing.assert_allclose(*(part[0:8:2] + part[1:8:2] for part in sums), atol=1e-9)
+        changed = (x != moved).reshape(n, rungs, ladders)
+        assert not changed[:, :, 8].any()
+        for first in range(0, 8, 2):
+            mine, others = (changed[:, :, c].any(axis=0) for c in (first, first + 1))
+            part = changed[:, mine, first][:, 0] if mine.any() else np.zeros(n, dtype=bool)
+            assert mine.sum() == others.sum() == part.any()
+            if part.any():
+                assert rung[mine, first] == rung[others, first + 1] >= 2
+                inner = edges[part[edges].all(axis=1)]
+                rows = coo_array((np.ones(len(inner)), (inner[:, 0], inner[:, 1])), shape=(n, n))
+                assert len(set(connected_components(rows, directed=False)[1][part])) == 1
+                moved_parts += 1
+    assert moved_parts > 60
+
+
 @pytest.mark.parametrize("model", [graph(4), pairs(9)], ids=["tables", "pairs"])
 def test_moves_of_pairs_keep_the_sum_of_weights(model: Any) -> None:
     """What the kernel keeps of D beside the states is theirs, after sweeps and moves."""
@@ -120,8 +191,8 @@ def test_pairs_of_ladders_are_units() -> None:
     """Marginals with moves of pairs are right; their errors are those of 8 pairs, of which one may lack its partner."""
     model = pairs()
     exact = spinbench.exact(model, cache=False)
-    for chains in (16, 17):
-        found = spinbench.run(model, "pt", "numba", 2000, houdayer=2, chains=chains)
+    for chains, backend in ((16, "numba"), (17, "numba"), (17, "numpy"), (16, "jax")):
+        found = spinbench.run(model, "pt", backend, 2000 if backend == "numba" else 600, houdayer=2, chains=chains)
         assert found.status == "ok"
         assert np.abs((found.marginals - exact.marginals) / found.marginals_se).max() < 4
         assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se
@@ -197,12 +268,15 @@ def test_groups_and_settings_are_refused() -> None:
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
     with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
         spinbench.run(model, "pt", "numpy", 10)
-    with pytest.raises(spinbench.errors.UnsupportedError, match="needs backend=numba"):
-        spinbench.run(pairs(), "pt", "numpy", 10, houdayer=1)
+    with pytest.raises(spinbench.errors.UnsupportedError, match="variables of two states"):
+        spinbench.run(graph(0), "pt", "numpy", 10, updates="swendsen_wang")
     for settings in (
         {"rungs": 1},
         {"blocks": 1},
         {"blocks": 4, "houdayer": 1},
+        {"updates": "swendsen_wang", "houdayer": 1},
+        {"updates": "swendsen_wang", "blocks": 4},
+        {"updates": "wolff"},
         {"rungs": -2},
         {"sweeps": 0},
         {"sweeps": 1.5},
