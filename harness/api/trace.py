@@ -15,6 +15,13 @@ from spinbench.errors import InvalidResultError
 FloatArray = npt.NDArray[np.float64]
 
 MAX_BATCHES = 512
+"""Of runs with few chains."""
+MANY_CHAINS = 64
+"""From which batches become fewer as chains become more, since chains tell a standard error as well as batches do."""
+MANY_BATCHES = 128
+"""At most, however many chains there are."""
+COARSE = 8
+"""Batches of a coarse view."""
 MAX_BYTES = 512 * 2**20
 GROUPS = 10
 """Of time, in which a standard error is found by leaving out one after another."""
@@ -68,18 +75,22 @@ class Trace:
         probes: of the warm-up, by statistic, where the method sends any.
     """
 
-    def __init__(self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None) -> None:
-        """At most max(capacity, MAX_BATCHES) batches, fewer where they would take more than MAX_BYTES.
+    def __init__(
+        self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None, chains: int = 1
+    ) -> None:
+        """As many batches as are wanted, or are enough for so many chains; fewer where they would take over MAX_BYTES.
 
         Args:
             reductions: of each statistic.
             capacity: batches that are wanted.
             counted_by: `Method.counted_by`.
+            chains: of the run.
         """
         self.reductions = dict(reductions)
         self.counted_by = counted_by
         self.aimed = capacity
-        self._most = max(capacity + capacity % 2, MAX_BATCHES)
+        enough = MAX_BATCHES * MANY_CHAINS // max(chains, MANY_CHAINS) // 2 * 2
+        self._most = max(capacity + capacity % 2, min(MAX_BATCHES, max(enough, MANY_BATCHES)))
         self.counts: list[int] = []
         self.samples = 0
         self.looks: list[dict[str, FloatArray]] = []
@@ -88,7 +99,12 @@ class Trace:
         self.seconds: float | None = None
         self.probes: dict[str, Probes] = {}
         self._batches: list[dict[str, FloatArray]] = []
-        self._capacity = MAX_BATCHES
+        self._capacity = self._most
+
+    @property
+    def enough(self) -> int:
+        """Batches that a run of so many chains should have, if its budget is counted in samples."""
+        return max(self._most // 2, self.aimed)
 
     @property
     def full(self) -> bool:
@@ -196,6 +212,15 @@ class Trace:
     def looked(self, name: str) -> FloatArray:
         """(L, C) of what was seen at L steps under a name."""
         return np.array([seen[name] for seen in self.looks], dtype=np.float64)
+
+    def coarse(self) -> Trace:
+        """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""
+        if len(self._batches) < 2 * COARSE or any(reduction != "sum" for reduction in self.reductions.values()):
+            return self
+        found = self._grouped(COARSE)
+        found.samples, found.seconds, found.aimed = self.samples, self.seconds, self.aimed
+        found.looks, found.climb, found.wanted, found.probes = self.looks, self.climb, self.wanted, self.probes
+        return found
 
     def _grouped(self, groups: int) -> Trace:
         """Neighbouring batches joined, so that there are at most so many, about equally long."""

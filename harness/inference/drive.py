@@ -16,8 +16,6 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Looks
 
-BATCHES = 256
-"""Aimed at for a budget in samples; a budget in seconds starts with shorter batches, which are merged."""
 BATCH_SECONDS = 2e-3
 """Shortest batch of a budget in seconds, long against the cost of a call."""
 MEASURED = 3
@@ -139,13 +137,14 @@ def drive(
             due = [t for t in due if t > progress]
             if budget.samples is not None or estimating.with_another < ESTIMATING * clock.seconds:
                 with estimating:
-                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
+                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace.coarse())))
         if finished(trace):
             break
     run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
-    if not run.trajectory or run.trajectory[-1].samples < trace.samples:
-        run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace)))
-    run.estimate = run.trajectory[-1].estimate
+    if run.trajectory and run.trajectory[-1].samples == trace.samples:
+        run.trajectory.pop()
+    run.estimate = estimate(trace)
+    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
     return run
 
 
@@ -245,7 +244,7 @@ def _batches(budget: Budget, per_step: float, trace: Trace, clock: _Clock) -> It
     if budget.seconds is not None and trace.counted_by:
         yield from _growing(budget.seconds, trace, clock)
         return
-    lengths = _batch_lengths(budget, per_step, trace.aimed)
+    lengths = _batch_lengths(budget, per_step, trace)
     while lengths and clock.seconds < (budget.seconds or math.inf):
         if trace.full:
             trace.merge()
@@ -269,12 +268,12 @@ def _growing(seconds: float, trace: Trace, clock: _Clock) -> Iterator[int]:
             steps = max(1, steps // 2)
 
 
-def _batch_lengths(budget: Budget, per_step: float, wanted: int) -> list[int]:
+def _batch_lengths(budget: Budget, per_step: float, trace: Trace) -> list[int]:
     """Lengths of the batches to come, equal to one step; for a budget in seconds one length, used again and again."""
     if budget.samples is None:
-        seconds = min(BATCH_SECONDS, 0.9 * (budget.seconds or 0.0) / max(wanted, 1))
+        seconds = min(BATCH_SECONDS, 0.9 * (budget.seconds or 0.0) / max(trace.aimed, 1))
         return [max(1, round(seconds / max(per_step, 1e-9)))]
-    batches = min(budget.samples, max(BATCHES, wanted))
+    batches = min(budget.samples, trace.enough)
     short, longer = divmod(budget.samples, batches)
     return [short + 1] * longer + [short] * (batches - longer)
 
@@ -287,10 +286,10 @@ def _doubled(lengths: list[int], budget: Budget) -> list[int]:
 
 
 def _checkpoints(budget: Budget, burn_in_seconds: float, count: int) -> list[float]:
-    """Geometric: in samples from 1/1000 of them (at least 4), or in seconds of the whole budget."""
+    """Geometric: in samples from 1/1000 of them (at least 4), or in seconds of the whole budget, whose end is left out."""
     if budget.samples is not None:
         first, last = min(max(4.0, budget.samples / 1000), budget.samples), float(budget.samples)
     else:
         last = float(budget.seconds or 0.0)
         first = min(burn_in_seconds + last / 1000, last)
-    return [float(t) for t in np.geomspace(first, last, max(count, 1))]
+    return [float(t) for t in np.geomspace(first, last, max(count, 1))[: count - 1]]

@@ -100,7 +100,7 @@ def run(
     planned = time.perf_counter()
     found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
     engine, bound = found.engine, time.perf_counter()
-    trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by)
+    trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by, states.shape[1])
 
     who = f"{chosen.name} on {backend}"
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))

@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 TARGET_RMSE = 0.01
 """The error to which `time_to_error` is tracked: one per cent of probability."""
 
+_BLOCK = 2**17
+"""Numbers that are worked on at a time, so that they stay in a processor's cache."""
 MANY_CHAINS = 16
 """So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone."""
 
@@ -38,9 +40,9 @@ def standard_error(series: FloatArray) -> FloatArray:
     if batches < 2:
         return np.full(series.shape[1:-1], np.nan)
     means = halves.mean(axis=0)
-    within = halves.var(axis=0, ddof=1).mean(axis=-1)
-    total = within * (batches - 1) / batches + means.var(axis=-1, ddof=1)
-    covariance = _autocovariance(halves).mean(axis=-1)
+    covariance = _mean_autocovariance(halves, means)
+    within = covariance[0] * batches / (batches - 1)
+    total = covariance[0] + means.var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = 1 - (within - covariance * batches / (batches - 1)) / total
     time = _initial_monotone_time(rho)
@@ -160,12 +162,18 @@ def _split(series: FloatArray) -> FloatArray:
     return np.concatenate([kept[:half], kept[half:]], axis=-1)
 
 
-def _autocovariance(series: FloatArray) -> FloatArray:
-    """Biased autocovariances along axis 0, by FFT."""
-    batches = len(series)
+def _mean_autocovariance(series: FloatArray, means: FloatArray) -> FloatArray:
+    """(B, …) biased autocovariances along axis 0, averaged over the last axis: the chains' spectra are, before the
+    one transform back. `means` are those along axis 0."""
+    batches, chains = len(series), series.shape[-1]
     size = 1 << (2 * batches - 1).bit_length()
-    spectrum = np.fft.rfft(series - series.mean(axis=0), n=size, axis=0)
-    return np.fft.irfft(np.abs(spectrum) ** 2, n=size, axis=0)[:batches] / batches
+    power = np.empty((size // 2 + 1, *series.shape[1:-1]))
+    flat, rows = (series - means).reshape(batches, -1, chains), power.reshape(len(power), -1)
+    block = max(1, _BLOCK // (size * chains))
+    for first in range(0, flat.shape[1], block):
+        spectrum = np.fft.rfft(flat[:, first : first + block], n=size, axis=0)
+        rows[:, first : first + block] = (spectrum.real**2 + spectrum.imag**2).mean(axis=-1)
+    return np.fft.irfft(power, n=size, axis=0)[:batches] / batches
 
 
 def _initial_monotone_time(rho: FloatArray) -> FloatArray:
