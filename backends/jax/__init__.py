@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api import Array, Backend, Key, Precision
 from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
+from spinbench.foundation.folders import cache_folder
 
 
 class JaxBackend(Backend):
@@ -42,6 +43,7 @@ class JaxBackend(Backend):
                 f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works, "
                 "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
             ) from error
+        _keep_programs(jax)
         self._jax = jax
         self._random = random
         self.xp = jnp
@@ -120,3 +122,13 @@ class JaxBackend(Backend):
 
     def window(self, array: Array, start: Any, length: int) -> Array:
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)
+
+
+def _keep_programs(jax: Any) -> None:
+    """Compiled programs are kept on the disk, as Numba's are, unless the process has a folder of its own for them.
+
+    JAX finds them by their content; every `run` compiles its program anew, since tables of other sizes may be static.
+    """
+    if not jax.config.jax_compilation_cache_dir:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled" / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

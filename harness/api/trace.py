@@ -22,7 +22,9 @@ MANY_BATCHES = 128
 """At most, however many chains there are."""
 COARSE = 8
 """Batches of a coarse view."""
-MAX_BYTES = 512 * 2**20
+MAX_BYTES = 256 * 2**20
+FEWEST_KEPT = 8
+"""Batches, however large they are."""
 GROUPS = 10
 """Of time, in which a standard error is found by leaving out one after another."""
 FEWEST_GROUPS = 4
@@ -125,7 +127,7 @@ class Trace:
         stored = {name: np.array(batch[name], dtype=np.float64) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
-            self._capacity = min(max(MAX_BYTES // max(size, 1), 16), self._most) // 2 * 2
+            self._capacity = min(max(MAX_BYTES // max(size, 1), FEWEST_KEPT), self._most) // 2 * 2
         self._batches.append(stored)
         self.counts.append(count)
         asked = self.samples + count

@@ -187,7 +187,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
     if not (isinstance(max_gib, int | float | np.number) and 0 < max_gib < np.inf):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
-    binary = all(k == 2 for k in model.cardinalities)
+    binary = set(model.cardinalities) <= {2}
     estimate = in_terms_of_origin(
         model,
         Estimate(

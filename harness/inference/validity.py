@@ -41,7 +41,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
-    binary = all(k == 2 for k in model.cardinalities)
+    binary = set(model.cardinalities) <= {2}
     sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")

@@ -22,6 +22,8 @@ TARGET_RMSE = 0.01
 
 _BLOCK = 2**17
 """Numbers that are worked on at a time, so that they stay in a processor's cache."""
+FEW = 16
+"""Batches whose products are summed sooner than transformed."""
 MANY_CHAINS = 16
 """So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone."""
 
@@ -163,17 +165,30 @@ def _split(series: FloatArray) -> FloatArray:
 
 
 def _mean_autocovariance(series: FloatArray, means: FloatArray) -> FloatArray:
-    """(B, …) biased autocovariances along axis 0, averaged over the last axis: the chains' spectra are, before the
-    one transform back. `means` are those along axis 0."""
+    """(B, …) biased autocovariances along axis 0, averaged over the last axis; `means` are those along axis 0."""
     batches, chains = len(series), series.shape[-1]
-    size = 1 << (2 * batches - 1).bit_length()
-    power = np.empty((size // 2 + 1, *series.shape[1:-1]))
-    flat, rows = (series - means).reshape(batches, -1, chains), power.reshape(len(power), -1)
-    block = max(1, _BLOCK // (size * chains))
+    flat, centres = series.reshape(batches, -1, chains), means.reshape(-1, chains)
+    found = np.empty(flat.shape[:2])
+    products = _by_lag if batches <= FEW else _by_spectrum
+    block = max(1, _BLOCK // (2 * batches * chains))
     for first in range(0, flat.shape[1], block):
-        spectrum = np.fft.rfft(flat[:, first : first + block], n=size, axis=0)
-        rows[:, first : first + block] = (spectrum.real**2 + spectrum.imag**2).mean(axis=-1)
-    return np.fft.irfft(power, n=size, axis=0)[:batches] / batches
+        some = slice(first, first + block)
+        found[:, some] = products(flat[:, some] - centres[some])
+    return found.reshape(series.shape[:-1]) / batches
+
+
+def _by_lag(series: FloatArray) -> FloatArray:
+    """(B, n) mean over chains of the sums of products at each lag."""
+    sums = [np.einsum("bnc,bnc->n", series[: len(series) - lag], series[lag:]) for lag in range(len(series))]
+    return np.array(sums) / series.shape[-1]
+
+
+def _by_spectrum(series: FloatArray) -> FloatArray:
+    """As `_by_lag`, by one transform of every chain and, of their mean spectrum, one back."""
+    size = 1 << (2 * len(series) - 1).bit_length()
+    spectrum = np.fft.rfft(series, n=size, axis=0)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-1)
+    return np.asarray(np.fft.irfft(power, n=size, axis=0)[: len(series)])
 
 
 def _initial_monotone_time(rho: FloatArray) -> FloatArray:
