@@ -286,7 +286,7 @@ def _doubled(lengths: list[int], budget: Budget) -> list[int]:
 
 
 def _checkpoints(budget: Budget, burn_in_seconds: float, count: int) -> list[float]:
-    """Geometric: in samples from 1/1000 of them (at least 4), or in seconds of the whole budget, whose end is left out."""
+    """Geometric: in samples from 1/1000 of them (at least 4), or in seconds of the budget, whose end is left out."""
     if budget.samples is not None:
         first, last = min(max(4.0, budget.samples / 1000), budget.samples), float(budget.samples)
     else:
