@@ -174,13 +174,13 @@ def _mean_autocovariance(series: FloatArray, means: FloatArray) -> FloatArray:
     for first in range(0, flat.shape[1], block):
         some = slice(first, first + block)
         found[:, some] = products(flat[:, some] - centres[some])
-    return found.reshape(series.shape[:-1]) / batches
+    return np.asarray(found.reshape(series.shape[:-1]) / batches)
 
 
 def _by_lag(series: FloatArray) -> FloatArray:
     """(B, n) mean over chains of the sums of products at each lag."""
     sums = [np.einsum("bnc,bnc->n", series[: len(series) - lag], series[lag:]) for lag in range(len(series))]
-    return np.array(sums) / series.shape[-1]
+    return np.asarray(np.array(sums) / series.shape[-1])
 
 
 def _by_spectrum(series: FloatArray) -> FloatArray:
