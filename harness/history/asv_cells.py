@@ -58,17 +58,7 @@ def enter(results: Any, described: dict[str, Any], cells: Mapping[Cell, Replicat
     combinations = list(itertools.product(*described["params"]))
     index = {combination: i for i, combination in enumerate(combinations)}
     touched = {index[tuple(map(repr, cell))]: one for cell, one in cells.items()}
-    size = len(combinations)
-    outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
-    for i, one in touched.items():
-        if len(one.values) > 1:
-            outcome.result[i] = True  # asv takes the median of the samples, and its interval
-            outcome.samples[i] = [rounded(value) for value in one.values]
-            outcome.number[i] = 1
-        elif one.values:
-            outcome.result[i] = rounded(one.values[0])
-        elif not one.ran:
-            outcome.result[i] = None
+    outcome = outcome_of(len(combinations), touched)
     kept = name in results.get_result_keys({name: described})
     before = set(itertools.product(*results.get_result_params(name))) if kept else set()
     results.add_result(
@@ -86,6 +76,21 @@ def enter(results: Any, described: dict[str, Any], cells: Mapping[Cell, Replicat
             value if i in touched or combination in before else math.nan
             for i, (combination, value) in enumerate(zip(combinations, merged, strict=True))
         ]
+
+
+def outcome_of(size: int, touched: Mapping[int, Replicates]) -> Outcome:
+    """Values at their places; the others are not run."""
+    outcome = Outcome(result=[math.nan] * size, samples=[None] * size, number=[None] * size)
+    for i, one in touched.items():
+        if len(one.values) > 1:
+            outcome.result[i] = True  # asv takes the median of the samples, and its interval
+            outcome.samples[i] = [rounded(value) for value in one.values]
+            outcome.number[i] = 1
+        elif one.values:
+            outcome.result[i] = rounded(one.values[0])
+        elif not one.ran:
+            outcome.result[i] = None
+    return outcome
 
 
 def stored(results: Any, family: Family, metric: Metric) -> dict[Cell, Replicates]:

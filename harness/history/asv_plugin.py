@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from asv import util
+from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.environment import ExistingEnvironment, get_env_name
 from asv.machine import Machine, MachineCollection
 
 from spinbench.foundation.checkout import CONFIG
 from spinbench.history.asv_benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
+from spinbench.history.asv_series import descriptions
+from spinbench.history.series import Book
 
 TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -62,6 +65,18 @@ def setup() -> None:
 
         # `asv run` would replace machine.json by what the user's home says of this machine.
         MachineCollection.load = load
+        _keep_series(results)
+
+
+def _keep_series(results: Path) -> None:
+    """`asv run` writes the descriptions of what it discovers; those of series that it never runs stay beside them."""
+    save = Benchmarks.save
+
+    def save_all(self: Any) -> None:
+        self._all_benchmarks = {**self._all_benchmarks, **descriptions(Book(results.parent / "journal"))}
+        save(self)
+
+    Benchmarks.save = save_all
 
 
 def machine_name() -> str:

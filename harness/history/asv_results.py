@@ -26,9 +26,10 @@ from asv.results import Results, get_filename
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
-from spinbench.history import asv_cells, axes, journal
+from spinbench.history import asv_cells, asv_series, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, describe_machine, stored_machine
 from spinbench.history.journal import Record
+from spinbench.history.series import Book
 
 if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 1):
     raise ImportError(
@@ -63,11 +64,12 @@ class ResultFiles:
         """asv's `Results` of a commit; None where there is no file or it is damaged."""
         return _load(self.folder / get_filename(self.machine, commit, ENVIRONMENT))
 
-    def rebuild(self, entries: Mapping[str, Sequence[Record]]) -> tuple[list[Path], list[str]]:
+    def rebuild(self, entries: Mapping[str, Sequence[Record]], book: Book) -> tuple[list[Path], list[str]]:
         """Write commits' files anew; values that only asv knows stay.
 
         Args:
             entries: the journal's, by commit.
+            book: all series.
 
         Returns:
             The files, and a sentence for each that could not be read before.
@@ -75,36 +77,41 @@ class ResultFiles:
         Raises:
             HistoryError: asv cannot import the suite, or its benchmarks are not those of conf/axes.
         """
-        benchmarks = self._benchmarks()
+        benchmarks = self._benchmarks(book)
         info = self._machine_info()
         written = [self._rebuild(benchmarks, info, commit, entries[commit]) for commit in sorted(entries)]
         return [path for path, _ in written], [problem for _, problem in written if problem]
 
-    def _benchmarks(self) -> Mapping[str, Any]:
-        """asv's descriptions of the benchmarks, discovered as `asv run` does unless they are known and current."""
+    def _benchmarks(self, book: Book) -> Mapping[str, Any]:
+        """asv's descriptions of the benchmarks: the suite's, discovered as `asv run` does unless they are known and
+        current, and those of the series. Without them asv shows no result."""
         path = Path(Benchmarks.get_benchmark_file_path(self.config.results_dir))
+        stored: dict[str, Any] = {}
         try:
-            known: dict[str, Any] = util.load_json(str(path), Benchmarks.api_version)
+            stored = util.load_json(str(path), Benchmarks.api_version)
+            known = asv_series.without(stored)
             asv_cells.check(known)
         except (OSError, ValueError, util.UserError, HistoryError):
-            known = self._discover(path)
+            known = self._discover()
             asv_cells.check(known)
-        return known
+        benchmarks = known | asv_series.descriptions(book)
+        if benchmarks != stored:
+            with self._scratch() as scratch:
+                util.write_json(str(scratch / path.name), dict(benchmarks), Benchmarks.api_version)
+                os.replace(scratch / path.name, path)
+        return benchmarks
 
-    def _discover(self, path: Path) -> dict[str, Any]:
-        """Store the benchmarks that asv finds; without them asv shows no result."""
+    def _discover(self) -> dict[str, Any]:
+        """The benchmarks that asv finds in the suite."""
         with self._scratch() as scratch:
-            out = scratch / "benchmarks.json"
+            out = scratch / "discovered.json"
             command = [sys.executable, asv.benchmark.__file__, "discover", self.config.benchmark_dir, str(out)]
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
             if done.returncode or not out.is_file():
                 reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
                 raise HistoryError(f"asv cannot import the benchmarks in {self.config.benchmark_dir}: {reason}")
             found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-            benchmarks = {benchmark["name"]: benchmark for benchmark in found}
-            util.write_json(str(out), dict(benchmarks), Benchmarks.api_version)
-            os.replace(out, path)
-        return benchmarks
+        return {benchmark["name"]: benchmark for benchmark in found}
 
     def _machine_info(self) -> dict[str, str]:
         """asv's description of this machine. The first one stays: each of its fields is part of a series' name."""
@@ -141,6 +148,7 @@ class ResultFiles:
                 cells = {cell: value for (tracked, cell), value in known.items() if tracked == metric.name}
                 if cells:
                     asv_cells.enter(results, benchmarks[family.benchmark(metric.name)], cells)
+        asv_series.enter(results, benchmarks, entries)
         with self._scratch() as scratch:
             results.save(str(scratch))
             path.parent.mkdir(parents=True, exist_ok=True)

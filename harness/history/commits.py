@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.history import asv_cells, axes, journal
+from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Record, Replicates
 from spinbench.history.judging import cost, evidence
@@ -24,7 +24,7 @@ FEWEST_PAIRS = 3
 """From which on it can be told whether cost changes more often than not."""
 
 Key = tuple[str, Place]
-"""Family and cell."""
+"""Family, empty for series beyond conf/axes, and cell."""
 
 
 def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[str, ...]]:
@@ -71,7 +71,7 @@ def sittings(history: History, commit: str) -> list[list[Record]]:
 
 def settings(records: Iterable[Record]) -> dict[Key, Record]:
     """Of each cell."""
-    return {_key(record): journal.settings(record) for record in records}
+    return {_key(record): _settings(record) for record in records}
 
 
 def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
@@ -80,8 +80,9 @@ def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
     chosen = []
     for record in records:
         family, place = key = _key(record)
-        if key in wanted and _alike(journal.settings(record), wanted[key]):
-            chosen.append((place._replace(settings=f"family {family}") if several else place, record))
+        if key in wanted and _alike(_settings(record), wanted[key]):
+            told = f"family {family}" if several and family else place.settings
+            chosen.append((place._replace(settings=told), record))
     return evidence.runs(chosen, axes.metrics())
 
 
@@ -105,13 +106,22 @@ def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
 
 
 def _tracked(record: Record) -> bool:
+    if "series" in record:
+        return True
     family = axes.families().get(record["family"])
     return family is not None and family.cell(record["axes"]) is not None
 
 
 def _key(record: Record) -> Key:
+    if (found := series.of(record)) is not None:
+        return "", Place(found.model, *found.parts[:2], found.run)
     cell = record["axes"]
     return record["family"], Place(cell["model"], cell["method"], cell["backend"])
+
+
+def _settings(record: Record) -> dict[str, Any]:
+    """A series of its own holds equal settings only, and paths that may differ."""
+    return {} if "series" in record else journal.settings(record)
 
 
 def _alike(one: Record, other: Record) -> bool:

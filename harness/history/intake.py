@@ -1,17 +1,23 @@
-"""Which records may enter the history: of a clean commit of this repository, of a tracked cell, with its settings."""
+"""Which records may enter the history, all of clean commits of this repository, and the series that each belongs to.
+
+A tracked cell with the settings of conf/axes belongs to its family's series; another one that was measured has its own.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Record, settings
+from spinbench.history.labels import Identity, identity, named
+from spinbench.history.series import Book
 
 
 @dataclass(frozen=True)
@@ -19,17 +25,17 @@ class Intake:
     """Records that enter the history, and a sentence for each reason to keep others out.
 
     Attributes:
-        accepted: records.
+        accepted: records, each with what it measured where it is no cell of conf/axes.
         refused: sentences.
         disturbed: of the accepted ones, those whose process did not have its core to itself.
     """
 
-    accepted: tuple[Record, ...]
+    accepted: tuple[tuple[Record, Identity | None], ...]
     refused: tuple[str, ...]
     disturbed: int = 0
 
 
-def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host: str | None) -> Intake:
+def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host: str | None, book: Book) -> Intake:
     """Decide about each record; refused ones stay where they are.
 
     Args:
@@ -37,35 +43,53 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
         checkout: whose commits count.
         python: version "3.11" of the environment whose history this is.
         host: name of the host whose history this is; None: of any.
+        book: the series that there are.
 
     Raises:
         HistoryError: a tracked cell has no configuration any more.
     """
     reasons: Counter[str] = Counter()
-    untracked = next((_shown(record) for record in records if _cell(record) is None), "")
     commits = {record["git"].get("commit") for record in records} - {None}
     absent = {commit for commit in commits if len(commit) < 40 or not checkout.has(commit)}
-    tracked: list[tuple[Record, Cell]] = []
+    welcome = []
     for record in records:
-        cell = _cell(record)
         if why := _refusal(record, checkout, absent, python, host):
             reasons[why] += 1
-        elif cell is None:
-            reasons[f"are of a cell that conf/axes does not track ({untracked})"] += 1
         else:
-            tracked.append((record, cell))
-    accepted = []
-    expected = _canonical(tracked)
-    for record, cell in tracked:
-        found = _deviations(record, expected[record["family"], cell])
-        if found:
-            reasons[f"have other settings than the series: {', '.join(found)}"] += 1
-        else:
-            accepted.append(record)
+            welcome.append(record)
+    accepted: list[tuple[Record, Identity | None]] = [(record, None) for record in _of_families(welcome, book)]
+    placed = {record["id"] for record, _ in accepted}
+    accepted += _of_series([record for record in welcome if record["id"] not in placed], book, reasons)
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
-    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record in accepted))
+    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record, _ in accepted))
+
+
+def _of_families(records: Sequence[Record], book: Book) -> list[Record]:
+    """Those of a cell of conf/axes, with its settings, unless it had a series before conf/axes knew it."""
+    tracked = [(record, cell) for record in records if (cell := _cell(record)) is not None]
+    expected = _canonical(tracked)
+    found = [record for record, cell in tracked if _is_canonical(record, expected[record["family"], cell])]
+    return [record for record in found if book.known(identity(record)) is None]
+
+
+def _of_series(records: Sequence[Record], book: Book, reasons: Counter[str]) -> Iterator[tuple[Record, Identity]]:
+    """Those that were measured. A failure counts where there was a result before; else there is nothing to compare."""
+    found: list[tuple[Record, Identity]] = []
+    for record in records:
+        if record["status"] == "skipped":
+            continue
+        try:
+            found.append((record, identity(record)))
+        except HistoryError as error:
+            reasons[str(error)] += 1
+    good = {one.digest for record, one in found if record["status"] == "ok"}
+    for record, one in found:
+        if one.digest in good or book.known(one) is not None:
+            yield record, one
+        else:
+            reasons[f"failed where nothing was ever measured ({named(record)})"] += 1
 
 
 def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
@@ -100,10 +124,6 @@ def _cell(record: Record) -> Cell | None:
     return found.cell(record["axes"]) if found else None
 
 
-def _shown(record: Record) -> str:
-    return ", ".join([record["family"], *(f"{name}={value}" for name, value in record["axes"].items())])
-
-
 def _canonical(tracked: Iterable[tuple[Record, Cell]]) -> dict[tuple[str, Cell], Record]:
     cells = {(record["family"], cell) for record, cell in tracked}
     expected: dict[tuple[str, Cell], Record] = {}
@@ -114,8 +134,7 @@ def _canonical(tracked: Iterable[tuple[Record, Cell]]) -> dict[tuple[str, Cell],
     return expected
 
 
-def _deviations(record: Record, canonical: Record) -> list[str]:
-    """At most three settings that differ; the record holds a part of the whole configuration."""
+def _is_canonical(record: Record, canonical: Record) -> bool:
+    """Whether the record's part of the configuration is that of the series."""
     given = settings(record)
-    wanted = json.loads(json.dumps({key: canonical.get(key) for key in given}))
-    return axes.differences(given, wanted)[:3]
+    return not axes.differences(given, json.loads(json.dumps({key: canonical.get(key) for key in given})))

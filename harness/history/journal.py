@@ -11,16 +11,17 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from spinbench.foundation.atomic import clear_fragments, write_json
-from spinbench.history.axes import Cell, Family
+from spinbench.history.axes import Cell, Family, Metric
 from spinbench.measuring.records import RecordError, left_out, read_record
 
 Record = Mapping[str, Any]
+Place = TypeVar("Place", bound=Hashable)
 
 _HEX = re.compile(r"[0-9a-f]{1,64}")
 
@@ -55,12 +56,13 @@ class Journal:
 
     folder: Path
 
-    def add(self, record: Record, family: Family) -> bool:
-        """Keep a record; False where it is there already."""
+    def add(self, record: Record, metrics: Iterable[Metric], series: Mapping[str, Any] | None = None) -> bool:
+        """Keep a record, of a series beyond conf/axes where one is given; False where it is there already."""
         path = self.folder / record["git"]["commit"] / f"record-{record['id']}.json"
         if path.exists():
             return False
-        write_json(path, {**record, "versions": {metric.name: metric.version for metric in family.metrics}})
+        place = {} if series is None else {"series": series}
+        write_json(path, {**record, **place, "versions": {metric.name: metric.version for metric in metrics}})
         return True
 
     def clear_fragments(self) -> None:
@@ -113,18 +115,30 @@ def replicates(entries: Iterable[Record], family: Family) -> dict[tuple[str, Cel
     The newest good record of a seed replaces older ones of the same seed, because they are no independent draws.
     Records of other versions of a metric stay out; refused cells have no entry.
     """
-    by_cell: dict[Cell, list[Record]] = defaultdict(list)
+
+    def place(entry: Record) -> Cell | None:
+        own = entry["family"] == family.name and "series" not in entry
+        return family.cell(entry["axes"]) if own else None
+
+    return gathered(entries, family.metrics, place)
+
+
+def gathered(
+    entries: Iterable[Record], metrics: Sequence[Metric], place: Callable[[Record], Place | None]
+) -> dict[tuple[str, Place], Replicates]:
+    """The same of the places that entries are given; those without one are left out."""
+    by_place: dict[Place, list[Record]] = defaultdict(list)
     for entry in entries:
-        cell = family.cell(entry["axes"]) if entry["family"] == family.name else None
-        if cell is not None and entry["status"] != "skipped":
-            by_cell[cell].append(entry)
-    found = {}
-    for cell, records in by_cell.items():
-        for metric in family.metrics:
+        found = place(entry)
+        if found is not None and entry["status"] != "skipped":
+            by_place[found].append(entry)
+    measured = {}
+    for where, records in by_place.items():
+        for metric in metrics:
             current = [record for record in records if record["versions"].get(metric.name) == metric.version]
             if one := _replicates(current, metric.name):
-                found[metric.name, cell] = one
-    return found
+                measured[metric.name, where] = one
+    return measured
 
 
 def sittings(entries: Iterable[Record]) -> list[list[Record]]:
@@ -135,7 +149,8 @@ def sittings(entries: Iterable[Record]) -> list[list[Record]]:
     by_cell: dict[str, list[Record]] = defaultdict(list)
     for entry in sorted(entries, key=lambda entry: entry["started_at"]):
         if entry["status"] != "skipped":
-            by_cell[json.dumps([entry["family"], entry["axes"], entry["config"].get("seed", 0)])].append(entry)
+            cell = entry.get("series") or [entry["family"], entry["axes"]]
+            by_cell[json.dumps([cell, entry["config"].get("seed", 0)])].append(entry)
     found: list[list[Record]] = []
     for records in by_cell.values():
         good = [record for record in records if record["status"] == "ok"] or records[-1:]

@@ -1,8 +1,9 @@
 """Records of sweeps into asv's performance history.
 
     .asv/journal/MACHINE/ENV/COMMIT/record-ID.json   every record that entered the history (see journal.py)
+    .asv/journal/.series/series-DIGEST.json      what was ever swept beyond conf/axes (see series.py)
     .asv/results/MACHINE/COMMIT-ENV.json         asv's result file, rebuilt from the journal (see asv_results.py)
-    .asv/results/benchmarks.json                 asv's own discovery of harness/history/suite
+    .asv/results/benchmarks.json                 asv's discovery of harness/history/suite, and what grew beyond it
 
 A recorder holds a file lock; every file is replaced whole. Values that `asv run` stored are kept, except in cells
 that the journal knows. A cell that ran without giving a certain metric is "not run" there.
@@ -32,6 +33,8 @@ from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Cell
 from spinbench.history.intake import sort_out
 from spinbench.history.journal import Journal, Replicates
+from spinbench.history.labels import Identity
+from spinbench.history.series import Book
 
 LOCK_SECONDS = 600.0
 _MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -97,7 +100,8 @@ class History:
         self.machine = machine
         self._files = ResultFiles(config, machine)
         self._home = self._files.folder.parent
-        self.journal = Journal(self._home / "journal" / machine / ENVIRONMENT)
+        self._journals = self._home / "journal"
+        self.journal = Journal(self._journals / machine / ENVIRONMENT)
 
     @classmethod
     def open(cls, root: Path, machine: str | None = None) -> History:
@@ -129,16 +133,20 @@ class History:
         """See the function `record`."""
         records, problems = _read(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
-        intake = sort_out(records, self.checkout, python=PYTHON, host=host)
+        # others may add series meanwhile, but only what is entered now decides where it belongs
+        intake = sort_out(records, self.checkout, python=PYTHON, host=host, book=Book(self._journals))
         new = 0
-        commits = sorted({entry["git"]["commit"] for entry in intake.accepted})
+        commits = sorted({entry["git"]["commit"] for entry, _ in intake.accepted})
         files: list[Path] = []
         if commits:
             with self._lock():
+                book = Book(self._journals)
                 self.journal.clear_fragments()
-                for entry in intake.accepted:
-                    new += self.journal.add(entry, axes.family(entry["family"]))
-                files, damaged = self._files.rebuild({commit: self.journal.entries(commit) for commit in commits})
+                book.clear_fragments()
+                for entry, measured in intake.accepted:
+                    new += self._enter(entry, measured, book)
+                entries = {commit: self.journal.entries(commit) for commit in commits}
+                files, damaged = self._files.rebuild(entries, book)
                 problems += damaged
         return RecordReport(
             machine=self.machine,
@@ -149,6 +157,14 @@ class History:
             refused=(*intake.refused, *problems),
             disturbed=intake.disturbed,
         )
+
+    def _enter(self, entry: journal.Record, measured: Identity | None, book: Book) -> bool:
+        """Keep a record and, before it, its series, so that no record stands without one."""
+        if measured is None:
+            return self.journal.add(entry, axes.family(entry["family"]).metrics)
+        tracked = axes.metrics()
+        given = [metric.name for metric in tracked if journal.numbers(entry["metrics"].get(metric.name, {}))]
+        return self.journal.add(entry, tracked, book.enter(measured, given).as_json())
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with a journal or an asv result file of this machine and environment."""

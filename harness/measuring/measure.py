@@ -11,7 +11,7 @@ from typing import Any
 
 from spinbench.measuring import environment, provenance
 from spinbench.measuring.isolation import Pool
-from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, protocol
+from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, contents, protocol
 
 TIME_LIMIT = 300.0
 """Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""
@@ -56,6 +56,7 @@ def measure_cell(
         "axes": axes(cell),
         "class": whole.get("class"),
         "config": cell,
+        "files": contents(cell["model"]),
         "protocol": protocol(cell),
         "git": state,
         "plugins": others,

@@ -95,6 +95,7 @@ RECORD: Shape = {
     "class?": _text,
     "axes": {"model": _text, "method": _text, "backend": _text},
     "config": {"model": _mapping, "method": _mapping, "backend": _mapping, "budget": _mapping, "seed?": _number},
+    "files?": _mapping,
     "status": _text,
     "error?": _text,
     "traceback?": _text,

@@ -143,11 +143,20 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
         git: the state of spinbench's code; outside of git, its version stands for it.
         plugins: that of others' plugins (`provenance.foreign`).
     """
-    files = [_file_digest(config["model"].get(name)) for name in ("path", "evidence")]
-    if corpus := config["model"].get("corpus"):
-        files.append(_folder_digest(Path(corpus)))
+    found = contents(config["model"])
+    files = [found.get(name) for name in ("path", "evidence")]
+    if config["model"].get("corpus"):
+        files.append(found["corpus"])
     code = [git.get("commit") or __version__, git.get("diff"), *([plugins] if plugins else [])]
     return digest([config, files, *code])
+
+
+def contents(model: Mapping[str, Any]) -> dict[str, str | None]:
+    """Hashes of the files that a model is read from, by the parameter that names them; None where there is no file."""
+    found = {name: _file_digest(model[name]) for name in ("path", "evidence") if model.get(name) is not None}
+    if corpus := model.get("corpus"):
+        found["corpus"] = _folder_digest(Path(corpus))
+    return found
 
 
 def protocol(config: Mapping[str, Any]) -> str:

@@ -103,12 +103,13 @@ def test_failed_refused_and_missing_values(project: Any) -> None:
         ({"git": {"commit": "HEAD", "dirty": True}}, "uncommitted changes in the tree"),
         ({"git": {"commit": None, "dirty": None}}, "outside a git checkout"),
         ({"git": {"commit": "0" * 40, "dirty": False}}, "belong to commit 00000000, which"),
-        ({"axes": {"model": "mine.uai", "method": "gibbs", "backend": "numpy"}}, "model=mine.uai"),
-        ({"family": "other"}, "conf/axes does not track (other"),
         ({"environment": {"python": "3.9.1"}}, "Python 3.9.1"),
-        ({"config": {"budget": {"seconds": 7.5}}}, "budget.seconds=7.5 (the series has 1)"),
-        ({"config": {"chains": 3}}, "chains=3 (the series has 16)"),
-        ({"config": {"model": {"name": "grid", "rows": 5}}}, "model.name="),
+        ({"config": {"model": {"name": "file", "path": "mine.uai"}}}, "do not say what their own files held"),
+        ({"config": {"method": {"name": "gone"}}}, "have a method whose defaults are not known here: unknown method"),
+        (
+            {"config": {"chains": 3}, "status": "failed", "error": "killed", "metrics": {}},
+            "failed where nothing was ever measured (boltzmann/neural15 gibbs numpy)",
+        ),
     ],
 )
 def test_what_stays_out_of_the_history(project: Any, changes: dict[str, Any], sentence: str) -> None:

@@ -1,0 +1,67 @@
+"""The series beyond conf/axes in asv's files: a benchmark for each model and metric, with one axis, the cells.
+
+asv's products of axes would be mostly empty: what is swept on one model is not what is swept on another. asv does not
+discover these benchmarks and never runs them; descriptions are put beside those that it finds.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from spinbench.history import axes, journal, series
+from spinbench.history.asv_cells import outcome_of
+from spinbench.history.axes import Metric
+from spinbench.history.journal import Record, Replicates
+from spinbench.history.series import AXIS, PREFIX, TIMEOUT, Book, Series
+
+
+def descriptions(book: Book) -> dict[str, dict[str, Any]]:
+    """asv's descriptions of the benchmarks whose metrics are known here, by name."""
+    tracked = {metric.name: metric for metric in axes.metrics()}
+    return {
+        name: _described(name, tracked[metric], found)
+        for (name, metric), found in book.benchmarks().items()
+        if metric in tracked
+    }
+
+
+def without(benchmarks: Mapping[str, Any]) -> dict[str, Any]:
+    """The descriptions of the other benchmarks."""
+    return {name: one for name, one in benchmarks.items() if not name.startswith(f"{PREFIX}.")}
+
+
+def enter(results: Any, benchmarks: Mapping[str, Any], entries: Sequence[Record]) -> None:
+    """Put the journal's cells of a commit into asv's `Results`."""
+    measured = journal.gathered(entries, axes.metrics(), series.of)
+    tables: dict[str, dict[str, Replicates]] = defaultdict(dict)
+    for (metric, one), value in measured.items():
+        tables[one.benchmark(metric)][repr(one.label)] = value
+    for name, cells in tables.items():
+        if name not in benchmarks:  # nothing but failures, ever
+            continue
+        values = list(cells.values())
+        results.add_result(
+            {**benchmarks[name], "params": [list(cells)]},
+            outcome_of(len(values), dict(enumerate(values))),
+            started_at=datetime.datetime.fromtimestamp(max(one.started_at for one in values), datetime.UTC),
+            duration=sum(one.duration for one in values),
+            record_samples=True,
+        )
+
+
+def _described(name: str, metric: Metric, found: Iterable[Series]) -> dict[str, Any]:
+    known = list(found)
+    return {
+        "name": name,
+        "type": "track",
+        "params": [[repr(one.label) for one in known]],
+        "param_names": [AXIS],
+        "pretty_name": f"{known[0].model}: {metric.title}",
+        "code": f"{metric.title} of {known[0].model}, in {metric.unit}; lower is better",
+        "unit": metric.unit,
+        "version": metric.version,
+        "timeout": TIMEOUT,
+    }

@@ -1,0 +1,154 @@
+"""The axes of all that was ever swept, beyond conf/axes: they grow by themselves, and nothing is ever taken away.
+
+    .asv/journal/.series/series-DIGEST.json     a series, one of its configurations, and metrics that it has
+
+A file is written once and never changed, so that folders of several machines merge by copying. A configuration that was
+seen keeps its label for ever. One that was not, under a known label, goes on with the series if it merely has more or
+fewer settings (a new setting at its default); where a setting has another value, a default was changed, and a new
+version of the series begins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinbench.errors import HistoryError
+from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.history.labels import Identity
+from spinbench.measuring.records import digest
+
+FOLDER = ".series"
+"""Beside the journals of machines, whose names do not begin with a dot."""
+PREFIX = "swept"
+"""Of asv's names for the benchmarks, swept.MODEL.track_METRIC."""
+AXIS = "cell"
+TIMEOUT = 300.0
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Series:
+    """A model, and method, backend and run as labels; `version` counts changes of defaults."""
+
+    model: str
+    parts: tuple[str, str, str]
+    version: int = 1
+
+    @property
+    def run(self) -> str:
+        """What else the label holds, besides method and backend."""
+        return " ".join([*filter(None, self.parts[2:]), *([f"v{self.version}"] if self.version > 1 else [])])
+
+    @property
+    def label(self) -> str:
+        """A value of asv's axis."""
+        return " ".join(filter(None, [*self.parts[:2], self.run]))
+
+    def benchmark(self, metric: str) -> str:
+        """asv's name of the benchmark that tracks a metric of this model."""
+        return f"{PREFIX}.{_slug(self.model)}.track_{metric}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For files."""
+        return {"model": self.model, "parts": list(self.parts), "version": self.version}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Series:
+        """What `as_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        method, backend, run = map(str, stored["parts"])
+        return cls(str(stored["model"]), (method, backend, run), int(stored["version"]))
+
+
+def of(record: Mapping[str, Any]) -> Series | None:
+    """The series of a journal's entry; None where it belongs to a family of conf/axes."""
+    stored = record.get("series")
+    return None if stored is None else Series.from_json(stored)
+
+
+class Book:
+    """All series of a history. Only one process at a time may `enter`."""
+
+    def __init__(self, home: Path) -> None:
+        """`home` is the folder of the journals."""
+        self._folder = home / FOLDER
+        self._configs: dict[str, tuple[Series, Mapping[str, Any]]] = {}
+        self._metrics: dict[str, set[str]] = defaultdict(set)
+        self._labels: dict[tuple[str, tuple[str, str, str]], set[str]] = defaultdict(set)
+        for path in self._folder.glob("series-*.json"):
+            self._learn(*_read(path))
+
+    def known(self, identity: Identity) -> Series | None:
+        """The series of a configuration that was seen."""
+        found = self._configs.get(identity.digest)
+        return None if found is None else found[0]
+
+    def enter(self, identity: Identity, metrics: Iterable[str]) -> Series:
+        """The series that a configuration belongs to, noted with its metrics unless both are known."""
+        key, given = identity.digest, set(metrics)
+        found = self.known(identity) or self._place(identity)
+        if key not in self._configs or not given <= self._metrics[key]:
+            named = sorted(given | self._metrics[key])
+            content = {**found.as_json(), "config": identity.config, "metrics": named}
+            write_json(self._folder / f"series-{digest([key, named])}.json", content)
+            self._learn(found, identity.config, named)
+        return found
+
+    def clear_fragments(self) -> None:
+        """Remove what recorders that were killed left unfinished."""
+        clear_fragments(self._folder)
+
+    def benchmarks(self) -> dict[tuple[str, str], list[Series]]:
+        """The series behind each of asv's benchmarks, by (name, metric), sorted by label."""
+        found: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)
+        for key, (series, _) in self._configs.items():
+            for metric in self._metrics[key]:
+                found[series.benchmark(metric), metric][series.label] = series
+        return {key: [values[label] for label in sorted(values)] for key, values in sorted(found.items())}
+
+    def _place(self, identity: Identity) -> Series:
+        """The newest series of the label, or its next version."""
+        seen = [self._configs[key] for key in self._labels[identity.model, identity.parts]]
+        if not seen:
+            return Series(identity.model, identity.parts)
+        newest = max(series.version for series, _ in seen)
+        current = [config for series, config in seen if series.version == newest]
+        goes_on = all(_agree(config, identity.config) for config in current)
+        return Series(identity.model, identity.parts, newest if goes_on else newest + 1)
+
+    def _learn(self, series: Series, config: Mapping[str, Any], metrics: Iterable[str]) -> None:
+        key = digest(config)
+        self._configs[key] = (series, config)
+        self._metrics[key] |= set(metrics)
+        self._labels[series.model, series.parts].add(key)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether what two configurations both say is the same."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(_agree(one[key], other[key]) for key in one.keys() & other.keys())
+    return bool(one == other)
+
+
+def _read(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return Series.from_json(stored), dict(stored["config"]), list(map(str, stored["metrics"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HistoryError(f"{path} is not a series of the history: {error}; restore it, or remove it") from error
+
+
+def _slug(model: str) -> str:
+    """The label as a part of a file's name and of asv's; unique by a hash where characters are lost."""
+    plain = _UNSAFE.sub("_", model).strip("_")[:_LONGEST]
+    return plain if plain == model else f"{plain}-{digest(model)[:6]}"

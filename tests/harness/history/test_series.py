@@ -1,0 +1,191 @@
+"""What is swept beyond conf/axes enters the history, too: series that grow by themselves, and asv shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench.errors import HistoryError
+from spinbench.history.gate import gate
+from spinbench.history.labels import Identity, identity
+from spinbench.history.recorder import History, record
+from spinbench.history.series import Book, Series
+
+MODEL = "boltzmann/neural15"
+RUN_SECONDS = Series(MODEL, ("gibbs", "numpy", "")).benchmark("run_seconds")
+CONTENT = "1a2b3c4d" + "0" * 56
+
+
+def changed(project: Any, commit: str, seed: int = 0, **parts: Any) -> dict[str, Any]:
+    """A record of the first cell with other settings in the parts of its configuration that are named."""
+    found: dict[str, Any] = project.record(project.cells[0], commit, seed)
+    for name, part in parts.items():
+        known = found["config"][name]
+        found["config"][name] = {**known, **part} if isinstance(known, dict) else part
+    return found
+
+
+def labels(root: Path) -> dict[str, list[str]]:
+    """The cells that grew, by benchmark, as asv describes them."""
+    found = json.loads((root / ".asv" / "results" / "benchmarks.json").read_text())
+    return {name: one["params"][0] for name, one in found.items() if name.startswith("swept.")}
+
+
+def test_a_cell_that_conf_axes_does_not_know_has_a_series(project: Any) -> None:
+    commit = project.commit("first")
+    records = [
+        changed(project, commit, chains=3),
+        changed(project, commit, seed=1, chains=3),
+        changed(project, commit, method={"scan": "random"}, budget={"seconds": None, "samples": 50}),
+        changed(project, commit, backend={"precision": "float32"}),
+    ]
+    report = record(project.root, [project.sweep("odd", records)])
+    assert (report.new, report.refused) == (4, ())
+    grown = labels(project.root)
+    assert grown[RUN_SECONDS] == [
+        "'gibbs numpy chains=3'",
+        "'gibbs numpy(precision=float32)'",
+        "'gibbs(scan=random) numpy samples=50'",
+    ]
+    row = project.result(commit)[RUN_SECONDS]
+    assert dict(zip(row["params"][0], row["result"], strict=True))["'gibbs numpy chains=3'"] == 0.1875
+    assert "gibbs numpy chains=3" in project.asv("show", commit[:8])
+    assert record(project.root, [project.root / "multirun" / "odd"]).new == 0
+
+
+def test_own_files_are_named_by_content(project: Any) -> None:
+    commit = project.commit("first")
+    odd = changed(project, commit)
+    odd["config"]["model"] = {"name": "file", "path": "/somewhere/mine.uai", "evidence": None, "beta": None}
+    odd["files"] = {"path": CONTENT}
+    moved = {**odd, "config": {**odd["config"], "model": {**odd["config"]["model"], "path": "mine.uai"}}}
+    assert identity(odd).model == "mine.uai@1a2b3c4d"
+    assert identity(odd) == identity(moved)
+    edited = {**odd, "files": {"path": "f" * 64}}
+    assert identity(edited).model == "mine.uai@ffffffff"
+    with pytest.raises(HistoryError, match="do not say what their own files held"):
+        identity({**odd, "files": {}})
+
+
+def test_a_changed_default_starts_a_version_and_a_new_setting_does_not(tmp_path: Path) -> None:
+    def of(**method: Any) -> Identity:
+        return Identity("grid", ("dhmc", "numba", ""), {"method": {"name": "dhmc", **method}})
+
+    def enter(measured: Identity) -> Series:
+        return Book(tmp_path).enter(measured, ["run_seconds"])
+
+    assert enter(of(form="identity")).label == "dhmc numba"
+    assert enter(of(form="sparse")).label == "dhmc numba v2"
+    assert enter(of(form="sparse", slack=0.1)).label == "dhmc numba v2"
+    assert enter(of(form="sparse", slack=0.2)).label == "dhmc numba v3"  # the first of this form said nothing of it
+    assert enter(of(form="identity")).label == "dhmc numba"  # measured again, by older code
+    files = sorted((tmp_path / ".series").iterdir())
+    assert len(files) == 4
+    assert enter(of(form="sparse")).label == "dhmc numba v2"
+    Book(tmp_path).enter(of(form="sparse"), ["run_seconds", "log_z_error"])
+    assert len(list((tmp_path / ".series").iterdir())) == 5
+    assert len(Book(tmp_path).benchmarks()["swept.grid.track_run_seconds", "run_seconds"]) == 3
+    assert len(Book(tmp_path).benchmarks()["swept.grid.track_log_z_error", "log_z_error"]) == 1
+    files[0].write_text("{")
+    with pytest.raises(HistoryError, match=r"series-.*\.json is not a series of the history"):
+        Book(tmp_path)
+
+
+def test_failures_count_where_something_was_measured_before(project: Any) -> None:
+    first, second = project.commit("first"), project.commit("second")
+    good = changed(project, first, chains=3)
+    bad = {**changed(project, second, chains=3), "status": "failed", "error": "killed", "metrics": {}}
+    refused = {**changed(project, second, chains=5), "status": "skipped", "error": "refused", "metrics": {}}
+    record(project.root, [project.sweep("first", [good])])
+    assert record(project.root, [project.sweep("second", [bad, refused])]).new == 1
+    report = gate(project.root, first, second)
+    assert report.exit_status == 1
+    (failure,) = report.judgement.failures
+    assert (failure.place.model, failure.place.settings) == (MODEL, "chains=3")
+
+
+def test_asv_compares_and_publishes_what_grew_and_a_run_of_asv_keeps_it(project: Any) -> None:
+    first, second = project.commit("first"), project.commit("second")
+    record(project.root, [project.sweep("first", [changed(project, first, chains=3)])])
+    later = {**changed(project, second, chains=3), "metrics": {"run_seconds": {"value": 3.0}}}
+    record(project.root, [project.sweep("second", [later, changed(project, second, chains=5)])])
+    compared = project.asv("compare", first, second)
+    assert any(RUN_SECONDS in line and "125ms" in line and "3.00s" in line for line in compared.splitlines())
+    project.asv("run", "--set-commit-hash", second, "--bench", "just-discover")  # writes what it discovers
+    assert labels(project.root)[RUN_SECONDS] == ["'gibbs numpy chains=3'", "'gibbs numpy chains=5'"]
+    project.asv("publish", "--no-pull")
+    graphs = (project.root / ".asv" / "html" / "graphs").rglob(f"{RUN_SECONDS}.json")
+    (graph,) = (path for path in graphs if "summary" not in path.parts)
+    assert [values for _, values in json.loads(graph.read_text())] == [[0.125, None], [3.0, 0.125]]
+    report = gate(project.root)
+    (shown,) = (one for one in report.judgement.findings if one.metric.name == "run_seconds")
+    assert shown.place.settings == "chains=3"
+    assert (shown.base, shown.head) == pytest.approx((0.125, 3.0))
+
+
+def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any) -> None:
+    commit = project.commit("first")
+    entry = project.record(project.cells[0], commit)
+    Book(project.root / ".asv" / "journal").enter(identity(entry), ["run_seconds"])
+    record(project.root, [project.sweep("later", [entry])])
+    (kept,) = History.open(project.root).journal.entries(commit)
+    assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}
+
+
+FORKS = """
+import os, random, signal, sys, time
+from pathlib import Path
+from spinbench.history.recorder import record
+
+def start(folder):
+    child = os.fork()
+    if child == 0:
+        try:
+            record(Path(sys.argv[1]), [Path(folder)])
+        finally:
+            os._exit(0)
+    return child
+"""
+KILLS = (
+    FORKS
+    + """
+draw, folders = random.Random(5), sys.argv[2:]
+for _ in range(20):
+    child = start(draw.choice(folders))
+    time.sleep(0.01 + 0.15 * draw.random())
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+children = [start(folder) for folder in folders]  # both at once
+print(*[os.waitpid(child, 0)[1] for child in children])
+"""
+)
+
+
+def test_twenty_kills_while_axes_grow_and_two_at_once_lose_nothing(project: Any) -> None:
+    commit = project.commit("first")
+    folders = [
+        project.sweep(f"sweep{part}", [changed(project, commit, seed=part, chains=chains) for chains in numbers])
+        for part, numbers in enumerate((range(2, 9), range(6, 13)))
+    ]
+    command = [sys.executable, "-c", KILLS, str(project.root), *map(str, folders)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240, env=dict(os.environ))
+    assert done.stdout.split() == ["0", "0"], done.stderr
+    for path in (project.root / ".asv").rglob("*.json"):
+        json.loads(path.read_text())
+    entries = History.open(project.root).journal.entries(commit)
+    assert sorted((one["config"]["chains"], one["config"]["seed"]) for one in entries) == sorted(
+        [(chains, 0) for chains in range(2, 9)] + [(chains, 1) for chains in range(6, 13)]
+    )
+    expected = sorted(f"'gibbs numpy chains={chains}'" for chains in range(2, 13))
+    for name, found in labels(project.root).items():
+        assert found == expected
+        row = project.result(commit)[name]
+        assert sorted(row["params"][0]) == expected
+    assert not list(project.root.rglob("*.tmp"))
+    assert not (project.root / ".asv" / "scratch").exists()
