@@ -181,6 +181,16 @@ def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]
     return configs
 
 
+@cache
+def run_defaults() -> Mapping[str, Any]:
+    """The number of chains and the budget of a cell that says nothing of them."""
+    from omegaconf import OmegaConf
+
+    with composer() as compose:
+        config = compose([])
+    return {"chains": config.chains, "budget": OmegaConf.to_container(config.budget, resolve=True)}
+
+
 def differences(given: Any, canonical: Any, path: str = "") -> list[str]:
     """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
     if isinstance(given, Mapping) and isinstance(canonical, Mapping):

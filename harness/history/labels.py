@@ -6,13 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spinbench.conf import searchpath
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.history.axes import composer
+from spinbench.history import axes
 from spinbench.history.journal import Record, settings
 from spinbench.measuring.records import digest, model_label, plain
 
@@ -81,8 +80,8 @@ def _parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
     try:
         defaults = plain(searchpath.method_defaults(method["name"]))
     except SpinbenchError as error:
-        raise HistoryError(f"have a method whose defaults are not known here: {error}") from error
-    usual = _run_defaults()
+        raise HistoryError(f"have the method {method['name']}, whose defaults are not known here") from error
+    usual = axes.run_defaults()
     # seconds are null where samples are given, and the other way round
     budget = {key: value for key, value in config["budget"].items() if value is not None}
     run = _differing({"chains": config["chains"]}, usual) + _differing(budget, usual["budget"])
@@ -107,13 +106,3 @@ def _shown(value: Any) -> str:
         return f"{value:.12g}"
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
     return text if len(text) <= LONGEST else f"#{hashlib.sha256(text.encode()).hexdigest()[:SHOWN]}"
-
-
-@cache
-def _run_defaults() -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
-    with composer() as compose:
-        config = compose([])
-    budget: dict[str, Any] = OmegaConf.to_container(config.budget, resolve=True)  # type: ignore[assignment]
-    return {"chains": config.chains, "budget": budget}

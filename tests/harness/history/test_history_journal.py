@@ -36,9 +36,9 @@ def test_records_are_added_once_and_read_in_order(project: Any, tmp_path: Path) 
     kept = Journal(tmp_path / "journal")
     assert kept.commits() == set()
     late, early = project.record(CELL, COMMIT, started_at=20), project.record(CELL, COMMIT, started_at=10)
-    assert kept.add(late, FAMILY)
-    assert kept.add(early, FAMILY)
-    assert not kept.add({**late, "duration": 99.0}, FAMILY)
+    assert kept.add(late, FAMILY.metrics)
+    assert kept.add(early, FAMILY.metrics)
+    assert not kept.add({**late, "duration": 99.0}, FAMILY.metrics)
     assert [one["id"] for one in kept.entries(COMMIT)] == [early["id"], late["id"]]
     assert kept.entries(COMMIT)[1]["duration"] == 2.5
     assert kept.entries(COMMIT)[0]["versions"]["run_seconds"] == "1"
@@ -52,8 +52,8 @@ def test_a_torn_entry_is_named_and_does_not_block_its_commit(
     left_out.cache_clear()
     kept = Journal(tmp_path / "journal")
     whole, torn = project.record(CELL, COMMIT), project.record(CELL, COMMIT)
-    kept.add(whole, FAMILY)
-    kept.add(torn, FAMILY)
+    kept.add(whole, FAMILY.metrics)
+    kept.add(torn, FAMILY.metrics)
     file = next((tmp_path / "journal").rglob(f"record-{torn['id']}.json"))
     file.write_bytes(file.read_bytes()[:-10])
     assert [one["id"] for one in kept.entries(COMMIT)] == [whole["id"]]

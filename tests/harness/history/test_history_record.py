@@ -105,7 +105,7 @@ def test_failed_refused_and_missing_values(project: Any) -> None:
         ({"git": {"commit": "0" * 40, "dirty": False}}, "belong to commit 00000000, which"),
         ({"environment": {"python": "3.9.1"}}, "Python 3.9.1"),
         ({"config": {"model": {"name": "file", "path": "mine.uai"}}}, "do not say what their own files held"),
-        ({"config": {"method": {"name": "gone"}}}, "have a method whose defaults are not known here: unknown method"),
+        ({"config": {"method": {"name": "gone"}}}, "have the method gone, whose defaults are not known here"),
         (
             {"config": {"chains": 3}, "status": "failed", "error": "killed", "metrics": {}},
             "failed where nothing was ever measured (boltzmann/neural15 gibbs numpy)",
