@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from spinbench import reference
 from spinbench.api import Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
+from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
@@ -111,7 +111,7 @@ def run(
         said = allowing_for(_widened(joint.taken(said), given, precision), simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
-    with threadpool_limits(limits=1, user_api="blas"):  # a second BLAS thread slows small products down
+    with one_blas_thread():
         if chosen.anytime:
             outcome = drive(
                 engine,

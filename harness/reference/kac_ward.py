@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinbench.foundation.threads import one_blas_thread
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import FloatArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem
@@ -72,9 +73,7 @@ class KacWard(Solver):
         log_z = self.pairwise.size * math.log(2) + math.fsum(log_cosh) + self.pairwise.spin_constant
         if not len(strength):
             return log_z
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, user_api="blas"):  # the blocks are tiny: more threads only wait for each other
+        with one_blas_thread():
             log_det, error = _log_determinant(_loop_matrix(self.pairwise, self.position))
         log_z += log_det / 2
         if not error / 2 <= _TOLERANCE * max(1.0, abs(log_z)):
