@@ -19,7 +19,7 @@ from rich.table import Table
 
 from spinbench.measuring.records import Record
 from spinbench.reporting.leaderboard import short
-from spinbench.reporting.profiles.believed import Number, log_z_error, rmse
+from spinbench.reporting.profiles.believed import Number, log_z_error, rmse, truth
 from spinbench.reporting.variants import variants
 
 GLASS = "regular_glass(beta=2)"
@@ -43,10 +43,6 @@ AIMS: dict[tuple[str, float], tuple[float, float]] = {
     },
 }
 """RMSE of the marginals and error of log Z (nats), by model and seconds."""
-BEYOND = 3.0
-"""Claimed errors from which on a number that was vouched for counts as wrong."""
-ROUNDING = 1e-9
-"""Errors that are smaller come from the order of sums."""
 
 
 class Best(NamedTuple):
@@ -87,25 +83,6 @@ def best(group: Sequence[Record], error: Number) -> Best | None:
         found.append(Best(method, statistics.median(errors), errors[0], errors[-1]))
     least = min(found, key=lambda one: one.median, default=None)
     return least if least is not None and math.isfinite(least.median) else None
-
-
-def truth(records: Sequence[Record]) -> str:
-    """How many of the numbers that were vouched for are further off than they claim to be."""
-    ratios: dict[str, list[float]] = {"marginals": [], "log Z": []}
-    for record in records:
-        result = record["result"] or {}
-        for name, error, claim in (
-            ("marginals", rmse(record), result.get("marginals_claim")),
-            ("log Z", log_z_error(record), result.get("log_z_se")),
-        ):
-            if claim and math.isfinite(error):
-                ratios[name].append(error / claim if error > ROUNDING else 0.0)
-    parts = [
-        f"{name}: {len(found)} runs, {sum(ratio > BEYOND for ratio in found)} of them more than {BEYOND:g} claimed "
-        f"errors off, {sum(ratio > 2 * BEYOND for ratio in found)} more than {2 * BEYOND:g}"
-        for name, found in ratios.items()
-    ]
-    return "vouched for: " + "; ".join(parts)
 
 
 def _by_model(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:

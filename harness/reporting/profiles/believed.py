@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spinbench.mathematics.statistics import time_to_error
 from spinbench.measuring.records import Record
 
 Number = Callable[[Record], float]
+
+BEYOND = 3.0
+"""Claimed errors from which on a number that was vouched for counts as wrong."""
+ROUNDING = 1e-9
+"""Errors that are smaller come from the order of sums."""
 
 
 def rmse(record: Record) -> float:
@@ -35,6 +40,25 @@ def vouched(record: Record, quantity: str) -> bool:
     if record["result"] is None:
         return False
     return not any(word in record["result"]["status"] for word in ("failed", "not converged", quantity))
+
+
+def truth(records: Sequence[Record]) -> str:
+    """How many of the numbers that were vouched for are further off than they claim to be."""
+    ratios: dict[str, list[float]] = {"marginals": [], "log Z": []}
+    for record in records:
+        result = record["result"] or {}
+        for name, error, claim in (
+            ("marginals", rmse(record), result.get("marginals_claim")),
+            ("log Z", log_z_error(record), result.get("log_z_se")),
+        ):
+            if claim and math.isfinite(error):
+                ratios[name].append(error / claim if error > ROUNDING else 0.0)
+    parts = [
+        f"{name}: {len(found)} runs, {sum(ratio > BEYOND for ratio in found)} of them more than {BEYOND:g} claimed "
+        f"errors off, {sum(ratio > 2 * BEYOND for ratio in found)} more than {2 * BEYOND:g}"
+        for name, found in ratios.items()
+    ]
+    return "vouched for: " + "; ".join(parts)
 
 
 def _metric(record: Record, name: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from spinbench.measuring import records as stored
 from spinbench.measuring.records import Record
+from spinbench.reporting.profiles.believed import truth
 from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
 
 
@@ -24,12 +25,14 @@ class Profile:
         unanswered: labels of those without an exact answer, on which nothing is compared.
         counts: of cells, by what came of them ("ok", "doubted", "failed", "refused"); "doubted" are those whose verdict
             speaks against marginals or log Z or both. All but the first count as failures, for the number in doubt.
+        truth: a sentence on how many of the numbers that were vouched for are further off than they claim to be.
     """
 
     boards: tuple[Board, ...]
     models: int
     unanswered: tuple[str, ...]
     counts: Counter[str]
+    truth: str
 
     @property
     def last(self) -> tuple[Board, ...]:
@@ -70,6 +73,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         len(classes),
         tuple(model for model in classes if model not in known_models),
         Counter(_worst(record) for record in latest),
+        truth(latest),
     )
 
 

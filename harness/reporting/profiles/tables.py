@@ -48,9 +48,10 @@ def sentences(found: Profile) -> list[str]:
     missing = max((sum(count["not run"] for count in board.counts) for board in found.boards), default=0)
     lines = [f"{found.models} models, {cells} cells: {found.counts['ok']} vouched for{f'; {bad}' if bad else ''}"]
     lines[0] += f"; {missing} were not run" if missing else ""
-    lines[0] += ". All but those vouched for count as not solved." if bad or missing else "."
+    lines[0] += ". All others count as not solved, those in doubt for the number in doubt." if bad or missing else "."
     if found.unanswered:
         lines.append(f"No exact answer, so nothing to compare, on {', '.join(found.unanswered)}.")
+    lines.append(f"{found.truth[0].upper()}{found.truth[1:]}.")
     lines.append(
         "best: on how many models first or tied; ≤ 2 ×, ≤ 10 ×: on which share of the models within that factor of the "
         "best; 95 %: of the mean rank, by the bootstrap over models."
@@ -58,7 +59,7 @@ def sentences(found: Profile) -> list[str]:
     return lines
 
 
-_BAD = {"doubted": "with a verdict other than ok", "failed": "failed", "refused": "refused"}
+_BAD = {"doubted": "with a verdict that doubts marginals or log Z", "failed": "failed", "refused": "refused"}
 
 
 def title(board: Board) -> str:

@@ -99,6 +99,8 @@ def test_boards_hold_what_is_vouched_for_alone() -> None:
     assert third.values[1:].tolist() == [[0.4, math.inf]] * 3, "0.02 is above one per cent"
     assert (found.models, found.unanswered) == (4, ())
     assert found.counts == Counter({"ok": 6, "doubted": 1, "refused": 1})
+    claimed = [{**one, "result": {**one["result"], "marginals_claim": 0.004}} for one in FIELD[:6]]
+    assert "marginals: 6 runs, 3 of them more than 3 claimed errors off" in profile(claimed).truth
 
 
 def test_seeds_count_by_their_median_with_failures_as_infinite() -> None:
@@ -167,7 +169,7 @@ def test_a_sweep_over_many_models_ends_with_one_page(tmp_path: Path, capsys: pyt
     summary.show(records, tmp_path)
     text = capsys.readouterr().out
     assert len(text.splitlines()) < 60
-    assert "12 models, 36 cells: 24 vouched for; 12 failed. All but those vouched for count as not solved." in text
+    assert "12 models, 36 cells: 24 vouched for; 12 failed. All others count as not solved," in text
     assert "model m3" not in text
     assert "4 more reasons" in text
     assert "--model NAME" in text
