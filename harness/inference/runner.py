@@ -19,6 +19,7 @@ from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.drive import answer_at_once, drive
+from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
@@ -104,11 +105,13 @@ def run(
 
     who = f"{chosen.name} on {backend}"
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
+    islands = Islands(given, seed, sampler)
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
-        said = allowing_for(_widened(joint.taken(said), given, precision), simple.rounding)
+        said = islands.doubted(_widened(joint.taken(said), given, precision))
+        said = allowing_for(said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
     with one_blas_thread():

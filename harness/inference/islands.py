@@ -1,0 +1,110 @@
+"""Islands: states of positive weight that a run has never been near, because hard zeros part them from its chains.
+
+Chains that all began on one side of hard zeros agree, whatever R-hat is, and populations that are cooled towards a wide
+set may lose a narrow one. So where a model has zeros, further starts of positive weight are drawn, independent of the
+run's, and swept a little, one variable at a time. Most of them lie where there is no weight: the law of a chain that
+has forgotten all but its island has E[log p*] + Σ_v H(p_v) >= log Z of the island, which may be negligible beside the
+run's. Where it is not, and the run takes some state that is seen there for impossible, the run is not believed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Estimate
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.feasible_starts import feasible_starts
+from spinbench.mathematics.graphs.table_layouts import state_rows
+from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
+from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.models import FactorGraph, Model
+
+FloatArray = npt.NDArray[np.float64]
+
+PROBES = 32
+SWEEPS = 8, 24
+"""Before and while probes are looked at."""
+MOST_VARIABLES = 10_000
+"""Of models with more, starts take too long."""
+APART = 0.5
+"""Probability of a state by which a probe has to be beyond the run's, claims included."""
+CLAIMS = 3.0
+"""That the run is allowed."""
+_OTHERS = 2**40
+"""Added to the run's seed: other starts than its own."""
+
+
+class Probes(NamedTuple):
+    """Attributes: p (M, P) probabilities of states, as marginals lie; mean (P,) E[log p*]; most (P,) log Z at most."""
+
+    p: FloatArray
+    mean: FloatArray
+    most: FloatArray
+
+
+class Islands:
+    """Of one run; probes are sent when an estimate would be believed."""
+
+    def __init__(self, model: Model, seed: int, sampler: bool) -> None:
+        parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
+        self._graph = model if parted and sampler and isinstance(model, FactorGraph) else None
+        self._seed = seed + _OTHERS
+
+    def doubted(self, said: Estimate) -> Estimate:
+        """With a doubt where there is an island that it has missed."""
+        if self._graph is None or not self.missed(said):
+            return said
+        marginals = [] if _about("marginals", said) else ["marginals not mixed"]
+        log_z = [] if said.log_z is None or _about("log Z", said) else ["log Z unresolved"]
+        doubts = (*marginals, *said.doubts, *log_z)
+        return dataclasses.replace(said, doubts=doubts, log_z_se=None if said.log_z is None else np.inf)
+
+    def missed(self, said: Estimate) -> bool:
+        """Whether any probe is in a place that the run rules out, and that may weigh more than the run allows for."""
+        believed = not (_about("marginals", said) and _about("log Z", said)) and said.log_z_kind != "exact"
+        if not believed or said.marginals is None or said.marginals_se is None:
+            return False
+        probes = self._probes
+        whole = float(probes.mean.max()) if said.log_z is None else said.log_z  # log Z >= E[log p*] of any law
+        weight = np.exp(np.minimum(probes.most - whole, 500.0))
+        p, allowed = self._every_state(said.marginals), CLAIMS * self._every_state(said.marginals_se, error=True)
+        at_most = (p + allowed)[:, None]
+        beyond = (self._every_state(probes.p) - at_most > APART) & (weight / (1 + weight) > at_most)
+        return bool(beyond.any())
+
+    @cached_property
+    def _probes(self) -> Probes:
+        graph = self._graph
+        assert graph is not None
+        start = feasible_starts(graph, PROBES, self._seed)
+        flat, replicas, rng = factor_tables(graph), GraphReplicas(HostArrays()), np.random.default_rng(self._seed)
+        tables = graph_tables(flat)
+        x, one = replicas.begin(tables, start.astype(np.float64)), np.ones(PROBES)
+        total, energy = np.zeros(1), np.zeros(PROBES)
+        for sweep in range(sum(SWEEPS)):
+            x, p = replicas.sweep(rng, tables, x, one)
+            if sweep >= SWEEPS[0]:
+                total, energy = total + np.asarray(p), energy + np.asarray(replicas.log_weights(tables, x)[0])
+        rows, signs = state_rows(np.array(graph.cardinalities))
+        p = (signs[:, None] < 1) + signs[:, None] * (total / SWEEPS[1])[rows]
+        mean = energy / SWEEPS[1] + flat.log_constant
+        every = self._every_state(p)
+        entropy = -(every * np.log(np.where(every > 0, every, 1.0))).sum(axis=0)
+        return Probes(p, mean, mean + entropy)
+
+    def _every_state(self, values: FloatArray | list[FloatArray], error: bool = False) -> FloatArray:
+        """(S, …) of all states of all variables, in some order."""
+        if isinstance(values, list):
+            return np.concatenate(values)
+        whole = np.asarray(values, dtype=np.float64)
+        binary = self._graph is not None and all(k == 2 for k in self._graph.cardinalities)
+        return np.concatenate([whole, whole if error else 1 - whole]) if binary else whole
+
+
+def _about(what: str, said: Estimate) -> bool:
+    return any(doubt.startswith(what) for doubt in said.doubts)
