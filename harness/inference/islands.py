@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
-from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.table_layouts import state_rows
-from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
+from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import FactorGraph, Model
 
@@ -31,6 +31,8 @@ SWEEPS = 8, 24
 """Before and while probes are looked at."""
 MOST_VARIABLES = 10_000
 """Of models with more, starts take too long."""
+COOLED = 64
+"""Sweeps of those that are cooled where a run knows no log Z."""
 APART = 0.5
 """Probability of a state by which a probe has to be beyond the run's, claims included."""
 CLAIMS = 3.0
@@ -70,7 +72,8 @@ class Islands:
         if not believed or said.marginals is None or said.marginals_se is None:
             return False
         probes = self._probes
-        whole = float(probes.mean.max()) if said.log_z is None else said.log_z  # log Z >= E[log p*] of any law
+        known = said.log_z is not None and not _about("log Z", said)
+        whole = said.log_z if known and said.log_z is not None else self._least
         weight = np.exp(np.minimum(probes.most - whole, 500.0))
         p, allowed = self._every_state(said.marginals), CLAIMS * self._every_state(said.marginals_se, error=True)
         at_most = (p + allowed)[:, None]
@@ -79,23 +82,43 @@ class Islands:
 
     @cached_property
     def _probes(self) -> Probes:
-        graph = self._graph
-        assert graph is not None
-        start = feasible_starts(graph, PROBES, self._seed)
-        flat, replicas, rng = factor_tables(graph), GraphReplicas(HostArrays()), np.random.default_rng(self._seed)
-        tables = graph_tables(flat)
-        x, one = replicas.begin(tables, start.astype(np.float64)), np.ones(PROBES)
+        assert self._graph is not None
+        sizes, x, one = np.array(self._graph.cardinalities), self._started(), np.ones(PROBES)
+        flat, tables, replicas = self._swept
+        rng = np.random.default_rng(self._seed)
         total, energy = np.zeros(1), np.zeros(PROBES)
         for sweep in range(sum(SWEEPS)):
             x, p = replicas.sweep(rng, tables, x, one)
             if sweep >= SWEEPS[0]:
                 total, energy = total + np.asarray(p), energy + np.asarray(replicas.log_weights(tables, x)[0])
-        rows, signs = state_rows(np.array(graph.cardinalities))
+        rows, signs = state_rows(sizes)
         p = (signs[:, None] < 1) + signs[:, None] * (total / SWEEPS[1])[rows]
         mean = energy / SWEEPS[1] + flat.log_constant
         every = self._every_state(p)
         entropy = -(every * np.log(np.where(every > 0, every, 1.0))).sum(axis=0)
         return Probes(p, mean, mean + entropy)
+
+    @cached_property
+    def _least(self) -> float:
+        """What log Z is at least: E[log p*] of any law, log p* of any state, as of those that cooling leads to."""
+        flat, tables, replicas = self._swept
+        x, rng = self._started(), np.random.default_rng(self._seed)
+        for beta in np.linspace(0.0, 1.0, COOLED, endpoint=False):
+            x, _ = replicas.sweep(rng, tables, x, np.full(PROBES, beta))
+        values, lost = replicas.log_weights(tables, x)
+        reached = np.where(np.asarray(lost) > 0, -np.inf, np.asarray(values)) + flat.log_constant
+        return float(max(self._probes.mean.max(), reached.max()))
+
+    def _started(self) -> Any:
+        assert self._graph is not None
+        start = feasible_starts(self._graph, PROBES, self._seed).astype(np.float64)
+        return self._swept[2].begin(self._swept[1], start)
+
+    @cached_property
+    def _swept(self) -> tuple[FactorTables, GraphTables, GraphReplicas]:
+        assert self._graph is not None
+        flat = factor_tables(self._graph)
+        return flat, graph_tables(flat), GraphReplicas(HostArrays())
 
     def _every_state(self, values: FloatArray | list[FloatArray], error: bool = False) -> FloatArray:
         """(S, …) of all states of all variables, in some order."""
