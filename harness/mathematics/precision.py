@@ -31,7 +31,7 @@ def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> 
     if not isinstance(model, PairwiseModel):
         return [np.hypot(part, unit) for part in errors] if isinstance(errors, list) else np.hypot(errors, unit)
     p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
-    return np.hypot(errors, unit * (1.0 + p * (1.0 - p) * _reach(model)))
+    return np.hypot(errors, unit * (1.0 + p * (1.0 - p) * model.reach))
 
 
 def widened_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
@@ -43,11 +43,5 @@ def widened_log_z(error: float, log_z: float, model: Model, precision: Precision
         model: that was sampled.
         precision: of the chains' states and sums.
     """
-    sizes = float(_reach(model).sum()) if isinstance(model, PairwiseModel) else 0.0
+    sizes = float(model.reach.sum()) if isinstance(model, PairwiseModel) else 0.0
     return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + sizes)))
-
-
-def _reach(model: PairwiseModel) -> FloatArray:
-    """(N,): |a_i| + Σ_j |w_ij|."""
-    ends, sizes = model.edges.T.ravel(), np.abs(np.tile(model.couplings, 2))
-    return np.asarray(np.abs(model.biases) + np.bincount(ends, sizes, model.num_variables))

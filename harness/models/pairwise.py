@@ -159,6 +159,12 @@ class PairwiseModel:
         """(N,) number of neighbours."""
         return np.bincount(self.edges.ravel(), minlength=self.num_variables).astype(np.int64)
 
+    @cached_property
+    def reach(self) -> FloatArray:
+        """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
+        sizes = np.abs(np.tile(self.couplings, 2))
+        return np.asarray(np.abs(self.biases) + np.bincount(self.edges.T.ravel(), sizes, self.num_variables))
+
     def dense(self) -> FloatArray:
         """(N, N) float64: W."""
         W = np.zeros((self.num_variables, self.num_variables))

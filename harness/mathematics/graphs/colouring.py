@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics.graphs.compressed import compressed
+
 IntArray = npt.NDArray[np.int64]
 
 SEQUENTIAL = 4096
@@ -30,16 +32,8 @@ class Adjacency(NamedTuple):
     @classmethod
     def of(cls, n: int, edges: IntArray) -> Adjacency:
         """From (E, 2) edges between n vertices, each edge once, no loops."""
-        from scipy import sparse
-
-        narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
-        ends = np.concatenate([edges[:, 0], edges[:, 1]], dtype=narrow)
-        other = np.concatenate([edges[:, 1], edges[:, 0]], dtype=narrow)
-        entries = np.ones(len(ends), dtype=np.int8)
-        square = sparse.coo_array((entries, (ends, other)), shape=(n, n), copy=False).tocsr()
-        del ends, other, entries
-        square.sort_indices()
-        return cls(square.indptr.astype(np.int64), square.indices.astype(narrow, copy=False))
+        start, others, _ = compressed(n, edges[:, 0], edges[:, 1])
+        return cls(start.astype(np.int64), others)
 
     def around(self, vertices: IntArray) -> tuple[IntArray, IntArray]:
         """(position in `vertices`, neighbour) of every edge that leaves `vertices`."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics.graphs.compressed import AnyInts, compressed
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,12 +35,9 @@ class Rows(NamedTuple):
 
 def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[Any]]) -> Rows:
     """W with rows and columns in `order`, an integer array (N,)."""
-    from scipy import sparse
-
     n = model.num_variables
-    narrow: type[np.signedinteger[Any]] = np.int32 if n < 2**31 else np.int64
-    position = np.empty(n, dtype=narrow)
-    position[order] = np.arange(n, dtype=narrow)
+    position: AnyInts = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
+    position[order] = np.arange(n, dtype=position.dtype)
     edges, weights = model.edges, model.couplings
     if model.groups:
         unit = np.arange(n)
@@ -47,15 +45,8 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
             unit[list(group)] = group[0]
         between = unit[edges[:, 0]] != unit[edges[:, 1]]
         edges, weights = edges[between], weights[between]
-    ends = np.concatenate([position[edges[:, 0]], position[edges[:, 1]]])
-    del position
-    others = np.concatenate([ends[len(edges) :], ends[: len(edges)]])
-    number: Any = np.int32 if len(edges) < 2**31 else np.int64
-    entries = np.tile(np.arange(len(edges), dtype=number), 2)
-    square = sparse.coo_array((entries, (ends, others)), shape=(n, n), copy=False).tocsr()
-    del ends, others, entries  # with edges' numbers for weights, half as large, all this takes no more than the result
-    square.sort_indices()
-    return Rows(square.indptr, square.indices.astype(narrow, copy=False), weights[square.data])
+    start, columns, numbers = compressed(n, position[edges[:, 0]], position[edges[:, 1]])
+    return Rows(start, columns, weights[numbers])
 
 
 def is_dense(rows: Rows) -> bool:
