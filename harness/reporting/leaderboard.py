@@ -183,7 +183,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
         run_seconds=median(lambda record: record["result"]["seconds"]["run"]),
         tier=_tier(good[0]) if good else "",
         status=_status(group, good, known),
-        time_to_error=_reached(good),
+        time_to_error=_reached(group),
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
         doubted=any(record["result"]["status"] != "ok" for record in good),
@@ -224,15 +224,27 @@ def _tier(record: Record) -> str:
     return tier if known else f"{tier} ({owner})"
 
 
-def _reached(good: Sequence[Record]) -> float | None:
-    """The median of the seconds to the target; a seed that did not reach it takes longer than any that did."""
-    times = []
-    for record in good:
-        pairs = [(point["seconds"], point["marginal_rmse"]) for point in record["result"]["trajectory"]]
-        found = time_to_error([pair for pair in pairs if pair[1] is not None])
-        times.append(math.inf if found is None else found)
-    middle = statistics.median(times) if times else math.inf
+def _reached(group: Sequence[Record]) -> float | None:
+    """The median of the seconds to the target; a seed that did not reach it takes longer than any that did.
+
+    Nor did one that failed, or whose marginals nobody vouches for: it came near the answer by luck.
+    """
+    times = [_crossing(record) for record in group]
+    middle = statistics.median(times)
     return middle if math.isfinite(middle) else None
+
+
+def _crossing(record: Record) -> float:
+    """Seconds to the target; infinite where it was not reached."""
+    if record["status"] != "ok" or any(not _spares_marginals(d) for d in record["result"]["status"].split(", ")):
+        return math.inf
+    pairs = [(point["seconds"], point["marginal_rmse"]) for point in record["result"]["trajectory"]]
+    found = time_to_error([pair for pair in pairs if pair[1] is not None])
+    return math.inf if found is None else found
+
+
+def _spares_marginals(doubt: str) -> bool:
+    return doubt == "ok" or doubt.startswith("log Z")
 
 
 def _compiling(record: Record) -> float | None:

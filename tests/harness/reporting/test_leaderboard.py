@@ -212,6 +212,25 @@ def test_table_has_the_seconds_to_the_target_where_one_is_reached() -> None:
     assert "seconds to\n1 % RMSE" not in columns(0.5)
 
 
+def test_no_seed_reaches_the_target_by_luck() -> None:
+    """The median of three, of which one came there, one failed, and one is the case."""
+
+    def seconds(**changes: Any) -> float | None:
+        seeds = [record(rmse=0.005), record(status="failed", seed=1), record(rmse=0.005, seed=2, **changes)]
+        (row,) = leaderboard.rows(seeds)
+        return row.time_to_error
+
+    (alone,) = leaderboard.rows([record(rmse=0.005)])
+    assert seconds() == alone.time_to_error is not None
+    assert seconds(log_z=None) == alone.time_to_error
+    seeds = [record(rmse=0.005), record(rmse=0.005, seed=1), record(rmse=0.005, seed=2)]
+    for doubt, reached in (("log Z unresolved", True), ("marginals not mixed", False), ("contradicted", False)):
+        for one in seeds[1:]:
+            one["result"]["status"] = doubt
+        (row,) = leaderboard.rows(seeds)
+        assert (row.time_to_error is not None) == reached
+
+
 def test_a_narrow_terminal_has_fewer_columns_and_no_shortened_figure() -> None:
     board = leaderboard.rows([record(rmse=0.00123, error=0.00045), record("block_gibbs", status="failed")])
     (whole,), (narrow,) = board_tables.tables(board, 140), board_tables.tables(board, 74)
