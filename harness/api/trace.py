@@ -58,6 +58,18 @@ class Probes(NamedTuple):
     began: bool = True
 
 
+class Arrival(NamedTuple):
+    """Where chains were on their way from their starts.
+
+    Attributes:
+        steps: of burn-in that were made.
+        values: (…, C) of the statistic that is watched, after the last of them.
+    """
+
+    steps: int
+    values: FloatArray
+
+
 class Trace:
     """Batches of equal length (to one step) with their reduced statistics, oldest first.
 
@@ -75,6 +87,8 @@ class Trace:
         wanted: sweeps that it would have taken where it was given too few.
         seconds: of the whole run, where its budget is one; None where samples are counted.
         probes: of the warm-up, by statistic, where the method sends any.
+        watched: a summed statistic of which burn-in tells (`arrivals`), where the warm-up names one.
+        arrivals: at the ends of burn-in's windows but the last.
     """
 
     def __init__(
@@ -100,6 +114,8 @@ class Trace:
         self.wanted = 0
         self.seconds: float | None = None
         self.probes: dict[str, Probes] = {}
+        self.watched: str | None = None
+        self.arrivals: list[Arrival] = []
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = self._most
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spinbench.api import Engine, Estimate, State
-from spinbench.api.trace import Trace
+from spinbench.api.trace import Arrival, Trace
 from spinbench.errors import BudgetError
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
@@ -117,7 +117,7 @@ def drive(
     trace.seconds = budget.seconds
     with clock:
         state, done = warm_up(engine, state, total, trace)
-    state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget))
+    state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget), trace)
     burn_in = done + warmed
     _check_rest(budget, burn_in, clock.seconds)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
@@ -216,7 +216,7 @@ def _end_of_burn_in(budget: Budget) -> float:
     return math.inf if budget.seconds is None or budget.burn_in is not None else MOST_BURN_IN * budget.seconds
 
 
-def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: float) -> tuple[State, int]:
+def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: float, trace: Trace) -> tuple[State, int]:
     """At most `total` steps; what takes longer than it was thought to is cut before `until` by the pace so far."""
     done, since = 0, clock.seconds
     for end in WINDOWS:
@@ -228,6 +228,11 @@ def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: flo
             state = engine.warm(state, steps) if steps else state
             state = engine.adapt(state, end == WINDOWS[-1])
         done += steps
+        if trace.watched is not None and steps and end < WINDOWS[-1]:
+            with clock:
+                state, seen = engine.advance(state, 1)
+            done += 1
+            trace.arrivals.append(Arrival(done, np.array(seen[trace.watched], dtype=np.float64)))
     return state, done
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api import Array, Backend, Engine, Estimate, Key, Method, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
@@ -90,8 +90,7 @@ class BlockGibbs(Method):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p or s, (N, C): σ(u) of the new x, or the new s. Then those of `relaxed.log_z_reductions`."""
-        units = "p" if self.marginals == "rao_blackwell" else "s"
-        return {units: "sum", **family.log_z_reductions(self.log_z)}
+        return {self._units: "sum", **family.log_z_reductions(self.log_z)}
 
     def batches(self, chains: int) -> int:
         """As many as `draws` asks for."""
@@ -140,10 +139,20 @@ class BlockGibbs(Method):
 
         return Program(init=given, step=step, observe=observe)
 
+    def warm_up(
+        self, tables: BlockGibbsTables, engine: Engine, state: State, steps: int, trace: Trace
+    ) -> tuple[State, int]:
+        """Burn-in tells how long chains take to leave their starts (`relaxed.arrivals`)."""
+        trace.watched = self._units
+        return state, 0
+
     def estimate(self, model: Model, tables: BlockGibbsTables, trace: Trace) -> Estimate:
         assert isinstance(model, PairwiseModel)
-        units = "p" if self.marginals == "rao_blackwell" else "s"
-        return family.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, units)
+        return family.estimate(lambda: Relaxation(model, tables.d), trace, self.log_z, self._units)
+
+    @property
+    def _units(self) -> str:
+        return "p" if self.marginals == "rao_blackwell" else "s"
 
     def _relax(self, model: PairwiseModel) -> Relaxation:
         if self.diagonal == "auto":

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.relaxation.density import Relaxation, relax
@@ -144,6 +144,11 @@ class DHMC(Method):
     def program(self, backend: Backend) -> Program:
         """Trajectories of all chains at once (`spinbench.methods.relaxed.dhmc_program`)."""
         return dhmc_program.build(self, backend)
+
+    def warm_up(self, tables: DHMCTables, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
+        """Burn-in tells how long chains take to leave their starts (`relaxed.arrivals`)."""
+        trace.watched = "p"
+        return state, 0
 
     def estimate(self, model: Model, tables: DHMCTables, trace: Trace) -> Estimate:
         assert isinstance(model, PairwiseModel)

@@ -20,6 +20,7 @@ from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
+from spinbench.methods.relaxed import arrivals
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -147,6 +148,8 @@ def estimate(
     marginals = trace.mean(units).mean(axis=-1)
     impossible, certain = np.zeros(len(marginals)), np.ones(len(marginals))
     claimed = marginal_claims(series, trace.samples, impossible, certain, slow=SLOWEST)
+    if np.isfinite(visits := arrivals.visits(trace, marginals, claimed)):
+        claimed = marginal_claims(series, trace.samples, impossible, certain, visits, SLOWEST)
     doubts = [f"marginals {claimed.doubt}"] if claimed.doubt else []
     found = LogZEstimates()
     if log_z != "none":

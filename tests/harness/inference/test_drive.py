@@ -100,6 +100,20 @@ def test_what_the_method_warms_up_counts_as_burn_in() -> None:
     assert (engine.runs[-1]["warm"], outcome.burn_in) == (0, 87)
 
 
+def test_burn_in_tells_where_chains_were_at_the_ends_of_its_windows() -> None:
+    def watching(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
+        trace.watched = "s"
+        return state, 0
+
+    for burn_in, steps in ((80, [11, 21, 41]), (4, [2]), (1, []), (0, [])):
+        engine = Counter()
+        outcome = run(Budget(samples=10, burn_in=burn_in), engine, warm_up=watching)
+        assert [arrival.steps for arrival in outcome.trace.arrivals] == steps
+        assert all((arrival.values == 1).all() for arrival in outcome.trace.arrivals)
+        assert outcome.burn_in == burn_in == engine.runs[-1]["warm"] + len(steps)
+        assert outcome.trace.samples == 10
+
+
 def test_no_burn_in_still_freezes() -> None:
     engine = Counter()
     run(Budget(samples=10, burn_in=0), engine)
