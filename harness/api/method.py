@@ -189,7 +189,8 @@ class Method(ABC):
             engine: that the chains run on.
             state: of the chains, at their start.
             steps: of burn-in that the budget gives.
-            trace: of the run to come, for what is seen on the way (`climb`, `wanted`).
+            trace: of the run to come, for what is seen on the way (`climb`, `wanted`, `probes`) or is to be seen in
+                burn-in (`watched`).
 
         Returns:
             The state, and the steps that were made; what is left of `steps` becomes burn-in.

@@ -7,6 +7,8 @@ lighter one after t steps has a way back, which is taken once in t steps for as 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from spinbench.api.trace import Trace
@@ -30,5 +32,5 @@ def visits(trace: Trace, means: np.ndarray, claimed: MarginalClaims) -> float:
         chains = arrival.values.shape[-1]
         chance = np.sqrt(nearest * (1 - nearest) / chains)
         if (np.abs(arrival.values.mean(axis=-1) - means) > APART * chance + room).any():
-            return trace.samples * chains / arrival.steps
-    return np.inf
+            return float(trace.samples * chains / arrival.steps)
+    return math.inf

@@ -48,15 +48,12 @@ def test_chains_that_left_a_well_slowly_would_have_come_back_as_seldom() -> None
 def test_methods_watch_their_burn_in_and_claim_by_it(monkeypatch, method: str, options: dict[str, str]) -> None:
     seen: list[Trace] = []
 
-    def visits(trace: Trace, *_: object) -> float:
-        seen.append(trace)
-        return few
+    def claims(visits: float) -> np.ndarray:
+        monkeypatch.setattr(arrivals, "visits", lambda trace, *_: (seen.append(trace), visits)[1])
+        model = generators.grid(2, 2)
+        return spinbench.run(model, method, "numpy", 100, log_z="none", checkpoints=1, **options).marginals_se
 
-    monkeypatch.setattr(arrivals, "visits", visits)
-    claims = []
-    for few in (np.inf, 30.0):
-        result = spinbench.run(generators.grid(2, 2), method, "numpy", 100, log_z="none", checkpoints=1, **options)
-        claims.append(result.marginals_se)
+    alone, limited = claims(np.inf), claims(30.0)
     assert [arrival.steps for arrival in seen[-1].arrivals] == [3, 6, 11]
     assert all(((arrival.values >= 0) & (arrival.values <= 1)).all() for arrival in seen[-1].arrivals)
-    assert (claims[1] > np.maximum(claims[0], UNSEEN * 0.4 / 30)).all()
+    assert (limited > np.maximum(alone, UNSEEN * 0.4 / 30)).all()
