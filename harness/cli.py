@@ -163,9 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     mixing.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
     mixing.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws; by default 0")
-    init = commands.add_parser("init", help="write the package that a plugin begins with")
-    init.add_argument("folder", type=Path, metavar="FOLDER", help="new; its name is the module's")
-    kinds = init.add_mutually_exclusive_group(required=True)
+    init = commands.add_parser("init", help="write the package that a plugin begins with, or begin a history")
+    init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
+    kinds = init.add_mutually_exclusive_group()
     for kind in ("backend", "method", "family", "format", "metric"):
         kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps and records have it")
     return parser
@@ -197,11 +197,11 @@ def _mixing(arguments: argparse.Namespace) -> int:
 
 
 def _init(folder: Path, arguments: argparse.Namespace) -> int:
-    from spinbench.scaffold.package import GROUPS, init
+    from spinbench.scaffold import history, package
 
-    (kind,) = (kind for kind in GROUPS if getattr(arguments, kind) is not None)
-    for line in init(folder, kind, getattr(arguments, kind)):
-        print(line)
+    kinds = [kind for kind in package.GROUPS if getattr(arguments, kind) is not None]
+    lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else history.init(folder)
+    print("\n".join(lines))
     return 0
 
 
@@ -314,7 +314,5 @@ def _checkout() -> Path:
 
     found = environment.root()
     if found is None:
-        raise HistoryError(
-            f"spinbench runs from {Path(__file__).resolve().parent}, which is no git checkout; history is kept in one"
-        )
+        raise HistoryError(environment.NO_HISTORY)
     return found

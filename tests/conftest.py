@@ -99,7 +99,7 @@ class Installed:
         """Python in a process that sees the package."""
         changes = {
             "PYTHONPATH": os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])]),
-            "SPINBENCH_ROOT": str(self.work),
+            "SPINBENCH_HISTORY": str(self.work),
             "SPINBENCH_CACHE_DIR": str(self.work / "cache"),
             "COLUMNS": "200",
         }

@@ -25,7 +25,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
     variables = {
         **fresh_environment(base / "environment"),
-        "SPINBENCH_ROOT": str(base),  # writes no history
+        "SPINBENCH_HISTORY": str(base),  # writes no history
         "SPINBENCH_CACHE_DIR": str(base / "cache"),
         "COLUMNS": "200",
     }

@@ -74,7 +74,7 @@ def author(page: str, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     base = tmp_path_factory.mktemp("author")
     variables = {
         **fresh_environment(base / "environment"),
-        "SPINBENCH_ROOT": str(base),  # writes no history
+        "SPINBENCH_HISTORY": str(base),  # writes no history
         "SPINBENCH_CACHE_DIR": str(base / "cache"),
         "COLUMNS": "200",
     }

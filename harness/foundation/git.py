@@ -16,6 +16,12 @@ def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False, env=environment())
 
 
+def branch(folder: Path) -> str:
+    """The one that is checked out, or "main"."""
+    found = ask(folder, "symbolic-ref", "--short", "-q", "HEAD")
+    return found.stdout.decode().strip() or "main"
+
+
 def environment() -> dict[str, str]:
     """This process's variables without those that name a repository or change what git prints; GIT_CONFIG* stay."""
     return {

@@ -25,6 +25,13 @@ def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     return {name: tuple(found[name].values()) for name in sorted(found)}
 
 
+def every() -> list[EntryPoint]:
+    """Plugins of all kinds."""
+    found = importlib.metadata.entry_points()
+    groups = sorted(group for group in found.groups if group.startswith("spinbench."))
+    return [point for group in groups for point in found.select(group=group)]
+
+
 def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
     """What is registered under a name.
 

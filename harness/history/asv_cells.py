@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from spinbench.errors import HistoryError
-from spinbench.history.axes import Cell, Family, Metric, families
+from spinbench.history.axes import Cell, Family, Metric
 from spinbench.history.journal import Replicates, rounded
 
 
@@ -33,13 +33,13 @@ def parameters(family: Family) -> list[list[str]]:
     return [[repr(value) for value in axis.values] for axis in family.axes]
 
 
-def check(benchmarks: Mapping[str, Any]) -> None:
-    """Compare asv's descriptions of the benchmarks with conf/axes.
+def check(benchmarks: Mapping[str, Any], families: Iterable[Family]) -> None:
+    """Compare asv's descriptions of the benchmarks with the families of conf/axes that the suite has.
 
     Raises:
         HistoryError: one is missing or differs.
     """
-    for family in families().values():
+    for family in families:
         for metric in family.metrics:
             name = family.benchmark(metric.name)
             found = benchmarks.get(name)

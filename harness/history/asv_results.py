@@ -28,6 +28,7 @@ from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, describe_machine, stored_machine
+from spinbench.history.axes import Family
 from spinbench.history.journal import Record
 from spinbench.history.series import Book
 
@@ -54,6 +55,11 @@ class ResultFiles:
     def folder(self) -> Path:
         """Of the results of all machines."""
         return Path(self.config.results_dir)
+
+    @property
+    def families(self) -> Mapping[str, Family]:
+        """The families of conf/axes that this history has."""
+        return axes.families_in(Path(self.config.benchmark_dir))
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with a file."""
@@ -90,10 +96,10 @@ class ResultFiles:
         try:
             stored = util.load_json(str(path), Benchmarks.api_version)
             known = asv_series.without(stored)
-            asv_cells.check(known)
+            asv_cells.check(known, self.families.values())
         except (OSError, ValueError, util.UserError, HistoryError):
             known = self._discover()
-            asv_cells.check(known)
+            asv_cells.check(known, self.families.values())
         benchmarks = known | asv_series.descriptions(book)
         if benchmarks != stored:
             with self._scratch() as scratch:
@@ -142,7 +148,7 @@ class ResultFiles:
             aside.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, aside)
             problem = f"{path} was damaged ({line(error)}); it was moved to {aside} and rebuilt from the journal"
-        for family in axes.families().values():
+        for family in self.families.values():
             known = journal.replicates(entries, family)
             for metric in family.metrics:
                 cells = {cell: value for (tracked, cell), value in known.items() if tracked == metric.name}

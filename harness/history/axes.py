@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from spinbench.errors import HistoryError, UnknownNameError
@@ -107,6 +108,11 @@ def families() -> Mapping[str, Family]:
     names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
     with composer() as compose:
         return {name: _family(compose([], f"axes/{name}")) for name in names}
+
+
+def families_in(suite: Path) -> dict[str, Family]:
+    """Those that a project's suite has a module of, by name: none in a repository that only keeps what is swept."""
+    return {name: found for name, found in families().items() if (suite / f"{name}.py").is_file()}
 
 
 def metrics() -> tuple[Metric, ...]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
-from spinbench.history.axes import Cell
+from spinbench.history.axes import Cell, Family
 from spinbench.history.journal import Record, settings
 from spinbench.history.labels import Identity, identity, named
 from spinbench.history.series import Book
@@ -35,15 +36,22 @@ class Intake:
     disturbed: int = 0
 
 
-def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host: str | None, book: Book) -> Intake:
+class Known(NamedTuple):
+    """What a history has: families of conf/axes, and series beyond them."""
+
+    families: Mapping[str, Family]
+    book: Book
+
+
+def sort_out(records: Sequence[Record], checkout: Checkout, known: Known, *, python: str, host: str | None) -> Intake:
     """Decide about each record; refused ones stay where they are.
 
     Args:
         records: of any sweep.
         checkout: whose commits count.
+        known: what the history has.
         python: version "3.11" of the environment whose history this is.
         host: name of the host whose history this is; None: of any.
-        book: the series that there are.
 
     Raises:
         HistoryError: a tracked cell has no configuration any more.
@@ -57,21 +65,21 @@ def sort_out(records: Sequence[Record], checkout: Checkout, *, python: str, host
             reasons[why] += 1
         else:
             welcome.append(record)
-    accepted: list[tuple[Record, Identity | None]] = [(record, None) for record in _of_families(welcome, book)]
+    accepted: list[tuple[Record, Identity | None]] = [(record, None) for record in _of_families(welcome, known)]
     placed = {record["id"] for record, _ in accepted}
-    accepted += _of_series([record for record in welcome if record["id"] not in placed], book, reasons)
+    accepted += _of_series([record for record in welcome if record["id"] not in placed], known.book, reasons)
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
     return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record, _ in accepted))
 
 
-def _of_families(records: Sequence[Record], book: Book) -> list[Record]:
+def _of_families(records: Sequence[Record], known: Known) -> list[Record]:
     """Those of a cell of conf/axes, with its settings, unless it had a series before conf/axes knew it."""
-    tracked = [(record, cell) for record in records if (cell := _cell(record)) is not None]
+    tracked = [(record, cell) for record in records if (cell := _cell(record, known.families)) is not None]
     expected = _canonical(tracked)
     found = [record for record, cell in tracked if _is_canonical(record, expected[record["family"], cell])]
-    return [record for record in found if book.known(identity(record)) is None]
+    return [record for record in found if known.book.known(identity(record)) is None]
 
 
 def _of_series(records: Sequence[Record], book: Book, reasons: Counter[str]) -> Iterator[tuple[Record, Identity]]:
@@ -119,8 +127,8 @@ def _is(record: Record, key: str, wanted: str) -> bool:
     return found in ("", wanted) or (key == "python" and found.startswith(f"{wanted}."))
 
 
-def _cell(record: Record) -> Cell | None:
-    found = axes.families().get(record["family"])
+def _cell(record: Record, families: Mapping[str, Family]) -> Cell | None:
+    found = families.get(record["family"])
     return found.cell(record["axes"]) if found else None
 
 

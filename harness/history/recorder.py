@@ -31,7 +31,7 @@ from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
 from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Cell
-from spinbench.history.intake import sort_out
+from spinbench.history.intake import Known, sort_out
 from spinbench.history.journal import Journal, Replicates
 from spinbench.history.labels import Identity
 from spinbench.history.series import Book
@@ -134,7 +134,8 @@ class History:
         records, problems = _read(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
         # others may add series meanwhile, but only what is entered now decides where it belongs
-        intake = sort_out(records, self.checkout, python=PYTHON, host=host, book=Book(self._journals))
+        known = Known(self._files.families, Book(self._journals))
+        intake = sort_out(records, self.checkout, known, python=PYTHON, host=host)
         new = 0
         commits = sorted({entry["git"]["commit"] for entry, _ in intake.accepted})
         files: list[Path] = []
@@ -175,7 +176,7 @@ class History:
         entries = self.journal.entries(commit)
         loaded = self._files.read(commit)
         found: dict[tuple[str, str, Cell], Replicates] = {}
-        for name, family in axes.families().items():
+        for name, family in self._files.families.items():
             for metric in family.metrics:
                 stored = asv_cells.stored(loaded, family, metric) if loaded is not None else {}
                 found |= {(name, metric.name, cell): value for cell, value in stored.items()}

@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.foundation import git
+from spinbench.foundation.checkout import CONFIG
 
-ROOT_VARIABLE = "SPINBENCH_ROOT"
-"""Environment variable with the checkout whose commit is measured; by default the one that spinbench is run from."""
+HISTORY_VARIABLE = "SPINBENCH_HISTORY"
+"""Environment variable with the repository whose commits are measured; by default the one that one stands in."""
+NO_HISTORY = (
+    f"there is no history here, no {CONFIG} in this folder or above; go to one, name it in {HISTORY_VARIABLE}, "
+    "or begin one with: spinbench init FOLDER"
+)
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -88,11 +93,37 @@ def _quota() -> float | None:
 
 
 def root() -> Path | None:
-    """The checkout that this package's source stands in, or None (an installed wheel)."""
-    if named := os.environ.get(ROOT_VARIABLE):
+    """The repository whose commits are measured and whose history results enter, or None.
+
+    It is the one that SPINBENCH_HISTORY names, or the one that one stands in, if it holds asv.conf.json.
+    """
+    if named := os.environ.get(HISTORY_VARIABLE):
         return Path(named).resolve()
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / CONFIG).is_file()), None)
+
+
+def source() -> Path | None:
+    """The checkout that this package's source stands in, or None (an installed wheel)."""
     checkout = Path(__file__).resolve().parents[2]
     return checkout if (checkout / ".git").exists() and (checkout / "pyproject.toml").exists() else None
+
+
+def code_state() -> dict[str, Any]:
+    """That of the repository whose commits are measured; without one, of spinbench's own.
+
+    Keys: those of `git_state`, and "spinbench", what spinbench itself was, where another's commits are measured.
+    """
+    own, measured = source(), root()
+    if measured is None or measured == own:
+        return git_state(own)
+    return {**git_state(measured), "spinbench": own_state()}
+
+
+def own_state() -> str:
+    """Version, commit and changes of spinbench itself."""
+    state = git_state(source())
+    return " ".join(filter(None, (_versions().get("spinbench"), state["commit"], state["diff"])))
 
 
 def git_state(checkout: Path | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def measure_cell(
     """
     whole = _plain_config(config)
     cell = cell_of(whole)
-    state = environment.git_state(environment.root()) if git is None else dict(git)
+    state = environment.code_state() if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
     others = provenance.foreign(cell) if plugins is None else dict(plugins)
     started, since = int(time.time()), time.perf_counter()

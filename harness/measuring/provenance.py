@@ -13,7 +13,7 @@ from typing import Any
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
 from spinbench.inference import kernels
-from spinbench.measuring.environment import git_state
+from spinbench.measuring.environment import git_state, own_state
 from spinbench.models import families, formats
 
 OWN = "spinbench"
@@ -42,6 +42,14 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     points |= {f"metrics.{name}": found[:1] for name, found in plugins.entry_points("metrics").items()}
     others = {kind: point for kind, found in points.items() for point in found if plugins.distribution(point) != OWN}
     return {kind: _described(point) for kind, point in others.items()}
+
+
+def installed() -> dict[str, str]:
+    """The states of spinbench and of all distributions with plugins, by name."""
+    others = {plugins.distribution(point): point for point in plugins.every()}
+    found = {name: _described(point) for name, point in others.items() if name != OWN}
+    told = {name: " ".join(filter(None, (one["version"], one.get("source")))) for name, one in found.items()}
+    return {OWN: own_state(), **dict(sorted(told.items()))}
 
 
 def _described(point: EntryPoint) -> dict[str, Any]:

@@ -147,7 +147,8 @@ def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping
     files = [found.get(name) for name in ("path", "evidence")]
     if config["model"].get("corpus"):
         files.append(found["corpus"])
-    code = [git.get("commit") or __version__, git.get("diff"), *([plugins] if plugins else [])]
+    own = [git["spinbench"]] if git.get("spinbench") else []
+    code = [git.get("commit") or __version__, git.get("diff"), *own, *([plugins] if plugins else [])]
     return digest([config, files, *code])
 
 

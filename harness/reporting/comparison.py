@@ -53,7 +53,7 @@ def load(name: str) -> list[Record]:
         return records.latest(records.read_records(Path(name)))
     checkout = environment.root()
     if checkout is None:
-        raise SpinbenchError(f"{name} is no folder, and spinbench runs from no git checkout that could have a commit")
+        raise SpinbenchError(f"{name} is no folder, and {environment.NO_HISTORY}")
     from spinbench.history import journal
 
     history, commit = _commit(checkout, name)

@@ -139,11 +139,7 @@ def history(folders: Sequence[Path]) -> list[str]:
     """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
     checkout = environment.root()
     if checkout is None:
-        where = Path(__file__).resolve().parents[1]
-        return [
-            f"not in asv's history: spinbench runs from {where}, which is no git checkout, so no commit belongs to the "
-            "results; the records are kept"
-        ]
+        return [f"not in asv's history: {environment.NO_HISTORY}; the records are kept"]
     try:
         from spinbench.history.recorder import record
 

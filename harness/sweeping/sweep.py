@@ -19,10 +19,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import versions
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
-from spinbench.measuring import environment, records
+from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE, WISHES
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
@@ -70,7 +71,9 @@ def sweep(argv: Sequence[str]) -> int:
 
 def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
     """For Hydra: what was given, the state of the code, and where records go."""
-    state = environment.git_state(environment.root())
+    if (history := environment.root()) is not None:
+        versions.note(history, provenance.installed())
+    state = environment.code_state()
     forced = [f"git.{key}={_quoted(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={_quoted(str(folder))}")
     # argparse wants all flags before the overrides

@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(place: Path) -> dict[str, str]:
     made = fresh_environment(place.parent / "environment")
-    return {**made, "SPINBENCH_ROOT": str(place), "COLUMNS": "150"}  # writes no history
+    return {**made, "SPINBENCH_HISTORY": str(place), "COLUMNS": "150"}  # writes no history
 
 
 def shell(block: Block, place: Path, environment: dict[str, str]) -> str:

@@ -71,7 +71,7 @@ def run(
             env={
                 **os.environ,
                 "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-                "SPINBENCH_ROOT": str(clone),
+                "SPINBENCH_HISTORY": str(clone),
                 "SPINBENCH_MACHINE": str(WORKFLOW["env"]["SPINBENCH_MACHINE"]),
                 "CELLS": CELLS,
                 "SEEDS": "0 1",

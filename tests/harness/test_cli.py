@@ -89,16 +89,17 @@ def test_debug_shows_where_an_error_comes_from(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_no_history_outside_a_checkout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """An installed wheel."""
-    from spinbench.measuring import environment
+def test_no_history_outside_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from spinbench.reporting import summary
 
-    monkeypatch.setattr(environment, "root", lambda: None)
+    monkeypatch.delenv("SPINBENCH_HISTORY")
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["record", "anywhere"]) == 2
-    assert "which is no git checkout" in capsys.readouterr().err
+    assert "there is no history here" in capsys.readouterr().err
     (line,) = summary.history([Path("anywhere")])
-    assert line.startswith("not in asv's history: spinbench runs from")
+    assert line.startswith("not in asv's history: there is no history here")
 
 
 def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:

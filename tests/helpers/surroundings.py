@@ -92,7 +92,7 @@ class Faulty(Method):
 def own_surroundings(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches are shared by the tests of a run only; results never reach the history of this checkout."""
     monkeypatch.setenv("SPINBENCH_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "spinbench-cache"))
-    monkeypatch.setenv("SPINBENCH_ROOT", str(tmp_path))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(tmp_path))
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_the_planted_difference_of_two_commits_is_found_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     before = enter(project, rng, "first")
     enter(project, rng, "second", worse=2.0)
     assert cli.main(["report", "--compare", before[:10], "HEAD", "--output", str(tmp_path)]) == 0
@@ -61,7 +61,7 @@ def test_the_planted_difference_of_two_commits_is_found_and_nothing_else(
 def test_commits_without_records_and_unknown_ones_are_sentences(
     project: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     enter(project, rng, "first")
     project.commit("unmeasured")
     with pytest.raises(SpinbenchError, match="commit HEAD has no records in the history of testbox"):

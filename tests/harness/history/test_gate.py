@@ -205,7 +205,7 @@ def test_the_report_of_two_commits_says_the_same(
 ) -> None:
     from spinbench.reporting import comparison
 
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     base, head = two
     for commit, factor in ((base, nothing), (head, slower(1.6, SLOW))):
         sitting(project, rng, commit, factor)
@@ -283,6 +283,6 @@ def test_calibration_of_a_history(
     assert all(row.red.count == 0 and row.red.draws == 20 for row in found.rows)
     assert all(row.slower_group.count >= 18 for row in found.rows[2:])
     assert found.rows[2].reseeded.draws > 0
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     assert cli.main(["gate", "--calibrate"]) == 0
     assert "unchanged: red" in capsys.readouterr().out

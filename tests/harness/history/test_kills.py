@@ -91,7 +91,7 @@ print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child i
 def commit(project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Of a project whose history sweeps write, in a folder to sweep in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     found: str = project.commit("first")
     return found
 

@@ -54,7 +54,7 @@ def test_site_is_offline_and_has_the_planted_regression(
     monkeypatch.setattr(publish, "cache_folder", lambda: packages.parent.parent / "none")
     (packages.parent.parent / "none").mkdir()
     os.symlink(packages.parent, packages.parent.parent / "none" / "npm")
-    monkeypatch.setenv("SPINBENCH_ROOT", str(project.root))
+    monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     assert cli.main(["publish", "--offline"]) == 0
     assert "-m http.server -d" in capsys.readouterr().out
     site = project.root / publish.SITE

@@ -194,5 +194,5 @@ def test_a_cell_that_fails_stands_on_the_page(
 
 def test_commits_are_read_from_the_journal(monkeypatch: Any) -> None:
     monkeypatch.setattr(comparison.environment, "root", lambda: None)
-    with pytest.raises(SpinbenchError, match="main is no folder, and spinbench runs from no git checkout"):
+    with pytest.raises(SpinbenchError, match="main is no folder, and there is no history here"):
         comparison.load("main")

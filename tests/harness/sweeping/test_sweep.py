@@ -191,23 +191,25 @@ class TestSweep:
 
     def test_state_of_the_code_is_the_same_in_all_records(self, tmp_path: Path) -> None:
         _git_checkout(tmp_path / "code")
-        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")  # the fixture restores it
+        os.environ["SPINBENCH_HISTORY"] = str(tmp_path / "code")  # the fixture restores it
         assert sweep(*QUICK, "seed=0,1", "sweep_dir=out") == 0
         states = [entry["git"] for entry in stored("out")]
-        assert states[0] == states[1] == environment.git_state(tmp_path / "code")
+        assert states[0] == states[1] == environment.code_state()
+        assert states[0] == {**environment.git_state(tmp_path / "code"), "spinbench": environment.own_state()}
         assert states[0]["dirty"] is False
 
     def test_foreign_repository_in_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """As in a hook of another repository."""
         _git_checkout(tmp_path / "code")
-        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")
-        here = environment.git_state(tmp_path / "code")
+        os.environ["SPINBENCH_HISTORY"] = str(tmp_path / "code")
+        here = environment.code_state()
         _git_checkout(tmp_path / "foreign", message="another")
         monkeypatch.setenv("GIT_DIR", str(tmp_path / "foreign" / ".git"))
         monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "foreign"))
         assert sweep(*QUICK, "sweep_dir=out") == 0
         (entry,) = stored("out")
-        assert entry["git"] == here == environment.git_state(tmp_path / "code")
+        assert entry["git"] == here == environment.code_state()
+        assert entry["git"]["commit"] == environment.git_state(tmp_path / "code")["commit"]
 
     def test_clock_that_steps_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A failed cell of this run counts, one of an earlier run that is not measured again does not."""
@@ -218,7 +220,7 @@ class TestSweep:
 
     def test_missing_asv_configuration_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         _git_checkout(tmp_path / "code")
-        os.environ["SPINBENCH_ROOT"] = str(tmp_path / "code")
+        os.environ["SPINBENCH_HISTORY"] = str(tmp_path / "code")
         assert sweep(*QUICK, "sweep_dir=out") == 0
         assert "not in asv's history: there is no asv.conf.json in" in capsys.readouterr().out
 

@@ -1,0 +1,60 @@
+"""A history without a project of its own: a git repository whose commits are versions of what is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from filelock import FileLock
+
+from spinbench.errors import HistoryError
+from spinbench.foundation import git
+from spinbench.foundation.atomic import write_json
+
+FILE = "versions.json"
+"""At the top of such a repository; a sweep commits it where it has changed."""
+BRANCH = "main"
+_WHO = ("-c", "user.name=spinbench", "-c", "user.email=spinbench@localhost", "-c", "commit.gpgsign=false")
+
+
+def begin(folder: Path) -> None:
+    """Make a repository of a folder, with all that it holds.
+
+    Raises:
+        HistoryError: git is not installed, or refuses.
+    """
+    write_json(folder / FILE, {})
+    _git(folder, "init", "-q", "-b", BRANCH)
+    _git(folder, "add", "--all")
+    _git(folder, *_WHO, "commit", "-q", "-m", "nothing measured")
+
+
+def note(folder: Path, installed: Mapping[str, str]) -> bool:
+    """Commit what is installed, by name, if the folder is such a repository and holds something else.
+
+    Raises:
+        HistoryError: git is not installed, or refuses.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return False
+    with FileLock(folder / ".git" / "spinbench.lock"):
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if before == installed:
+            return False
+        write_json(path, dict(sorted(installed.items())))
+        changed = [f"{name} {version}" for name, version in installed.items() if before.get(name) != version]
+        gone = [f"without {name}" for name in before if name not in installed]
+        _git(folder, *_WHO, "commit", "-q", "-m", ", ".join([*changed, *gone]), "--", FILE)
+    return True
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    try:
+        done = git.ask(folder, *arguments)
+    except FileNotFoundError as error:
+        raise HistoryError("git is not installed; a history is kept in a git repository") from error
+    if done.returncode:
+        reason = (done.stderr.decode().strip().splitlines() or ["no word"])[0]
+        raise HistoryError(f"git cannot keep the versions in {folder}: {reason}")

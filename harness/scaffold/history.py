@@ -1,0 +1,97 @@
+"""Writes what makes a repository's commits the subject of a history, or a folder one of versions."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import git, versions
+from spinbench.foundation.checkout import CONFIG
+
+TEMPLATES = "spinbench.scaffold.templates"
+SUITE = "benchmarks"
+WORKFLOW = Path(".github") / "workflows" / "track-regressions.yml"
+IGNORED = (".asv/", "multirun/")
+_INIT = '"""What `asv run` measures in this repository: nothing yet. What is swept enters the history by itself."""\n'
+
+
+def init(folder: Path) -> list[str]:
+    """Have a folder's commits tracked; of a folder in no git repository, versions of spinbench and plugins.
+
+    Args:
+        folder: the top of a git repository; or one in no repository, which becomes one and may not exist yet.
+
+    Returns:
+        What was written, and what to do next: lines.
+
+    Raises:
+        SpinbenchError: there is a history, the folder lies inside a repository, or it cannot be written.
+    """
+    top = _top(folder)
+    if (folder / CONFIG).exists():
+        raise SpinbenchError(f"{folder / CONFIG} exists; sweeps that are started there enter the history")
+    if top is not None and top != folder.resolve():
+        raise SpinbenchError(f"{folder} lies in the git repository {top}; its commits are tracked from there")
+    tracked = top is not None
+    try:
+        written = _write(
+            folder, _files(folder.resolve().name, git.branch(folder) if tracked else versions.BRANCH, tracked)
+        )
+        if not tracked:
+            versions.begin(folder)
+    except OSError as error:
+        raise SpinbenchError(f"{folder} cannot be written: {error.strerror or error}") from error
+    what = "commits" if tracked else "versions of spinbench and its plugins"
+    then = "commit these files, then: " if tracked else f"cd {folder}, then: "
+    return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {what}"]
+
+
+def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
+    config = {
+        "version": 1,
+        "project": name,
+        "project_url": "#",
+        "show_commit_url": "#",
+        "repo": ".",
+        "branches": [branch],
+        "dvcs": "git",
+        "environment_type": "spinbench",
+        "plugins": [".spinbench.history.asv_plugin"],
+        "benchmark_dir": SUITE,
+        "results_dir": ".asv/results",
+        "html_dir": ".asv/html",
+        "env_dir": ".asv/env",
+    }
+    found = {Path(CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
+    if tracked:
+        found[WORKFLOW] = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
+    return found
+
+
+def _write(folder: Path, files: Mapping[Path, str]) -> list[str]:
+    """What was not there before; and .gitignore, to which what is missing is added."""
+    written = []
+    for name, text in files.items():
+        path = folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            written.append(str(name))
+    ignore = folder / ".gitignore"
+    before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
+    missing = [line for line in IGNORED if line not in before.splitlines()]
+    if missing:
+        ends = before == "" or before.endswith("\n")
+        ignore.write_text(before + "\n" * (not ends) + "\n".join(missing) + "\n", encoding="utf-8")
+        written.append(ignore.name)
+    return written
+
+
+def _top(folder: Path) -> Path | None:
+    """Of the git repository around a folder."""
+    there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+    found = git.ask(there, "rev-parse", "--show-toplevel")
+    return None if found.returncode else Path(found.stdout.decode().strip()).resolve()

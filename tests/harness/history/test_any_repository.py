@@ -1,0 +1,93 @@
+"""The history is that of the repository that one stands in: spinbench's, a plugin's, or a folder of versions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinbench import cli
+from spinbench.foundation import versions
+from spinbench.history.recorder import History, record
+from spinbench.measuring import environment
+
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "how-to" / "workflows" / "track-regressions.yml"
+QUICK = ("sweep", "method=exact", "backend=numpy", "model=boltzmann/neural15", "sweep_dir=out")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No history but where one stands; the user's home and git's settings are out of sight."""
+    monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
+    monkeypatch.setenv("SPINBENCH_MACHINE", "testbox")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def plugin(bare_project: Any) -> Any:
+    """The repository of a plugin, without spinbench's suite, whose commits are tracked."""
+    for name in ("asv.conf.json", ".gitignore"):
+        (bare_project.root / name).unlink()
+    (bare_project.root / "harness").rename(bare_project.root.parent / "harness")
+    (bare_project.root / ".gitignore").write_text("build/")
+    assert cli.main(["init", str(bare_project.root)]) == 0
+    return bare_project
+
+
+def test_commits_of_a_plugin_open_and_shut_the_gate(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(plugin.root / "benchmarks")
+    assert environment.root() == plugin.root
+    commits = [plugin.commit(title) for title in ("first", "second", "third")]
+    lost = {"status": "failed", "error": "killed", "metrics": {}}
+    for number, commit in enumerate(commits):
+        changes = lost if number == 2 else {}
+        found = [plugin.record(cell, commit, seed, **changes) for cell in plugin.cells for seed in (0, 1)]
+        assert record(plugin.root, [plugin.sweep(f"sweep{number}", found)]).new == 6
+    assert cli.main(["gate", "--base", commits[0], "--head", commits[1]]) == 0
+    assert cli.main(["gate"]) == 1
+    entry = History.open(plugin.root).journal.entries(commits[0])[0]
+    assert entry["series"]["parts"][1:] == ["numpy", ""]  # here conf/axes has no cells
+    assert "swept.grid.track_run_seconds" in plugin.asv("show", commits[0])
+    plugin.asv("publish", "--no-pull")
+
+
+def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    workflow = plugin.root / ".github" / "workflows" / "track-regressions.yml"
+    assert workflow.read_text() == DOCUMENTED.read_text()
+    assert (plugin.root / ".gitignore").read_text().split() == ["build/", ".asv/", "multirun/"]
+    assert json.loads((plugin.root / "asv.conf.json").read_text())["branches"] == ["main"]
+    assert cli.main(["init", str(plugin.root)]) == 2
+    assert cli.main(["init", str(plugin.root / "inner")]) == 2
+    told = capsys.readouterr().err
+    assert "asv.conf.json exists" in told
+    assert f"lies in the git repository {plugin.root}" in told
+
+
+def test_a_folder_of_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["init", "kept"]) == 0
+    assert cli.main([*QUICK, "seed=0,1"]) == 0
+    assert "not in asv's history: there is no history here" in capsys.readouterr().out
+    monkeypatch.chdir("kept")
+    assert cli.main([*QUICK, "seed=0"]) == 0
+    assert "1 new and 0 known records stand in asv's history of testbox" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPINBENCH_HISTORY", "kept")
+    assert cli.main([*QUICK[:-1], "seed=1", "sweep_dir=other"]) == 0
+    history = History.open(tmp_path / "kept")
+    (commit,) = history.commits()
+    assert len(history.journal.entries(commit)) == 2
+    assert history.checkout.subject(commit) == f"spinbench {environment.own_state()}"
+    state = environment.code_state()
+    assert (state["commit"], state["dirty"], state["spinbench"]) == (commit, False, environment.own_state())
+    assert not versions.note(tmp_path / "kept", {"spinbench": environment.own_state()})
+    assert versions.note(tmp_path / "kept", {"spinbench": "9.9", "plugin": "1.0"})
+    assert history.checkout.subject("HEAD") == "spinbench 9.9, plugin 1.0"
+    assert history.checkout.ancestors("HEAD")[1] == commit
