@@ -76,8 +76,8 @@ def _costs(result: Result) -> dict[str, dict[str, Any]]:
 
     none = f"{result.method} gives no"
     sizes = np.zeros(0) if result.ess is None else _flat(result.ess)
-    known = bool(np.isfinite(sizes).any())
-    ess = float(np.nanmedian(sizes)) if known else math.nan
+    ess = float(np.nanmedian(sizes)) if np.isfinite(sizes).any() else math.nan
+    known = ess > 0  # a short run of few accepted draws has none
     return {
         "run_seconds": _metric(result.seconds.run, None, ""),
         **_steps(result),

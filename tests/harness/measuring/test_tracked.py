@@ -27,3 +27,11 @@ def test_no_number_is_made_of_an_unresolved_log_z(error: float | None, kept: boo
     summary = tracked.summary(result, exact)
     assert (summary["log_z"] is not None) is kept
     assert [(p["log_z"] is not None, p["log_z_error"] is not None) for p in summary["trajectory"]] == [(kept, kept)]
+
+
+@pytest.mark.parametrize(("size", "known"), [(0.0, False), (np.nan, False), (2.0, True)])
+def test_no_cost_of_an_effective_sample_where_there_is_none(size: float, known: bool) -> None:
+    model = grid(2, 2)
+    exact = spinbench.exact(model, cache=False)
+    metrics, _ = tracked.numbers(dataclasses.replace(exact, ess=np.full(4, size)), exact, {})
+    assert [("value" in metrics[name]) for name in ("seconds_per_ess", "samples_per_ess")] == [known, known]
