@@ -33,8 +33,8 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
     if possible and isinstance(model, FactorGraph) and model.has_zeros:
         return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
-    if (most := max(model.cardinalities, default=2)) > 2:
-        ends = np.array(model.cardinalities)[:, None]
+    if any(k != 2 for k in model.cardinalities):
+        ends, most = np.array(model.cardinalities)[:, None], max(model.cardinalities)
         return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
     for group in getattr(model, "groups", ()):

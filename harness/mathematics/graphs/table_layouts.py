@@ -234,8 +234,11 @@ def _others(
     tables: FactorTables, rows: NarrowArray, factor: IntArray, there: npt.NDArray[np.bool_]
 ) -> tuple[NarrowArray, NarrowArray]:
     """(variables, strides), both (B, o, d, w), of the factors' variables beside `rows`; stride 0 where none is."""
+    if not there.any():
+        none = np.zeros((factor.shape[0], 0, *factor.shape[1:]), dtype=np.int32)
+        return none, none
     orders = np.diff(tables.scope_starts)
-    longest = int(orders[factor][there].max(initial=1))
+    longest = int(orders[factor][there].max())
     variables, strides = np.zeros((2, factor.shape[0], longest, *factor.shape[1:]), dtype=np.int32)
     for axis in range(longest):
         inside = there & (axis < orders[factor])

@@ -73,3 +73,12 @@ def test_what_cannot_be_is_refused(method: str, start: str, sentence: str) -> No
     with pytest.raises(SpinbenchError) as error:
         spinbench.run(grid(3, 3), method, "numpy", 20, start=start)
     assert sentence in str(error.value)
+
+
+def test_variables_of_one_state_start_in_it() -> None:
+    """As what stands for a model that is all observed, also beside binary variables."""
+    for sizes in ([1], [2, 1, 2], [3, 1]):
+        graph = FactorGraph.from_log_tables(sizes, [((0,), np.zeros(sizes[0]))])
+        found = starts.dispersed(graph, 32, 0, sampler=True)
+        assert (found < np.array(sizes)[:, None]).all()
+        assert all(len(set(row)) == size for row, size in zip(found, sizes, strict=True))
