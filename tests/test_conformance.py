@@ -29,7 +29,7 @@ GATE = {
 }
 """What shows that an answer is right, keeps its law and can be had again."""
 SHAPES = {
-    *("accuracy, one to four states", "accuracy, order three", "accuracy, zeros", "accuracy, 101 variables"),
+    *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, 101 variables"),
     *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
     *("frozen settings", "seeds"),
 }

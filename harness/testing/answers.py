@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
+from spinbench.inference.joint_validity import Joint
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
-from spinbench.models import FactorGraph
+from spinbench.models import FactorGraph, condition
 from spinbench.testing import limits
-from spinbench.testing.cases import CASES, enumerate_graph
+from spinbench.testing.cases import CASES, joint_law, marginals_of, states_of
 from spinbench.testing.check import REFUSALS, refuses, require
+from spinbench.testing.joint import Whole, beside, chances, effective
+from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, Sample, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
 FloatArray = npt.NDArray[np.float64]
-SLACK = 1.25
-"""A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
 UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
 PACE = 2
@@ -43,7 +45,10 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     sample = pair.sample(case, precision)
     estimate = pair.estimate(sample)
     known = sample.bound.law
-    compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=CASES[case].coupled)
+    coupled = CASES[case].coupled
+    compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled)
+    whole = Whole(known.model, known.states, known.probabilities, known.log_z)
+    beside(estimate, whole, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
         worst = float(np.max(estimate.marginals_se))
@@ -61,7 +66,10 @@ def _memory(estimate: Estimate) -> float:
 
 
 def stationarity(pair: Pair, case: str) -> None:
-    """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen."""
+    """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen.
+
+    Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
+    """
     bound = pair.bound(case)
     start = bound.law.draws(pair.chains, SEED + 1)
     state = bound.engine.init(SEED + 1, start)
@@ -69,8 +77,15 @@ def stationarity(pair: Pair, case: str) -> None:
         state = burn_in(bound.engine, state, BURN_IN)
     _, batches = advance(bound.engine, state, [1] * LAGS)
     sample = Sample(bound, batches)
+    if pair.method.started:
+        _kept(pair, sample)
+    _joint_law(pair, Sample(bound, batches[-1:]))
+
+
+def _kept(pair: Pair, sample: Sample) -> None:
+    exact = sample.bound.law.marginals
     groups = np.stack([np.asarray(estimate.marginals) for estimate in pair.replicas(sample, FEW)])
-    error = groups.mean(axis=0) - bound.law.marginals
+    error = groups.mean(axis=0) - exact
     spread = groups.std(axis=0, ddof=1) / np.sqrt(FEW)
     limit = limits.student_limit(FEW - 1, len(error))
     bad = np.abs(error) > limit * spread + FLOOR[pair.precision]
@@ -79,7 +94,6 @@ def stationarity(pair: Pair, case: str) -> None:
         f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} are off by "
         f"{error[bad]} ± {spread[bad]}",
     )
-    _joint_law(pair, Sample(bound, batches[-1:]))
 
 
 def _joint_law(pair: Pair, sample: Sample) -> None:
@@ -112,6 +126,25 @@ def calibration(pair: Pair, case: str) -> None:
     known = sample.bound.law
     estimates = pair.replicas(sample, groups, groups * width)
     compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
+    chances(estimates, known.log_z)
+    single(pair.replicas(sample, groups, groups), known.marginals)
+
+
+def single(estimates: list[Estimate], marginals: FloatArray) -> None:
+    """Claims of single chains, where they are believed, are not too small."""
+    sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
+    if not sure:
+        return
+    errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
+    claimed = np.stack([np.asarray(e.marginals_se) for e in sure])
+    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, np.finfo(float).tiny))
+    square = float((z**2).mean(axis=0).max())
+    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
+    require(
+        square <= most,
+        f"over {len(z)} single chains, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
+        "standard errors of one chain are too small",
+    )
 
 
 def replicas(pair: Pair) -> tuple[int, int]:
@@ -140,6 +173,7 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
         require(not lacking, "a stochastic method reports marginals without standard errors")
         errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
         claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
+        effective(estimates, errors, marginals)
         sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
@@ -181,17 +215,27 @@ def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, 
     return np.asarray(chains * kept + unseen**2 / variance)
 
 
-def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
-    """`spinbench.run`, from start to end, on a model that is not binary and pairwise: right, or refused."""
+def graph(
+    pair: Pair,
+    build: Callable[[], FactorGraph],
+    precision: Precision | None = None,
+    evidence: Mapping[int, int] | None = None,
+) -> None:
+    """`spinbench.run`, from start to end, on a model that is not binary and pairwise: right, or refused.
+
+    With evidence it is the model of what is left that is run, as it is, and its answer is of all variables.
+    """
     model = build()
-    options: dict[str, Any] = {"budget": 128, "chains": 256, "seed": SEED, "precision": pair.precision}
-    options |= {"tier": pair.wish.tier, "kernel": pair.wish.kernel}
+    given = condition(model, evidence) if evidence else model
+    options: dict[str, Any] = {"budget": 128, "chains": 256, "seed": SEED, "precision": precision or pair.precision}
+    options |= {"tier": pair.wish.tier, "kernel": pair.wish.kernel, "simplify": not evidence}
     try:
-        result = run(model, pair.method, pair.backend, **options)
+        result = run(given, pair.method, pair.backend, **options)
     except REFUSALS:
-        refuses(lambda: run(model, pair.method, pair.backend, **options), model.name)
+        refuses(lambda: run(given, pair.method, pair.backend, **options), model.name)
         return
-    log_z, exact = enumerate_graph(model)
+    log_z, joint = joint_law(model, evidence)
+    exact = marginals_of(joint)
     binary = all(k == 2 for k in model.cardinalities)
     sizes = [1] * len(exact) if binary else list(model.cardinalities)
     if result.marginals is not None:
@@ -209,7 +253,10 @@ def graph(pair: Pair, build: Callable[[], FactorGraph]) -> None:
         log_z_kind=result.log_z_kind,
     )
     expected = np.array([vector[1] for vector in exact]) if binary else np.concatenate(exact)
-    compare(flat, log_z, expected, FLOOR[pair.precision], coupled=True)
+    floor = FLOOR[precision or pair.precision]
+    compare(flat, log_z, expected, floor, coupled=True)
+    whole = Whole(model, states_of(model).reshape(-1, joint.ndim), joint.ravel(), log_z)
+    beside(result if not evidence else replace(result, joint=Joint()), whole, floor, coupled=True)
 
 
 def compare(estimate: Estimate, log_z: float, marginals: FloatArray, floor: float, *, coupled: bool) -> None:
@@ -227,6 +274,11 @@ def compare(estimate: Estimate, log_z: float, marginals: FloatArray, floor: floa
             not (exact and wrong.any()),
             f"marginals {np.flatnonzero(wrong).tolist()} are off by {error[wrong]}; {allowed[wrong]} is allowed",
         )
+    compare_log_z(estimate, log_z, floor, limit, coupled=coupled)
+
+
+def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, *, coupled: bool) -> None:
+    """Within so many standard errors, or on the right side."""
     if estimate.log_z is None:
         return
     require(np.isfinite(estimate.log_z), f"log Z is {estimate.log_z}")

@@ -6,7 +6,7 @@ distribution is needed as well, and method `exact`, which is the reference, is i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -148,17 +148,34 @@ def potts() -> FactorGraph:
 
 
 def triples() -> FactorGraph:
-    """Four binary variables with factors of order 3, which no pairwise model has."""
+    """Five binary variables with factors of orders 3 and 5, which no pairwise model has."""
     rng = np.random.default_rng(16)
-    tables = [((0, 1, 2), rng.normal(size=(2, 2, 2))), ((1, 2, 3), rng.normal(size=(2, 2, 2)))]
-    return FactorGraph.from_log_tables([2, 2, 2, 2], tables, name="order three")
+    tables = [(scope, rng.normal(size=(2,) * len(scope))) for scope in ((0, 1, 2), (1, 2, 3), (4, 2, 0, 3, 1))]
+    return FactorGraph.from_log_tables([2] * 5, tables, name="orders three and five")
+
+
+def states_of(graph: FactorGraph) -> npt.NDArray[np.int64]:
+    """(K_1, …, K_N, N), all states."""
+    return np.stack(np.meshgrid(*(np.arange(k) for k in graph.cardinalities), indexing="ij"), axis=-1)
+
+
+def joint_law(graph: FactorGraph, evidence: Mapping[int, int] | None = None) -> tuple[float, FloatArray]:
+    """(log Z, probabilities (K_1, …, K_N)) of a small factor graph, some of its variables being known."""
+    states = states_of(graph)
+    weights = graph.log_weight(states)
+    for variable, state in (evidence or {}).items():
+        weights = np.where(states[..., variable] == state, weights, -np.inf)
+    log_z = float(np.logaddexp.reduce(weights, axis=None))
+    return log_z, np.exp(weights - log_z)
 
 
 def enumerate_graph(graph: FactorGraph) -> tuple[float, list[FloatArray]]:
     """(log Z, marginals) of a small factor graph, by the sum over all states."""
-    states = np.stack(np.meshgrid(*(np.arange(k) for k in graph.cardinalities), indexing="ij"), axis=-1)
-    weights = graph.log_weight(states)
-    log_z = float(np.logaddexp.reduce(weights, axis=None))
-    p = np.exp(weights - log_z)
+    log_z, p = joint_law(graph)
+    return log_z, marginals_of(p)
+
+
+def marginals_of(p: FloatArray) -> list[FloatArray]:
+    """(K_v,) of each variable, from their joint law."""
     axes = range(p.ndim)
-    return log_z, [p.sum(axis=tuple(a for a in axes if a != v)) for v in axes]
+    return [p.sum(axis=tuple(a for a in axes if a != v)) for v in axes]

@@ -16,6 +16,8 @@ from spinbench.testing.check import refuses, require, skip
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
 
 MOST_STEPS = 2000
+LONG_CHAINS = 17
+"""In long batches; as many as another check has."""
 
 
 def kernel(pair: Pair) -> None:
@@ -146,12 +148,16 @@ def chains(pair: Pair) -> None:
 
 
 def batching(pair: Pair) -> None:
-    """How a run is cut into calls does not change it."""
+    """How a run is cut into calls, short ones or long ones, does not change it."""
+    _cut(pair, pair.chains, (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])))
+    _cut(pair, LONG_CHAINS, (([7], [150]), ([7], [70, 80])))
+
+
+def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...]) -> None:
     bound = pair.bound("dense")
-    start = bound.law.bits(pair.chains, 5)
-    engine = bound.engine
+    engine, start = bound.engine, bound.law.bits(chains, 5)
     runs: list[Batches] = []
-    for warm, lengths in (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])):
+    for warm, lengths in ways:
         state = engine.init(SEED, start)
         for steps in warm:
             state = engine.warm(state, steps)
@@ -160,7 +166,8 @@ def batching(pair: Pair) -> None:
         whole, *others = (_reduced(batches, name, reduction) for batches in runs)
         for other in others:
             close = np.allclose(whole, other, rtol=1e-8, atol=1e-8)
-            require(close, f"8 steps at once and in several batches give different {name} ({reduction})")
+            steps = sum(ways[0][1])
+            require(close, f"{steps} steps at once and in several batches give different {name} ({reduction})")
 
 
 def ending(pair: Pair) -> None:

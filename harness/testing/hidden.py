@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.runner import run
 from spinbench.inference.starts import random_start
+from spinbench.testing.cases import law
 from spinbench.testing.check import require
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
-from spinbench.testing.trial import Trial, watched
+from spinbench.testing.trial import Trial, flat, watched
 
 STEPS = [3, 1, 4]
 SEEDS = (0, 1, 2, 2**31, 2**32, 2**32 + 1, 2**63 - 1)
@@ -53,8 +61,32 @@ def state(pair: Pair) -> None:
     )
 
 
+def process(pair: Pair) -> None:
+    """A run in a process of its own gives the same numbers: nothing is salted, none depends on what ran before."""
+    method, accepted = pair.method, pair.accepted()
+    case = "dense" if "dense" in accepted else accepted[-1]
+    wish = {"tier": pair.wish.tier, "kernel": pair.wish.kernel}
+    what = {"case": case, "method": method.name, "settings": asdict(method), "backend": pair.backend}  # type: ignore[call-overload]
+    what["options"] = {**wish, "budget": 8, "chains": 4, "seed": SEED, "precision": pair.precision}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "12"}
+    command = [sys.executable, "-P", "-c", f"from spinbench.testing.hidden import told; print(told({what!r}))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    require(done.returncode == 0, f"a run in a fresh process fails: {done.stderr[-300:]}")
+    one, two = (np.array(ast.literal_eval(text)) for text in (told(what), done.stdout.splitlines()[-1]))
+    close = one.shape == two.shape and np.allclose(one, two, rtol=1e-9, atol=1e-12)
+    require(close, "a run with the same seed gives other numbers in another process")
+
+
+def told(what: dict[str, Any]) -> str:
+    """What a short run says of a small model."""
+    method = registry.make_method(what["method"], what["settings"])
+    found = run(law(what["case"]).model, method, what["backend"], **what["options"])
+    marginals = flat(found.marginals)
+    return repr([found.log_z or 0.0, *([] if marginals is None else marginals.tolist())])
+
+
 def start(pair: Pair) -> None:
-    """The start, the model and the tables are read, not written."""
+    """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
     at = watched(pair)
     states = random_start(at.given, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [leaf.tobytes() for leaf in arrays(at.tables)]
@@ -64,6 +96,12 @@ def start(pair: Pair) -> None:
     at.engine.advance(state, 2 if at.method.anytime else 1)
     require(states.tobytes() == before, "the start that was given is written into; copy it")
     require([leaf.tobytes() for leaf in arrays(at.tables)] == tables, "the tables of plan are written into; copy them")
+    steps = [2] if at.method.anytime else [1]
+    one, two = (
+        advance(at.engine, at.engine.init(SEED, order(states)), steps)[1]
+        for order in (np.ascontiguousarray, np.asfortranarray)
+    )
+    require(_same(one, two), "a start whose columns lie one after another in memory (Fortran order) gives other draws")
 
 
 def seeds(pair: Pair) -> None:

@@ -90,13 +90,13 @@ def _log_factorials(most: int) -> FloatArray:
 
 
 def _several_states() -> Known:
-    """3, 3, 1 and 4 states, in a loop; scopes that are not in order."""
+    """3, 9, 1 and 4 states, in a loop; scopes that are not in order, and one that comes twice."""
     rng = np.random.default_rng(18)
-    sizes = [3, 3, 1, 4]
-    scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3)]
+    sizes = [3, 9, 1, 4]
+    scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3), (0, 3), (3,)]
     tables = [(scope, 0.8 * rng.normal(size=[sizes[v] for v in scope])) for scope in scopes]
     return of_graph(
-        FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="four variables of 1 to 4 states")
+        FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="four variables of 1 to 9 states")
     )
 
 
@@ -131,7 +131,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "1001 variables": lambda: _ladder(500, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "three states": lambda: of_graph(potts()),
-    "one to four states": _several_states,
+    "one to nine states": _several_states,
     "zeros": _zeros,
     "a state of no weight": _zero_states,
 }

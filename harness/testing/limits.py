@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+SLACK = 1.25
+"""A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic."""
 FloatArray = npt.NDArray[np.float64]
 
 ALARM = 1e-4
@@ -35,6 +37,13 @@ def chi_square_limits(degrees: float, comparisons: int) -> tuple[float, float]:
 
     tail = ALARM / (2 * comparisons)
     return float(chdtri(degrees, 1 - tail)), float(chdtri(degrees, tail))
+
+
+def binomial_limit(trials: int, rate: float) -> int:
+    """Most of so many trials that happen, each with this probability."""
+    from scipy.special import bdtrc
+
+    return next(k for k in range(trials + 1) if k == trials or bdtrc(k, trials, rate) <= ALARM)
 
 
 def kolmogorov_limit(draws: int, comparisons: int) -> float:

@@ -7,17 +7,19 @@ from unittest import SkipTest
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import IntractableError
+from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.testing import limits
-from spinbench.testing.answers import FLOOR, SLACK, compare, compare_errors, replicas, steps
+from spinbench.testing.answers import FLOOR, compare, compare_errors, compare_log_z, replicas, steps
 from spinbench.testing.cases import FloatArray, law
-from spinbench.testing.check import require
+from spinbench.testing.check import CheckError, require
 from spinbench.testing.known import known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
 
 COUNTS = {"native": (1, 3, 5, 17, 100), "generic": (1, 3, 17)}
-"""Chains; none fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's, which may compile each count."""
+MANY = 4099
+"""Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
+which may compile each count."""
 RUNS = 3
 """Of each count, with seeds of their own."""
 LENGTHS = [16] * 8
@@ -52,6 +54,8 @@ def size(pair: Pair, name: str) -> None:
         f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
         f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
     )
+    if not any(doubt.startswith("log Z") for doubt in found.doubts):
+        compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
     square = float(np.mean((error / np.maximum(claimed, FLOOR[pair.precision])) ** 2))
     doubted = any(doubt.startswith("marginals") for doubt in found.doubts)  # such errors may be of any size above
     low, high = _chance(error.size, doubted)
@@ -70,7 +74,7 @@ def size(pair: Pair, name: str) -> None:
 def _chance(degrees: float, doubted: bool) -> tuple[float, float]:
     """Limits of the mean of so many squares of errors by their claims; fewer have wider ones."""
     low, high = (value / degrees for value in limits.chi_square_limits(degrees, 1))
-    return 0.0 if doubted else low / WIDE**2, high * SLACK**2
+    return 0.0 if doubted else low / WIDE**2, high * limits.SLACK**2
 
 
 def apart(means: FloatArray) -> float:
@@ -103,6 +107,7 @@ def lanes(pair: Pair, count: int) -> None:
         compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False)
         return
     at = trial(pair, law("dense").model)
+    _short(at, count)
     many = _means(at, pair, pair.chains, SEED)
     runs = [_means(at, pair, count, SEED + 1 + r) for r in range(RUNS)]
     for name, (centre, moves) in many.items():
@@ -124,6 +129,16 @@ def lanes(pair: Pair, count: int) -> None:
             f"of {count} chains, {_ranges(off)} have another law than those of a run of {pair.chains}: {name} is off "
             f"by up to {np.abs(z).max(initial=0):.0f} standard errors; {limit:.0f} is chance",
         )
+
+
+def _short(at: Trial, count: int) -> None:
+    """However few the chains and samples are, an answer is made of numbers; infinite errors and doubts are allowed."""
+    batches = at.run(count, SEED, [1, 1], steps=0)
+    for what, several in (("one step", batches[:1]), ("two steps", batches)):
+        try:
+            at.estimate(several)
+        except InvalidResultError as error:
+            raise CheckError(f"{what} of {count} chains: {error}") from error
 
 
 def _means(at: Trial, pair: Pair, chains: int, seed: int) -> dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]]:

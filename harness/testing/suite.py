@@ -23,7 +23,8 @@ from spinbench.testing.pair import CHAINS, Pair
 SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
 CALIBRATED = ("dense", "sparse")
-ZEROS = ("one to four states", "zeros", "a state of no weight")
+LOOPED = "one to nine states"
+ZEROS = (LOOPED, "zeros", "a state of no weight")
 OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
@@ -141,17 +142,20 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     for case in CASES:
         yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
     yield "accuracy, three states", partial(answers.graph, pair, potts)
-    yield "accuracy, order three", partial(answers.graph, pair, triples)
+    yield "accuracy, orders three and five", partial(answers.graph, pair, triples)
     for name in ZEROS:
         yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
+    yield "accuracy, evidence", partial(answers.graph, pair, partial(_model, LOOPED), evidence={1: 7})
+    yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)
-    for count in shapes.COUNTS[tier]:
+    for count in (*shapes.COUNTS[tier], *([shapes.MANY] if tier == "native" and pair.sampler else [])):
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
     yield "statistics", partial(conduct.statistics, pair)
     yield "estimates", partial(conduct.estimates, pair)
     yield "determinism", partial(conduct.determinism, pair)
     yield "hidden state", partial(hidden.state, pair)
+    yield "another process", partial(hidden.process, pair)
     yield "start and tables stay", partial(hidden.start, pair)
 
 
@@ -188,6 +192,7 @@ def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         elif precision != pair.precision:
             for case in SHORT:
                 yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
+            yield f"accuracy, three states, {precision}", partial(answers.graph, pair, potts, precision)
 
 
 def _model(name: str) -> FactorGraph:

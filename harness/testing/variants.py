@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
+from spinbench.inference import registry
 from spinbench.testing import answers
+from spinbench.testing.cases import potts
 from spinbench.testing.check import skip
 from spinbench.testing.pair import Pair
 
@@ -38,6 +40,8 @@ def setting(pair: Pair, name: str, value: Any) -> None:
         skip(f"refused: {refusal}")
     try:  # what runs on one backend alone may be known only as late as here
         answers.accuracy(other, "dense", other.precision)
+        if pair.backend == "numpy" or registry.support(method.name, pair.backend, pair.wish).tier == "native":
+            answers.graph(other, potts)  # of the same program, backends that compile each model say no more
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
     if other.sampler:

@@ -8,7 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from spinbench.api import Estimate, Kernel, Method, Program, marginal_claims, standard_error
+from spinbench.api import (
+    Bound,
+    Estimate,
+    Kernel,
+    Method,
+    Program,
+    effective_sample_size,
+    marginal_claims,
+    standard_error,
+)
 from spinbench.errors import UnsupportedError
 
 
@@ -49,6 +58,12 @@ class Planted(Method):
                 errors = errors / 2
             case "errors a third too small":
                 errors = errors / 3
+            case "no errors of one chain" if series.shape[-1] == 1:
+                errors = 0 * errors
+            case "no number of one sample" if trace.samples == 1:
+                marginals = marginals * np.nan
+            case "forgets what was observed" if model.origin is not None:
+                marginals = marginals[::-1]
             case "uniform several states" if kary:
                 marginals = _uniform(marginals, model.groups)
             case "uniform several states, wide" if kary:
@@ -58,9 +73,27 @@ class Planted(Method):
             case "states in another order" if kary:
                 for group in map(list, model.groups):
                     marginals[group] = marginals[group[::-1]]
-        doubts = (f"marginals {claims.doubt}",) if claims.doubt else ()
-        bound = _bound(self.bug, model, n)
-        return Estimate(marginals=marginals, marginals_se=errors, r_hat=claims.r_hat, doubts=doubts, **bound)
+        doubts = (f"marginals {claims.doubt}",) if claims.doubt and self.bug != "no errors of one chain" else ()
+        ess = effective_sample_size(marginals, claims.standard_errors, trace.samples * series.shape[-1])
+        if self.bug == "effective samples times 10":
+            ess = 10 * ess
+        more = {**_bound(self.bug, model, n), **_beside(self.bug, model, marginals)}
+        return Estimate(marginals=marginals, marginals_se=errors, ess=ess, r_hat=claims.r_hat, doubts=doubts, **more)
+
+
+def _beside(bug, model, marginals):
+    """Wrong pairs, draws and bounds."""
+    most = model.log_constant + float(np.logaddexp(0, model.biases).sum() + np.maximum(model.dense(), 0).sum() / 2)
+    match bug:
+        case "pairs are products":
+            return {"pairs": marginals[model.edges].prod(axis=1), "pairs_se": np.full(len(model.edges), 1e-3)}
+        case "draws of any law":
+            return {"draws": (np.random.default_rng(1).integers(0, 2, (len(marginals), 999)), None)}
+        case "certified bound above":
+            return {"bounds": (Bound(most + 1, "lower", "certified"),)}
+        case "probable bound above":
+            return {"bounds": (Bound(most + 1, "lower", "probable", 0.01),)}
+    return {}
 
 
 def _uniform(marginals, groups):
@@ -79,6 +112,8 @@ def _bound(bug, model, n):
     dense = model.dense()
     upper = model.log_constant + float(np.logaddexp(0, model.biases).sum() + np.maximum(dense, 0).sum() / 2)
     match bug:
+        case "lower bound above on large models" if n > 64:
+            return {"log_z": upper + 0.1, "log_z_kind": "lower"}
         case "lower bound above":
             return {"log_z": upper + 0.1, "log_z_kind": "lower"}
         case "upper bound of two states" if model.groups:
@@ -111,6 +146,10 @@ class PlantedKernel(Kernel):
         self.calls = 0
 
     def init(self, seed, start):
+        if self.bug == "salted seed":
+            seed = hash(f"planted {seed}") % 2**62
+        if self.bug == "takes the memory as it lies":
+            start = start.ravel(order="K").reshape(start.shape)
         seed = {"ignores the seed": 0, "seed of 32 bits": seed % 2**32, "seed of half": seed // 2}.get(self.bug, seed)
         state = start.astype(self.real)
         if self.bug == "writes into the start":
@@ -147,6 +186,8 @@ class PlantedKernel(Kernel):
             p = self._sweep(s, self._numbers(seed, step, index, s.shape), scale)
             if not (self.bug == "forgets the last step" and steps > 3 and step == index + steps - 1):
                 total += p
+            if self.bug == "forgets what 64 leave over" and steps > 64 and step >= index + steps // 64 * 64:
+                total -= p
             if self.bug == "adapts after the end" and scale < 1:
                 scale = self.real.type(1 - (1 - scale) * 0.9)
         if self.bug == "one buffer":
@@ -185,6 +226,8 @@ class PlantedKernel(Kernel):
         moving = slice(None)
         if self.bug == "chains beyond 16 stand still" and chains > 16:
             moving = slice(0, chains // 16 * 16)
+        if self.bug == "chains beyond 4096 stand still" and chains > 4096:
+            moving = slice(0, 4096)
         if self.bug == "one chain stands still" and chains == 1:
             moving = slice(0, 0)
         if self.bug == "the last of three stands still" and chains == 3:
@@ -214,6 +257,12 @@ class PlantedKernel(Kernel):
         weights = np.exp(field - field.max(axis=0))
         if self.bug == "the first state twice":
             weights[0] *= 2
+        if self.bug == "the first state twice in float32" and self.real.itemsize == 4:
+            weights[0] *= 2
+        if self.bug == "the first state twice backwards" and self.order == "backward":
+            weights[0] *= 2
+        if self.bug == "states beyond 8 never happen":
+            weights[8:] = 0
         p[unit] = weights / weights.sum(axis=0)
         chosen = np.minimum((u > np.cumsum(p[unit], axis=0)).sum(axis=0), len(unit) - 1)
         s[unit] = np.arange(len(unit))[:, None] == chosen
