@@ -7,11 +7,12 @@ from unittest import SkipTest
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Estimate
 from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_errors, compare_log_z, replicas, steps
 from spinbench.testing.cases import FloatArray, law
-from spinbench.testing.check import CheckError, require
+from spinbench.testing.check import CheckError, require, skip
 from spinbench.testing.known import known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
@@ -20,6 +21,10 @@ COUNTS = {"native": (1, 3, 5, 17, 100), "generic": (1, 3, 17)}
 MANY = 4099
 """Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
 which may compile each count."""
+WHOLE = 101
+"""Variables of the large model that a whole run is made of."""
+FEW, WHOLES = 17, 12
+"""Chains and runs where log Z is calibrated by whole runs."""
 RUNS = 3
 """Of each count, with seeds of their own."""
 LENGTHS = [16] * 8
@@ -54,7 +59,9 @@ def size(pair: Pair, name: str) -> None:
         f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
         f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
     )
-    if not any(doubt.startswith("log Z") for doubt in found.doubts):
+    if _unsure(found) and error.size == WHOLE:  # what comes before burn-in, and looks, may tell
+        found = at.whole(chains, SEED)
+    if not _unsure(found):
         compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
     square = float(np.mean((error / np.maximum(claimed, FLOOR[pair.precision])) ** 2))
     doubted = any(doubt.startswith("marginals") for doubt in found.doubts)  # such errors may be of any size above
@@ -69,6 +76,34 @@ def size(pair: Pair, name: str) -> None:
         f"over {error.size} variables, (error / standard error)² has mean {square:.3g}; {low:.3g} to {high:.3g} is "
         f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too {wrong_way}",
     )
+
+
+def log_z(pair: Pair) -> None:
+    """Over whole runs, errors of log Z divided by their standard errors have mean square 1.
+
+    Of samplers whose log Z needs more than their statistics: looks at the chains, or what comes before burn-in.
+    """
+    case = law("dense")
+    at = trial(pair, case.model)
+    if not _unsure(at.estimate(at.run(FEW, SEED, [1]))):
+        skip("other calibrations have it")
+    found = [at.whole(FEW, SEED + r) for r in range(WHOLES)]
+    sure = [e for e in found if not _unsure(e) and e.log_z is not None and e.log_z_se]
+    z = np.array([((e.log_z or 0.0) - case.log_z) / e.log_z_se for e in sure if e.log_z_se])
+    if z.size < WHOLES / 2:
+        skip(f"{WHOLES - z.size} of {WHOLES} short runs claim nothing of log Z")
+    low, high = (value / z.size for value in limits.chi_square_limits(z.size, 1))
+    low, high, square = low / limits.SLACK**2, high * limits.SLACK**2, float(np.mean(z**2))
+    require(
+        low <= square <= high,
+        f"log Z: over {z.size} runs, (error / standard error)² has mean {square:.2g}, where {low:.2g} to {high:.2g} is "
+        f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too "
+        f"{'small' if square > 1 else 'large'}",
+    )
+
+
+def _unsure(answer: Estimate) -> bool:
+    return any(doubt.startswith("log Z") for doubt in answer.doubts)
 
 
 def _chance(degrees: float, doubted: bool) -> tuple[float, float]:

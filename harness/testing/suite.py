@@ -171,6 +171,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         for case in CALIBRATED:
             yield f"calibration, {case}", partial(answers.calibration, pair, case)
         yield "calibration, three states", partial(shapes.states, pair, "three states")
+        yield "calibration, log Z", partial(shapes.log_z, pair)
         yield "independence of chains", partial(conduct.chains, pair)
         yield "seeds", partial(hidden.seeds, pair)
         yield "frozen settings", partial(hidden.frozen, pair)

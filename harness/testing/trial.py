@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from unittest import SkipTest
 
@@ -13,9 +14,11 @@ from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import validity
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import drive
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.runner import as_taken
-from spinbench.inference.starts import random_start
+from spinbench.inference.starts import dispersed, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import CASES, FloatArray, law
 from spinbench.testing.known import known
@@ -55,11 +58,30 @@ class Trial:
         """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
         return advance(self.engine, self.begin(chains, seed, steps), lengths if self.method.anytime else [1])[1]
 
+    def whole(self, chains: int, seed: int) -> Estimate:
+        """Of a run from start to end, with what comes before burn-in, looks and all."""
+        trace = Trace(self.method.reductions, self.method.batches(chains), self.method.counted_by)
+        drive(
+            self.engine,
+            trace,
+            lambda trace: Estimate(),
+            Budget(samples=BURN_IN, burn_in=BURN_IN),
+            start=dispersed(self.given, chains, seed, self.sampler),
+            seed=seed,
+            warm_up=partial(self.method.warm_up, self.tables),
+            finished=self.method.finished,
+            checkpoints=1,
+        )
+        return self._told(trace)
+
     def estimate(self, batches: Batches, chains: slice = slice(None)) -> Estimate:
         """Of some of the chains, in terms of the variables asked about, one after the other."""
         trace = Trace(self.method.reductions)
         for steps, statistics in batches:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
+        return self._told(trace)
+
+    def _told(self, trace: Trace) -> Estimate:
         found = self.method.estimate(self.given, self.tables, trace)
         validity.check(found, self.given, self.method.name)
         found = in_terms_of_origin(self.given, found, 1)
