@@ -173,7 +173,6 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
         require(not lacking, "a stochastic method reports marginals without standard errors")
         errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
         claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-        effective(estimates, errors, marginals)
         sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
@@ -194,6 +193,8 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
             f"{name}: over {len(z)} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
             f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
         )
+    if estimates[0].marginals is not None:
+        effective(estimates, errors, marginals)
 
 
 def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int) -> FloatArray:
