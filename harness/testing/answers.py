@@ -137,7 +137,7 @@ def single(estimates: list[Estimate], marginals: FloatArray) -> None:
         return
     errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
     claimed = np.stack([np.asarray(e.marginals_se) for e in sure])
-    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, np.finfo(float).tiny))
+    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
     square = float((z**2).mean(axis=0).max())
     most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
     require(
