@@ -33,6 +33,12 @@ def laid_out(cardinalities: Sequence[int], **parts: FloatArray) -> dict[str, Any
     return {name: per_variable(cardinalities, values) for name, values in parts.items()}
 
 
+def equal_shares(cardinalities: Sequence[int]) -> FloatArray:
+    """Probabilities of states, as `per_variable` takes them, of which nothing is known."""
+    sizes = np.array(cardinalities, dtype=np.int64)
+    return 1 / (sizes if (sizes == 2).all() else np.repeat(sizes, sizes))
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
     """Map between M original variables and the N variables of a model derived from them.

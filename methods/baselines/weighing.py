@@ -12,7 +12,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
+from spinbench.models.origin import equal_shares, laid_out
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -36,7 +36,7 @@ def state_pairs(cardinalities: tuple[int, ...]) -> tuple[IntArray, IntArray]:
     return variables.astype(np.int32), states.astype(np.int32)
 
 
-def weighed(trace: Trace) -> Weighed:
+def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
 
     The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
@@ -45,8 +45,8 @@ def weighed(trace: Trace) -> Weighed:
     w = trace.series("w")
     mean = float(trace.mean("w").mean())
     if not mean > 0:
-        half = np.full(len(trace.total("s")), 0.5)
-        return Weighed(half, half[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
+        equal = equal_shares(cardinalities)
+        return Weighed(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
     means = np.clip(trace.mean("s").mean(axis=-1) / mean, 0.0, 1.0)
     series = means[:, None] + (trace.series("s") - means[:, None] * w[:, None, :]) / mean
     return Weighed(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
@@ -61,7 +61,7 @@ def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np
         stuck: whether what the chains tell is known not to be believed.
         visits: independent draws at most, see `marginal_claims`.
     """
-    found = weighed(trace)
+    found = weighed(model.cardinalities, trace)
     zeros = np.zeros(len(found.means))
     claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1, visits)
     draws = trace.samples * found.series.shape[-1]

@@ -31,7 +31,7 @@ from spinbench.methods.population.estimates import weighed
 from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import Model
 from spinbench.models.convert import refuse_groups
-from spinbench.models.origin import laid_out
+from spinbench.models.origin import equal_shares, laid_out
 
 FEWEST = 100.0
 """Draws, in effect."""
@@ -94,7 +94,7 @@ class Importance(Weighted):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means with weights, and the logarithm of their mean."""
-        weights, found = weights_of(tables, trace), weighed(trace)
+        weights, found = weights_of(tables, trace), weighed(model.cardinalities, trace)
         farthest = np.maximum(found.means, 1 - found.means)
         errors = np.minimum(np.hypot(found.errors, weights.unseen * farthest), farthest)
         ess = statistics.effective_sample_size(found.means, found.standard, weights.number)
@@ -141,7 +141,7 @@ class Rejection(Weighted):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means of accepted draws, and the logarithm of the mean weight of all."""
         weights, kept = weights_of(tables, trace), float(trace.total("kept").sum())
-        means = np.clip(trace.total("s").sum(axis=-1) / max(kept, 1.0), 0.0, 1.0)
+        means = np.clip(trace.total("s").sum(axis=-1) / kept, 0.0, 1.0) if kept else equal_shares(model.cardinalities)
         standard = np.sqrt(means * (1 - means) / max(kept - 1, 1.0))
         farthest = np.maximum(means, 1 - means)
         claimed = np.hypot(float(t_factor(kept - 1)) * standard, UNSEEN * farthest / max(kept, 1.0))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics.claims import FEWEST_CHAINS, UNSEEN, t_factor
+from spinbench.models.origin import equal_shares
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,7 +39,7 @@ class Weighed(NamedTuple):
     supported: bool
 
 
-def weighed(trace: Trace) -> Weighed:
+def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     """From "z", "square" and "p": means over runs, and their errors from groups of runs, a batch of a chain each.
 
     Runs are independent, so that groups are, too, however the run was cut.
@@ -49,8 +50,8 @@ def weighed(trace: Trace) -> Weighed:
     top = log_sums.max(initial=-np.inf)
     number = trace.samples * chains
     if not np.isfinite(top):
-        half = np.full(len(trace.total("p")), 0.5)
-        return Weighed(float(top), np.inf, half, half, half, number, 0.0, supported=False)
+        equal = equal_shares(cardinalities)
+        return Weighed(float(top), np.inf, equal, 1 - equal, 1 - equal, number, 0.0, supported=False)
     sums = np.exp(log_sums - top)
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())

@@ -79,7 +79,7 @@ class PopulationProgram:
         """One run of every population."""
         backend, xp, replicas = self._backend, self._xp, self._of(t.replicas, self._backend)
         shape = t.particles.shape[0], state.log_z.shape[0]
-        none = t.particles[:, None] * state.log_z
+        none = t.particles[:, None] * xp.zeros_like(state.log_z)  # which may be -inf
         flat = xp.reshape(none, (-1,))
         x = replicas.begin(t.replicas, t.sizes[:, None] * flat)
         x, _ = replicas.sweep(backend.fold_in(key, 0), t.replicas, x, flat)

@@ -121,7 +121,7 @@ class Annealed(Method):
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""
-        found = weighed(trace)
+        found = weighed(model.cardinalities, trace)
         draws = found.runs * len(tables.particles)
         ess = statistics.effective_sample_size(found.means, found.standard, draws)
         value = found.log_z + float(tables.base)

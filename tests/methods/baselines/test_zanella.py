@@ -59,7 +59,7 @@ def test_errors_are_those_of_ratios() -> None:
             w = rng.exponential(size=16)
             s = w * (rng.random(16) < 0.3 + 0.2 * (w > 1))
             trace.add({"s": s[None], "w": w, "stuck": 0 * w}, 1)
-        found = weighed(trace)
+        found = weighed((2,), trace)
         truth = 0.3 + 0.2 * 2 * np.exp(-1)  # E[w; w > 1] = 2 / e
         z.append((found.means[0] - truth) / (found.series.std() / np.sqrt(found.series.size)))
         np.testing.assert_allclose(found.series.mean(), found.means[0])

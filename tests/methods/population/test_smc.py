@@ -115,12 +115,12 @@ def trace_of(weights, p):
 def test_runs_that_carry_all_the_weight_are_doubted():
     rng = np.random.default_rng(6)
     p = rng.uniform(0.2, 0.8, size=(40, 3, 16))
-    even = weighed(trace_of(0.3 * rng.normal(size=(40, 16)), p))
+    even = weighed((2,), trace_of(0.3 * rng.normal(size=(40, 16)), p))
     assert even.supported
     assert even.effective > 400
     few = 0.3 * rng.normal(size=(40, 16))
     few[:2, :3] += 50
-    heavy = weighed(trace_of(few, p))
+    heavy = weighed((2,), trace_of(few, p))
     assert heavy.effective < 8
     assert not heavy.supported
     assert heavy.log_z_error == np.inf
@@ -129,8 +129,8 @@ def test_runs_that_carry_all_the_weight_are_doubted():
 def test_weights_of_wide_laws_are_doubted_before_the_heavy_ones_are_seen():
     """Logarithms of sd 2.5, 64 runs: the mean is 23 times the median, and comes from runs 6 above it, one in 160."""
     rng, p = np.random.default_rng(9), np.full((4, 1, 16), 0.5)
-    believed = [weighed(trace_of(2.5 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
-    narrow = [weighed(trace_of(0.7 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
+    believed = [weighed((2,), trace_of(2.5 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
+    narrow = [weighed((2,), trace_of(0.7 * rng.normal(size=(4, 16)), p)).supported for _ in range(200)]
     assert np.mean(believed) < 0.05
     assert np.mean(narrow) > 0.95
 
@@ -139,7 +139,7 @@ def test_weights_of_wide_laws_are_doubted_before_the_heavy_ones_are_seen():
 def test_few_runs_that_happen_to_agree_are_not_believed_beyond_their_law(spread, least, most):
     """32 runs of a normal law: few of those that are believed, whom chance has chosen, are beyond their claims."""
     rng, p = np.random.default_rng(11), np.full((2, 1, 16), 0.5)
-    found = [weighed(trace_of(spread * rng.normal(size=(2, 16)) - spread**2 / 2, p)) for _ in range(400)]
+    found = [weighed((2,), trace_of(spread * rng.normal(size=(2, 16)) - spread**2 / 2, p)) for _ in range(400)]
     z = np.array([each.log_z / each.log_z_error for each in found if each.supported])
     assert least <= len(z) <= most
     assert (np.abs(z) > 3).sum() <= 4
@@ -149,7 +149,7 @@ def test_errors_are_those_of_weighted_means():
     rng, z = np.random.default_rng(7), []
     for _ in range(200):
         p = rng.uniform(0.2, 0.8, size=(25, 1, 16))
-        found = weighed(trace_of(rng.normal(size=(25, 16)) - 0.5, p))
+        found = weighed((2,), trace_of(rng.normal(size=(25, 16)) - 0.5, p))
         z.append(((found.means[0] - 0.5) / found.standard[0], found.log_z / found.log_z_error))
     assert (np.abs(np.mean(np.square(z), axis=0) - 1) < 0.35).all()
 
