@@ -60,7 +60,7 @@ class Passes(Protocol):
         ...
 
 
-class _Groups(NamedTuple):
+class Groups(NamedTuple):
     """Of each mini-bucket its bucket; of each shift its mini-bucket, and the shared entry that it is one of."""
 
     bucket: Array
@@ -82,11 +82,11 @@ def tighten(at: Buckets, passes: Passes, most: int, end: float = math.inf) -> Po
     best = Point(theta, weights, passes.forward(theta, weights))
     if not (at.split and np.isfinite(best.value)):
         return best
-    groups, step, rate = _groups(at), _STEP, _RATE
+    groups, step, rate = groups_of(at), _STEP, _RATE
     done, latest = 0, best.value
     while done < most and step >= _LEAST_STEP and time.perf_counter() < end:
         marginals, entropies = passes.backward()
-        theta = _shifted(groups, best.theta, best.weights, marginals, step)
+        theta = shifted(groups, best.theta, best.weights, marginals, step)
         weights = _reweighted(groups, best.weights, entropies, rate)
         latest, done = passes.forward(theta, weights), done + 1
         if latest < best.value:
@@ -101,7 +101,7 @@ def tighten(at: Buckets, passes: Passes, most: int, end: float = math.inf) -> Po
     return best._replace(passes=done)
 
 
-def _groups(at: Buckets) -> _Groups:
+def groups_of(at: Buckets) -> Groups:
     counts = np.diff(at.buckets)
     bucket = np.repeat(np.arange(len(counts)), counts)
     widths = np.diff(at.shifts)
@@ -109,10 +109,10 @@ def _groups(at: Buckets) -> _Groups:
     own = widths[at.buckets[:-1]]
     first = np.concatenate([[0], np.cumsum(own)])
     entry = first[bucket[owner]] + np.arange(len(owner)) - at.shifts[owner]
-    return _Groups(bucket, owner, entry, len(counts), int(first[-1]))
+    return Groups(bucket, owner, entry, len(counts), int(first[-1]))
 
 
-def _shifted(groups: _Groups, theta: FloatArray, weights: FloatArray, marginals: FloatArray, step: float) -> FloatArray:
+def shifted(groups: Groups, theta: FloatArray, weights: FloatArray, marginals: FloatArray, step: float) -> FloatArray:
     """θ_c + step w_c (Σ_k w_k log b_k - log b_c): what rounding leaves of their sums is taken off."""
     logs, own = np.log(np.maximum(marginals, _TINY)), weights[groups.owner]
     mean = np.bincount(groups.entry, own * logs, minlength=groups.entries)
@@ -120,7 +120,7 @@ def _shifted(groups: _Groups, theta: FloatArray, weights: FloatArray, marginals:
     return np.asarray(moved - own * np.bincount(groups.entry, moved, minlength=groups.entries)[groups.entry])
 
 
-def _reweighted(groups: _Groups, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
+def _reweighted(groups: Groups, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
     """Exponentiated gradient."""
     mean = np.bincount(groups.bucket, weights * entropies, minlength=groups.buckets)
     exponent = np.clip(rate * weights * (entropies - mean[groups.bucket]), -50.0, 50.0)

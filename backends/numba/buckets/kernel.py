@@ -13,6 +13,7 @@ from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
 from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links, starts_of
+from spinbench.methods.buckets.lower_kernel import LowerKernel
 from spinbench.methods.buckets.passes import FloatArray, work_space
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Tuned
@@ -71,3 +72,9 @@ class NumbaBucketKernel(BucketKernel):
             shift = np.where(scale > -np.inf, scale, 0.0)
             logs = np.log(total) + shift, np.log(squares) + 2 * shift
             return Kept(*logs, np.log(sums.rows.T) + shift, bins[0], bins[1], sums.states, sums.last)
+
+
+class NumbaLowerKernel(LowerKernel):
+    """The same in compiled code."""
+
+    code: ClassVar[Code] = NumbaBucketKernel.code

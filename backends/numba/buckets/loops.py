@@ -91,9 +91,10 @@ def _gather(at, c, begin, size, theta, messages, logs):
 @nb.njit(**OPTIONS)
 def _row(logs, probabilities, at, card, inverse):
     """log Σ exp(ψ / w) of one row, of which the conditionals and their logs are written."""
-    top = -np.inf
+    sign, top = 1.0 if inverse > 0 else -1.0, -np.inf
     for i in range(at, at + card):
-        top = max(top, logs[i])
+        top = max(top, sign * logs[i])
+    top *= sign
     if top == -np.inf:
         for i in range(at, at + card):
             probabilities[i] = 0.0

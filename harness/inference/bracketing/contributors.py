@@ -11,7 +11,7 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
-from spinbench.inference.bracketing import mini_buckets, states
+from spinbench.inference.bracketing import lower_buckets, mini_buckets, states
 from spinbench.inference.bracketing.interval import News
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
@@ -61,10 +61,11 @@ PLAN = (
     Contributor(states.BY, 0.05),
     Contributor("mf", 0.05),
     Contributor("exact", 0.2),
-    Contributor("gaussian_bound", 0.1),
+    Contributor("gaussian_bound", 0.35),
     Contributor("trw", 0.04),
     Contributor("g_mf", 0.04),
     Contributor("g_bp", 0.06),
+    Contributor(lower_buckets.NAME, 0.25),
     Contributor(mini_buckets.NAME, 0.0),
 )
 """First what is quick, so that there is a bracket at once."""
@@ -94,6 +95,7 @@ def load(model: Model) -> None:
     for each in PLAN:
         if each.name not in _DOING:
             run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
+    list(lower_buckets.news(small, _backend(lower_buckets.NAME), 0.1, 0.1))
     list(mini_buckets.Rounds(small, _backend(mini_buckets.NAME), 0).news(1.0))
     if registry.support("exact", "numba").runs:
         kinds = compiled_solvers().kinds
@@ -126,6 +128,10 @@ def _buckets(task: Task) -> Iterator[News]:
     share = task.delta / LOOKS
     rounds = mini_buckets.Rounds(task.model, backend, task.seed, delta=share, max_gib=task.max_gib)
     yield from rounds.news(until - time.perf_counter())
+
+
+def _lower_buckets(task: Task) -> Iterator[News]:
+    yield from lower_buckets.news(task.model, _backend(task.name), task.seconds, task.max_gib)
 
 
 def _gaussian(task: Task) -> Iterator[News]:
@@ -170,5 +176,6 @@ _DOING: dict[str, Callable[[Task], Iterator[News]]] = {
     states.BY: _states,
     "exact": _exact,
     "gaussian_bound": _gaussian,
+    lower_buckets.NAME: _lower_buckets,
     mini_buckets.NAME: _buckets,
 }

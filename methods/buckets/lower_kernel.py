@@ -1,0 +1,68 @@
+"""The lower bound of mini-buckets as a kernel: a step is a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.mathematics.rounding import work_of
+from spinbench.methods.buckets.kernel import BucketKernel
+from spinbench.methods.buckets.problem import problem_of
+from spinbench.methods.buckets.raising import Raising, Told
+from spinbench.methods.buckets.tuning import Code
+from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets, Tables
+from spinbench.models import Model
+
+_SEARCH = 0.03
+"""Seconds of the search for orders, by its account of them."""
+
+
+@dataclass
+class LowerState:
+    """One run: its chains, passes so far, the best that they told, and those to come."""
+
+    chains: int
+    passes: int
+    told: Told
+    coming: Iterator[Told]
+    ended: bool = False
+
+
+class LowerKernel(Kernel):
+    """In NumPy, float64 whatever precision is asked for."""
+
+    code: ClassVar[Code] = BucketKernel.code
+
+    def __init__(self, method: LowerMiniBuckets, backend: Backend, model: Model, tables: Tables) -> None:
+        problem = problem_of(model)
+        found = self.code.search(problem, _SEARCH, 0)
+        orders = [each.order for each in found if each.greedy] or [found[0].order]
+        limits = method.ibound, method.max_gib * 2**30
+        self._raising = Raising(problem, orders, self.code, work_of(model), *limits)
+
+    def init(self, seed: int, start: np.ndarray) -> LowerState:
+        return LowerState(start.shape[1], 0, Told(-np.inf, 0, True), self._raising.told())
+
+    def warm(self, state: LowerState, steps: int) -> LowerState:
+        """As `advance`."""
+        return self.advance(state, steps)[0]
+
+    def advance(self, state: LowerState, steps: int) -> tuple[LowerState, dict[str, np.ndarray]]:
+        for _ in range(steps):
+            told = next(state.coming, None)
+            if told is None:
+                state.ended = True
+                break
+            state.told = told
+            state.passes += 1
+        one = np.ones(state.chains)
+        return state, {
+            "bound": one * state.told.bound,
+            "ibound": one * state.told.limit,
+            "iterations": one * state.passes,
+            "ended": one * state.ended,
+        }

@@ -1,0 +1,188 @@
+"""A lower bound from mini-buckets: all weights but one of each bucket are negative.
+
+With Σ_c w_c = 1, one w_c > 1 and the others below 0, Hölder's inequality is reversed,
+
+    Σ_x Π_c exp ψ_c >= Π_c (Σ_x exp(ψ_c / w_c))^{w_c}                                             (all ψ_c finite),
+
+so that the passes of `passes` give a lower bound with the same gradient (Liu and Ihler, ICML 2011, section 3). Shifts
+of weight go to where the marginals of a bucket's mini-buckets agree, as for the upper bound; weights go up their
+gradient. Neither is concave, and where it ends depends on the order and on who is positive, so that several are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.mathematics.rounding import Work
+from spinbench.methods.buckets.layout import Buckets, Factors, lay_out
+from spinbench.methods.buckets.partition import Partition, partition
+from spinbench.methods.buckets.problem import factors_of
+from spinbench.methods.buckets.size import bytes_of, logs_of
+from spinbench.methods.buckets.tighten import Groups, Passes, Point, groups_of, shifted
+from spinbench.methods.buckets.tuning import Code
+from spinbench.reference.network import IntArray
+from spinbench.reference.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+_STEP, _MOST_STEP, _LEAST_STEP = 0.5, 1.5, 1e-3
+_RATE, _MOST_RATE, _GROWTH = 0.5, 3.0, 1.1
+_NEGATIVE, _LEAST, _MOST = 1.0, 1e-4, 1e3
+"""Sum of a bucket's negative weights at first; the least and the largest of one, without signs."""
+_FASTEST = 0.5
+"""Change of the log of a weight in one pass, at most."""
+_GAIN = 1e-7
+"""Nats; a pass that gains less is the last."""
+_TRIAL, _PASSES = 10, 80
+"""Passes of each trial, and of the best one of a limit in all."""
+_BEST = 2
+"""Trials of later limits: the best of the limit before."""
+FIRST, RISE = 6, 2
+"""log2 of the entries of a mini-bucket: at first, and how much more each time."""
+
+
+class Told(NamedTuple):
+    """After a pass.
+
+    Attributes:
+        bound: its rounding taken off.
+        limit: log2 of the entries of a mini-bucket.
+        split: whether any bucket is.
+    """
+
+    bound: float
+    limit: int
+    split: bool
+
+
+class Ascent:
+    """Mini-buckets and the best point so far, with the next steps.
+
+    Args:
+        at: the mini-buckets.
+        passes: over them.
+        last: whether each bucket's last mini-bucket is the positive one, rather than its first, the largest.
+    """
+
+    def __init__(self, at: Buckets, passes: Passes, last: bool) -> None:
+        self._at, self._passes, self._groups = at, passes, groups_of(at)
+        counts = np.diff(at.buckets)
+        self._positive = at.buckets[1:] - 1 if last else at.buckets[:-1]
+        weights = -_NEGATIVE / np.maximum(np.repeat(counts, counts) - 1, 1)
+        weights[self._positive] = np.where(counts > 1, 1 + _NEGATIVE, 1.0)
+        theta = np.zeros(int(at.shifts[-1]))
+        self.best = Point(theta, weights, passes.forward(theta, weights))
+        self._step, self._rate = _STEP, _RATE
+        self.split = at.split
+        self.ended = not at.split
+
+    def go_on(self) -> None:
+        """One more pass; a pass that lowers the bound is taken back."""
+        marginals, entropies = self._passes.backward()
+        theta = shifted(self._groups, self.best.theta, self.best.weights, marginals, self._step)
+        weights = self._reweighted(self._groups, entropies)
+        value = self._passes.forward(theta, weights)
+        gain = value - self.best.value
+        if gain > 0:
+            self.best = Point(theta, weights, value)
+            self._step, self._rate = min(self._step * _GROWTH, _MOST_STEP), min(self._rate * _GROWTH, _MOST_RATE)
+            self.ended = gain < _GAIN
+            return
+        self._step, self._rate = self._step / 2, self._rate / 2
+        self._passes.forward(self.best.theta, self.best.weights)
+        self.ended = self._step < _LEAST_STEP
+
+    def slack(self, at_stake: Work) -> float:
+        """What rounding may have added: as of the upper bound, and Σ |w| log K, of which sums are made here."""
+        at, point = self._at, self.best
+        steps = at_stake.steps + 4 * len(at.variable) + len(at.children)
+        full = at.shifts[:-1][np.diff(at.shifts) > 0]
+        moved = np.maximum.reduceat(np.abs(point.theta), full).sum() if len(full) else 0.0
+        spread = np.abs(point.weights) @ (1 + np.log(at.cards[at.variable]))
+        return at_stake._replace(steps=steps).allowance(float(moved + spread))
+
+    def _reweighted(self, groups: Groups, entropies: FloatArray) -> FloatArray:
+        """Negative weights up their gradient, by the exponential of H_c - H of the positive one, which is the rest."""
+        weights, positive = self.best.weights, self._positive
+        exponent = self._rate * np.abs(weights) * (entropies[positive][groups.bucket] - entropies)
+        sizes = np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST))
+        fresh = -np.clip(sizes, _LEAST, _MOST)
+        fresh[positive] = 0.0
+        fresh[positive] = 1 - np.bincount(groups.bucket, fresh, minlength=groups.buckets)
+        return np.asarray(fresh)
+
+
+class _Candidate(NamedTuple):
+    """An order, by its number, and whether the last mini-buckets are positive."""
+
+    order: int
+    last: bool
+
+
+class Raising:
+    """Lower bounds of one problem, of ever larger mini-buckets; a pass at a time.
+
+    Args:
+        problem: without hard zeros.
+        orders: of elimination.
+        code: what runs.
+        at_stake: for rounding.
+        ibound: log2 of the entries of mini-buckets; 0: they grow until they take `max_bytes`.
+        max_bytes: of all tables.
+    """
+
+    def __init__(
+        self, problem: Problem, orders: list[IntArray], code: Code, at_stake: Work, ibound: int, max_bytes: float
+    ) -> None:
+        self._factors = [factors_of(problem, order) for order in orders]
+        self._code, self._at_stake, self._ibound = code, at_stake, ibound
+        self._max_bytes = max_bytes / 2  # two are there at once
+
+    def told(self) -> Iterator[Told]:
+        """After each pass."""
+        candidates = [_Candidate(k, last) for k in range(len(self._factors)) for last in (False, True)]
+        limit, best = self._ibound or FIRST, Told(-math.inf, 0, True)
+        while self._fits(self._cut(self._factors[candidates[0].order], limit)):
+            values: dict[_Candidate, float] = {}
+            for told in self._of_limit(candidates, limit, values):
+                best = told if told.bound > best.bound else best
+                yield best
+            if self._ibound or not told.split:
+                return
+            candidates = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
+            limit += RISE
+
+    def _of_limit(self, candidates: list[_Candidate], limit: int, values: dict[_Candidate, float]) -> Iterator[Told]:
+        """Trials, whose `values` are written, and further passes of the best; where nothing is split there is one."""
+        best: Ascent | None = None
+        for each in candidates:
+            factors = self._factors[each.order]
+            at = lay_out(factors, self._cut(factors, limit), self._code.fill)
+            ascent = Ascent(at, self._code.passes(at), each.last)
+            yield from self._passes(ascent, _TRIAL, limit)
+            if not ascent.split:
+                return
+            values[each] = ascent.best.value
+            best = ascent if best is None or ascent.best.value > best.best.value else best
+        if best is not None:
+            yield from self._passes(best, _PASSES - _TRIAL, limit)
+
+    def _passes(self, ascent: Ascent, most: int, limit: int) -> Iterator[Told]:
+        """What each tells; one where nothing is split."""
+        for _ in range(most):
+            if not ascent.ended:
+                ascent.go_on()
+            yield Told(ascent.best.value - ascent.slack(self._at_stake), limit, ascent.split)
+            if ascent.ended:
+                return
+
+    def _cut(self, factors: Factors, limit: int) -> Partition:
+        return partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
+
+    def _fits(self, found: Partition) -> bool:
+        return bytes_of(found) <= self._max_bytes and found.entries < 2.0**31
