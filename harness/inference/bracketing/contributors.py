@@ -11,7 +11,7 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
-from spinbench.inference.bracketing import lower_buckets, mini_buckets, states
+from spinbench.inference.bracketing import annealing, lower_buckets, mini_buckets, states
 from spinbench.inference.bracketing.interval import News
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
@@ -65,13 +65,14 @@ PLAN = (
     Contributor("trw", 0.04),
     Contributor("g_mf", 0.04),
     Contributor("g_bp", 0.06),
-    Contributor(lower_buckets.NAME, 0.25),
+    Contributor(annealing.NAME, 0.08),
+    Contributor(lower_buckets.NAME, 0.3),
     Contributor(mini_buckets.NAME, 0.0),
 )
 """First what is quick, so that there is a bracket at once."""
 
 
-LOOKS = len(mini_buckets.ROUNDS) + 1
+LOOKS = len(mini_buckets.ROUNDS) + 2
 """Draws that give probable bounds, each of which has the same share of delta."""
 DENSE = 4
 """Of so many variables one is a neighbour, at least."""
@@ -95,6 +96,7 @@ def load(model: Model) -> None:
     for each in PLAN:
         if each.name not in _DOING:
             run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
+    list(annealing.news(small, _backend(annealing.NAME), 0, 0.01, 0.1))
     list(lower_buckets.news(small, _backend(lower_buckets.NAME), 0.1, 0.1))
     list(mini_buckets.Rounds(small, _backend(mini_buckets.NAME), 0).news(1.0))
     if registry.support("exact", "numba").runs:
@@ -128,6 +130,10 @@ def _buckets(task: Task) -> Iterator[News]:
     share = task.delta / LOOKS
     rounds = mini_buckets.Rounds(task.model, backend, task.seed, delta=share, max_gib=task.max_gib)
     yield from rounds.news(until - time.perf_counter())
+
+
+def _annealing(task: Task) -> Iterator[News]:
+    yield from annealing.news(task.model, _backend(task.name), task.seed, task.seconds, task.delta / LOOKS)
 
 
 def _lower_buckets(task: Task) -> Iterator[News]:
@@ -176,6 +182,7 @@ _DOING: dict[str, Callable[[Task], Iterator[News]]] = {
     states.BY: _states,
     "exact": _exact,
     "gaussian_bound": _gaussian,
+    annealing.NAME: _annealing,
     lower_buckets.NAME: _lower_buckets,
     mini_buckets.NAME: _buckets,
 }

@@ -11,7 +11,7 @@ from bounded_models import KINDS, factors, log_z
 
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, ModelError
-from spinbench.inference.bracketing import mini_buckets, states
+from spinbench.inference.bracketing import annealing, mini_buckets, states
 from spinbench.inference.bracketing.contributors import PLAN, Task, contribute
 from spinbench.models import FactorGraph, Model
 from spinbench.models.generators import grid
@@ -84,3 +84,15 @@ def test_every_contributor_of_the_plan_has_its_say(each: str) -> None:
     found = [bound for news in contribute(Task(model, each, 0.2, 0, 1e-3, 1.0)) for bound in news.bounds]
     assert found
     assert max(beyond(bound, model) for bound in found) <= 0
+
+
+def test_bets_on_annealed_runs_miss_as_seldom_as_they_claim() -> None:
+    """Of laws with a heavy tail upwards, which nothing bounds."""
+    for spread, runs in ((0.3, 40), (1.5, 40), (1.5, 400)):
+        draws = np.random.default_rng(int(10 * spread)).normal(-(spread**2) / 2, spread, size=(300, runs))
+        found = np.array([annealing.below(logs, 0.1) for logs in draws])
+        assert (found > 0).mean() <= 0.1 + 3 * np.sqrt(0.09 / 300)
+        assert np.median(found) > -4 * spread / np.sqrt(runs) - 0.15 * spread**2
+    assert annealing.below(np.full(10, -np.inf), 0.1) == -np.inf
+    mixed = annealing.below(np.repeat([0.0, -np.inf], 200), 0.1)
+    assert -1.2 < mixed < -np.log(2)
