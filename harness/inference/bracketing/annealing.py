@@ -60,6 +60,6 @@ def below(logs: FloatArray, delta: float) -> float:
     edges = np.append(x[np.unique(np.linspace(0, len(x) - 1, _BINS).astype(int))], 0.0)
     which = np.minimum(np.searchsorted(-edges, -x, side="right") - 1, len(edges) - 2)
     counts = np.bincount(which, minlength=len(edges) - 1).astype(np.float64)
-    sums = np.bincount(which, x, minlength=len(edges) - 1)
+    sums = np.bincount(which, x, minlength=len(edges) - 1).astype(np.float64)
     total, square = float(np.log(x.sum())), float(np.log((x**2).sum()))
     return top + betting.lower(betting.Weights(float(len(x)), total, square, edges, counts, sums), delta)
