@@ -39,7 +39,7 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
     path = folder / FILE
     if not path.is_file():
         return False
-    with FileLock(folder / ".git" / "spinbench.lock"):
+    with FileLock(folder / ".git" / "versions.lock"):
         before = json.loads(path.read_text(encoding="utf-8"))
         if before == installed:
             return False

@@ -35,6 +35,8 @@ COOLED = 64
 """Sweeps of those that are cooled where a run knows no log Z."""
 APART = 0.5
 """Probability of a state by which a probe has to be beyond the run's, claims included."""
+IMPOSSIBLE = 0.05
+"""Probability, claims included, below which a state is beyond a run: what it reaches now and then parts nothing."""
 CLAIMS = 3.0
 """That the run is allowed."""
 _OTHERS = 2**40
@@ -77,8 +79,8 @@ class Islands:
         weight = np.exp(np.minimum(probes.most - whole, 500.0))
         p, allowed = self._every_state(said.marginals), CLAIMS * self._every_state(said.marginals_se, error=True)
         at_most = (p + allowed)[:, None]
-        beyond = (self._every_state(probes.p) - at_most > APART) & (weight / (1 + weight) > at_most)
-        return bool(beyond.any())
+        beyond = (at_most < IMPOSSIBLE) & (self._every_state(probes.p) - at_most > APART)
+        return bool((beyond & (weight / (1 + weight) > at_most)).any())
 
     @cached_property
     def _probes(self) -> Probes:

@@ -141,7 +141,9 @@ class Weighted(Cut):
         s, w = np.exp(trace.total("s")), np.exp(trace.total("w"))
         marginals = s.sum(axis=-1) / w.sum()
         residuals = s - marginals[:, None] * w
-        return Estimate(marginals=marginals, marginals_se=residuals.std(axis=-1) / w.mean() / np.sqrt(w.size))
+        errors = residuals.std(axis=-1) / w.mean() / np.sqrt(w.size)
+        doubts = () if w.size > 1 else ("marginals too few chains",)
+        return Estimate(marginals=marginals, marginals_se=errors, doubts=doubts)
 
 
 class WeightedKernel(CutKernel):

@@ -47,8 +47,8 @@ POINTS = {
     "backends": BACKENDS,
 }
 
-OF_WHAT_IT_LACKS = {"calibration, three states", "last digits"}
-"""Checks that do not apply: these methods refuse variables of several states, and report whole numbers."""
+OF_WHAT_IT_LACKS = {"calibration, three states", "calibration, log Z", "last digits"}
+"""Checks that do not apply: these methods refuse variables of several states, look at no chain, report whole numbers."""
 OF_LARGE_MODELS = {f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")}
 """Checks that do not apply to methods that enumerate all states."""
 
