@@ -45,6 +45,9 @@ _DRIFT = 0.001
 CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
+SHARED = 0.5
+"""Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks."""
+
 
 class MarginalClaims(NamedTuple):
     """What may be claimed of N means.
@@ -241,12 +244,15 @@ def beside(value: float, error: float, reference: Ratio) -> tuple[float, float]:
 def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, float]:
     """The claim of an average that draws of one side made, of which the reference took draws of both.
 
+    Where both are off alike, for they share draws, neither the own error nor the distance shows it.
+
     Returns:
-        (value, error): infinite where the reference supports nothing, else widened by the distance.
+        (value, error): infinite where the reference supports nothing, else widened by the distance, and no less than
+            `SHARED` of what the reference claims.
     """
     if not (reference.supported and np.isfinite(error)):
         return value, np.inf
-    return value, float(np.hypot(error, value - reference.value))
+    return value, max(float(np.hypot(error, value - reference.value)), SHARED * reference.error)
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:

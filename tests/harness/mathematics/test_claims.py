@@ -183,6 +183,7 @@ def test_an_estimate_is_believed_only_beside_one_that_agrees() -> None:
 def test_an_average_of_one_side_follows_what_both_sides_say() -> None:
     sure = claims.Ratio(5.0, 0.1, 0.5, 100.0, supported=True)
     assert claims.one_sided(9.0, 0.3, sure) == (9.0, pytest.approx(np.hypot(0.3, 4.0)))
+    assert claims.one_sided(5.01, 0.001, sure) == (5.01, pytest.approx(claims.SHARED * 0.1))
     assert claims.one_sided(5.0, 0.3, sure._replace(supported=False)) == (5.0, np.inf)
     assert claims.one_sided(5.0, np.nan, sure) == (5.0, np.inf)
 
