@@ -187,7 +187,8 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) 
 def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
     """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
 
-    The least of a few: on a busy machine one batch may have waited ten times as long as it ran.
+    The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
+    most are, and burn-in will be.
     """
     if budget.seconds is None:
         return 0.0
@@ -200,7 +201,7 @@ def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
         if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
             times.clear()
             steps *= 2
-    return min(times) / steps
+    return sorted(times)[len(times) // 2] / steps
 
 
 def _burn_in_steps(budget: Budget, per_step: float) -> int:
