@@ -48,7 +48,7 @@ POINTS = {
 }
 
 OF_WHAT_IT_LACKS = {"calibration, three states", "calibration, log Z", "last digits"}
-"""Checks that do not apply: these methods refuse variables of several states, look at no chain, report whole numbers."""
+"""Checks that do not apply: these methods refuse variables of several states, and report whole numbers, no looks."""
 OF_LARGE_MODELS = {f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")}
 """Checks that do not apply to methods that enumerate all states."""
 
