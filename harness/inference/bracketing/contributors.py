@@ -61,7 +61,7 @@ PLAN = (
     Contributor(states.BY, 0.05),
     Contributor("mf", 0.05),
     Contributor("exact", 0.2),
-    Contributor("gaussian_bound", 0.35),
+    Contributor("gaussian_bound", 0.2),
     Contributor("trw", 0.04),
     Contributor("g_mf", 0.04),
     Contributor("g_bp", 0.06),
