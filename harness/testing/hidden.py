@@ -24,6 +24,8 @@ from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, flat, watched
 
 STEPS = [3, 1, 4]
+ROUNDING = 1e-5
+"""Of sums in another order, in either precision; another draw differs by a state."""
 SEEDS = (0, 1, 2, 2**31, 2**32, 2**32 + 1, 2**63 - 1)
 
 
@@ -101,7 +103,9 @@ def start(pair: Pair) -> None:
         advance(at.engine, at.engine.init(SEED, order(states)), steps)[1]
         for order in (np.ascontiguousarray, np.asfortranarray)
     )
-    require(_same(one, two), "a start whose columns lie one after another in memory (Fortran order) gives other draws")
+    # sums in another order round differently
+    close = _same(one, two, ROUNDING)
+    require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
 
 
 def seeds(pair: Pair) -> None:
@@ -142,9 +146,13 @@ def _after(at: Trial, seed: int) -> Batches:
     return advance(at.engine, at.begin(FEW_CHAINS, seed, 8), STEPS)[1]
 
 
-def _same(one: Batches, two: Batches) -> bool:
+def _same(one: Batches, two: Batches, allowed: float = 0.0) -> bool:
     pairs = zip(one, two, strict=True)
-    return all(np.array_equal(a[name], b[name], equal_nan=True) for (_, a), (_, b) in pairs for name in a)
+    return all(
+        np.allclose(a[name], b[name], rtol=allowed, atol=allowed, equal_nan=True)
+        for (_, a), (_, b) in pairs
+        for name in a
+    )
 
 
 def _shared(state: Any, program: bool) -> list[npt.NDArray[Any]]:
