@@ -35,20 +35,28 @@ COOLED = 64
 """Sweeps of those that are cooled where a run knows no log Z."""
 APART = 0.5
 """Probability of a state by which a probe has to be beyond the run's, claims included."""
-IMPOSSIBLE = 0.05
-"""Probability, claims included, below which a state is beyond a run: what it reaches now and then parts nothing."""
 CLAIMS = 3.0
-"""That the run is allowed."""
+"""That the run is allowed, and within which a state is one that it has not seen."""
+TIMES = 4.0
+"""What it allows for, an island has to weigh at most: of small models that is up to three times what is true."""
+SURE = 1 - 1e-9
+"""Probability of a state that is everywhere in an island: there its least weight alone may be more than is allowed."""
 _OTHERS = 2**40
 """Added to the run's seed: other starts than its own."""
 
 
 class Probes(NamedTuple):
-    """Attributes: p (M, P) probabilities of states, as marginals lie; mean (P,) E[log p*]; most (P,) log Z at most."""
+    """Of each probe.
+
+    Attributes:
+        p: (M, P) probabilities of states, as marginals lie; mean: (P,) E[log p*].
+        most: (P,) log Z of its island at most; least: (P,) at least: of all states that it has been in.
+    """
 
     p: FloatArray
     mean: FloatArray
     most: FloatArray
+    least: FloatArray
 
 
 class Islands:
@@ -76,11 +84,12 @@ class Islands:
         probes = self._probes
         known = said.log_z is not None and not _about("log Z", said)
         whole = said.log_z if known and said.log_z is not None else self._least
-        weight = np.exp(np.minimum(probes.most - whole, 500.0))
+        most, least = (_share(log_z - whole) for log_z in (probes.most, probes.least))
         p, allowed = self._every_state(said.marginals), CLAIMS * self._every_state(said.marginals_se, error=True)
-        at_most = (p + allowed)[:, None]
-        beyond = (at_most < IMPOSSIBLE) & (self._every_state(probes.p) - at_most > APART)
-        return bool((beyond & (weight / (1 + weight) > at_most)).any())
+        unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
+        there = self._every_state(probes.p)
+        beyond = (there - at_most > APART) & (most > TIMES * at_most)
+        return bool((unseen & beyond | (there > SURE) & (least > at_most)).any())
 
     @cached_property
     def _probes(self) -> Probes:
@@ -89,16 +98,21 @@ class Islands:
         flat, tables, replicas = self._swept
         rng = np.random.default_rng(self._seed)
         total, energy = np.zeros(1), np.zeros(PROBES)
+        seen: list[dict[bytes, float]] = [{} for _ in range(PROBES)]
         for sweep in range(sum(SWEEPS)):
             x, p = replicas.sweep(rng, tables, x, one)
             if sweep >= SWEEPS[0]:
-                total, energy = total + np.asarray(p), energy + np.asarray(replicas.log_weights(tables, x)[0])
+                logs = np.asarray(replicas.log_weights(tables, x)[0])
+                total, energy = total + np.asarray(p), energy + logs
+                for own, state, log in zip(seen, np.asarray(x).T, logs.tolist(), strict=True):
+                    own[state.tobytes()] = log
         rows, signs = state_rows(sizes)
         p = (signs[:, None] < 1) + signs[:, None] * (total / SWEEPS[1])[rows]
         mean = energy / SWEEPS[1] + flat.log_constant
         every = self._every_state(p)
         entropy = -(every * np.log(np.where(every > 0, every, 1.0))).sum(axis=0)
-        return Probes(p, mean, mean + entropy)
+        least = np.array([np.logaddexp.reduce(list(own.values())) for own in seen]) + flat.log_constant
+        return Probes(p, mean, mean + entropy, least)
 
     @cached_property
     def _least(self) -> float:
@@ -129,6 +143,12 @@ class Islands:
         whole = np.asarray(values, dtype=np.float64)
         binary = self._graph is not None and all(k == 2 for k in self._graph.cardinalities)
         return np.concatenate([whole, whole if error else 1 - whole]) if binary else whole
+
+
+def _share(log_ratio: FloatArray) -> FloatArray:
+    """w / (1 + w)."""
+    weight = np.exp(np.minimum(log_ratio, 500.0))
+    return np.asarray(weight / (1 + weight))
 
 
 def _about(what: str, said: Estimate) -> bool:
