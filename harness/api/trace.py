@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -235,9 +236,8 @@ class Trace:
         """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""
         if len(self._batches) < 2 * COARSE or any(reduction != "sum" for reduction in self.reductions.values()):
             return self
-        found = self._grouped(COARSE)
-        found.samples, found.seconds, found.aimed = self.samples, self.seconds, self.aimed
-        found.looks, found.climb, found.wanted, found.probes = self.looks, self.climb, self.wanted, self.probes
+        found, joined = copy.copy(self), self._grouped(COARSE)
+        found._batches, found.counts = joined._batches, joined.counts
         return found
 
     def _grouped(self, groups: int) -> Trace:

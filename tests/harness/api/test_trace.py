@@ -222,3 +222,17 @@ def test_jackknife_of_too_little() -> None:
     trace.se(lambda trace: trace.mean("s"))
     assert (trace.counts, trace.samples) == before
     np.testing.assert_allclose(trace.mean("s"), s.mean(axis=0))
+
+
+def test_a_coarse_view_has_all_but_the_batches() -> None:
+    """What methods look at besides: whatever a trace is given."""
+    trace, rng = Trace({"s": "sum"}), np.random.default_rng(5)
+    for _ in range(2 * trace_module.COARSE + 3):
+        trace.add({"s": rng.random((3, 2))}, 2)
+    trace.watched, trace.wanted, trace.seconds = "s", 7, 1.5
+    trace.arrivals.append(trace_module.Arrival(4, np.ones((3, 2))))
+    view = trace.coarse()
+    assert len(view.counts) == trace_module.COARSE < len(trace.counts)
+    np.testing.assert_allclose(view.mean("s"), trace.mean("s"))
+    beside = {name: value for name, value in vars(trace).items() if name not in ("_batches", "counts")}
+    assert beside == {name: vars(view)[name] for name in beside}
