@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.bounds import Bound
-from spinbench.inference import registry
 from spinbench.inference.bracketing.interval import News
+from spinbench.inference.bracketing.ready import ready
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets import betting
 from spinbench.models import Model
-from spinbench.models.simplification import simplified
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,16 +35,13 @@ def news(
     Raises:
         UnsupportedError: 1-of-K groups.
     """
-    until, simple = clock() + seconds, simplified(model)
-    method = registry.make_method(NAME, {})
-    tables = method.plan(simple.model)
-    engine = registry.bound(method, backend, simple.model, tables, precision="float64").engine
-    slack = work_of(simple.model).allowance() + simple.rounding
-    state = engine.init(seed, np.zeros((simple.model.num_variables, CHAINS), dtype=np.int8))
+    until, at = clock() + seconds, ready(model, NAME, backend, {})
+    slack = work_of(at.simple.model).allowance() + at.simple.rounding
+    state = at.started(seed, CHAINS)
     logs, looked, over = np.zeros(0), 0, False
     while not over:
-        state, seen = engine.advance(state, 1)
-        logs, over = np.append(logs, seen["z"] + float(tables.base)), clock() >= until
+        state, seen = at.engine.advance(state, 1)
+        logs, over = np.append(logs, seen["z"] + float(at.tables.base)), clock() >= until
         if (over or len(logs) >= 2 * looked) and (bound := below(logs, delta)) > -np.inf:
             looked = len(logs)
             yield News((Bound(bound - slack, "lower", "probable", delta, NAME),), by=NAME)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
 from spinbench.inference.bracketing.interval import News
-from spinbench.inference.origins import allowing_for
+from spinbench.inference.bracketing.ready import ready
 from spinbench.models import Model
-from spinbench.models.simplification import simplified
 
 NAME = "wmb_lower"
 BETTER = 1e-3
@@ -28,17 +25,14 @@ def news(
     Raises:
         UnsupportedError: hard zeros.
     """
-    until, told = clock() + seconds, -np.inf
-    simple = simplified(model)
-    method = registry.make_method(NAME, {"max_gib": max_gib})
-    tables = method.plan(simple.model)
-    engine = registry.bound(method, backend, simple.model, tables, precision="float64").engine
-    state, ended, over = engine.init(0, np.zeros((simple.model.num_variables, 1), dtype=np.int8)), False, False
+    until, told = clock() + seconds, -math.inf
+    at = ready(model, NAME, backend, {"max_gib": max_gib})
+    state, ended, over = at.started(0, 1), False, False
     while not (ended or over):
-        state, seen = engine.advance(state, 1)
+        state, seen = at.engine.advance(state, 1)
         bound, ended, over = float(seen["bound"][0]), bool(seen["ended"][0]), clock() >= until
         if bound > told + (0.0 if ended or over else BETTER):
-            told, trace = bound, Trace(method.reductions)
+            told, trace = bound, Trace(at.method.reductions)
             trace.add(seen, 1)
-            found = allowing_for(method.estimate(simple.model, tables, trace), simple.rounding)
+            found = at.estimate(trace)
             yield News(stated(found.log_z, found.log_z_kind, found.bounds, NAME), by=NAME)

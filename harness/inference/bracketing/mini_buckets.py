@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Method, State
+from spinbench.api import State
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.api.trace import Trace
-from spinbench.inference import registry
 from spinbench.inference.bracketing.interval import News
-from spinbench.inference.origins import allowing_for
+from spinbench.inference.bracketing.ready import ready
 from spinbench.models import Model
-from spinbench.models.simplification import Simplified, simplified
 
 NAME = "wmb"
 ROUNDS = (0.1, 0.3, 1.0)
@@ -49,20 +47,14 @@ class Rounds:
         self, model: Model, backend: str, seed: int, clock: Callable[[], float] = time.perf_counter, **settings: Any
     ) -> None:
         self._clock = clock
-        self._simple: Simplified = simplified(model)
-        self._method: Method = registry.make_method(NAME, settings)
-        self._tables = self._method.plan(self._simple.model)
-        self._engine: Engine = registry.bound(
-            self._method, backend, self._simple.model, self._tables, precision="float64"
-        ).engine
-        self._seed = seed
-        self._start = np.zeros((self._simple.model.num_variables, CHAINS), dtype=np.int8)
+        self._ready = ready(model, NAME, backend, settings)
+        self._engine, self._seed = self._ready.engine, seed
         self._slowness = 1.0
 
     def news(self, seconds: float) -> Iterator[News]:
         """Of rounds that end after so many seconds, or where nothing is split and the bound is exact."""
         until = self._clock() + seconds
-        state, first = self._engine.advance(self._engine.init(self._seed, self._start), 1)
+        state, first = self._engine.advance(self._ready.started(self._seed, CHAINS), 1)
         begun = self._first(first)
         yield begun
         if begun.exact:
@@ -79,12 +71,12 @@ class Rounds:
 
     def _round(self, number: int, seconds: float, per_step: float) -> Iterator[News]:
         since = self._clock()
-        state = self._engine.init(self._seed + number, self._start)
+        state = self._ready.started(self._seed + number, CHAINS)
         asked = PASSES * seconds / self._slowness
         state = self._engine.warm(state, max(1, round(asked / per_step)))
         state = self._engine.adapt(state, True)
         self._slowness = min(max((self._clock() - since) / asked, 1.0), SLOWEST)
-        trace, steps, looked = Trace(self._method.reductions), max(1, round(BATCH / per_step)), 0
+        trace, steps, looked = Trace(self._ready.method.reductions), max(1, round(BATCH / per_step)), 0
         while True:
             if trace.full:
                 trace.merge()
@@ -109,14 +101,13 @@ class Rounds:
 
     def _first(self, statistics: Mapping[str, np.ndarray]) -> News:
         """Of mini-buckets as they are before any pass: a certified bound."""
-        trace = Trace(self._method.reductions)
+        trace = Trace(self._ready.method.reductions)
         trace.add(statistics, 1)
         bounds = self._told(trace, -1).bounds
         return News(tuple(bound for bound in bounds if bound.grade in CERTAIN), by=NAME)
 
     def _told(self, trace: Trace, number: int) -> News:
-        found: Estimate = self._method.estimate(self._simple.model, self._tables, trace)
-        found = allowing_for(found, self._simple.rounding)
+        found = self._ready.estimate(trace)
         bounds = stated(found.log_z, found.log_z_kind, found.bounds, NAME)
         if found.log_z_kind != "estimate":
             return News(bounds, by=NAME, look=number)

@@ -1,0 +1,44 @@
+"""A method that is planned and bound for a bracket."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinbench.api import Engine, Estimate, Method, State, Tables
+from spinbench.api.trace import Trace
+from spinbench.inference import registry
+from spinbench.inference.origins import allowing_for
+from spinbench.models import Model
+from spinbench.models.simplification import Simplified, simplified
+
+
+class Ready(NamedTuple):
+    """Of one simplified model, in float64. Attributes: those of a run."""
+
+    simple: Simplified
+    method: Method
+    tables: Tables
+    engine: Engine
+
+    def started(self, seed: int, chains: int) -> State:
+        """Of a method that finds its own starts."""
+        return self.engine.init(seed, np.zeros((self.simple.model.num_variables, chains), dtype=np.int8))
+
+    def estimate(self, trace: Trace) -> Estimate:
+        """With what simplifying may have rounded."""
+        return allowing_for(self.method.estimate(self.simple.model, self.tables, trace), self.simple.rounding)
+
+
+def ready(model: Model, name: str, backend: str, settings: dict[str, Any]) -> Ready:
+    """A registered method by its settings.
+
+    Raises:
+        UnsupportedError: as of `Method.plan` and `registry.bound`.
+    """
+    simple = simplified(model)
+    method = registry.make_method(name, settings)
+    tables = method.plan(simple.model)
+    engine = registry.bound(method, backend, simple.model, tables, precision="float64").engine
+    return Ready(simple, method, tables, engine)
