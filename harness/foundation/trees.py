@@ -1,8 +1,8 @@
-"""Nested tuples and dictionaries of arrays."""
+"""Nested tuples and dictionaries, of arrays or of settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -17,3 +17,14 @@ def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, tuple | list):
         return type(tree)(map_arrays(function, leaf) for leaf in tree)
     return function(tree)
+
+
+def flattened(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            found |= flattened(value, f"{path}{key}.")
+        else:
+            found[f"{path}{key}"] = value
+    return found

@@ -10,8 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from spinbench.foundation.trees import flattened
 from spinbench.measuring.records import Record
-from spinbench.reporting.leaderboard import Row, flattened
+from spinbench.reporting.leaderboard import Row
 
 Table = list[dict[str, Any]]
 

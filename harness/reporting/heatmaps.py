@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation.trees import flattened
 from spinbench.reporting import drawing
-from spinbench.reporting.leaderboard import Row, flattened, short
+from spinbench.reporting.leaderboard import Row, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spinbench.mathematics.statistics import time_to_error
+from spinbench.foundation.trees import flattened
+from spinbench.measuring import believed
 from spinbench.measuring.records import Record
 from spinbench.reporting import brackets, ranks
 from spinbench.reporting.brackets import Bracket
@@ -229,22 +230,8 @@ def _reached(group: Sequence[Record]) -> float | None:
 
     Nor did one that failed, or whose marginals nobody vouches for: it came near the answer by luck.
     """
-    times = [_crossing(record) for record in group]
-    middle = statistics.median(times)
+    middle = statistics.median(map(believed.seconds, group))
     return middle if math.isfinite(middle) else None
-
-
-def _crossing(record: Record) -> float:
-    """Seconds to the target; infinite where it was not reached."""
-    if record["status"] != "ok" or any(not _spares_marginals(d) for d in record["result"]["status"].split(", ")):
-        return math.inf
-    pairs = [(point["seconds"], point["marginal_rmse"]) for point in record["result"]["trajectory"]]
-    found = time_to_error([pair for pair in pairs if pair[1] is not None])
-    return math.inf if found is None else found
-
-
-def _spares_marginals(doubt: str) -> bool:
-    return doubt == "ok" or doubt.startswith("log Z")
 
 
 def _compiling(record: Record) -> float | None:
@@ -290,15 +277,4 @@ def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[
     for key, settings in flat.items():
         differing = [name for name in settings if any(other.get(name) != settings[name] for other in rivals[key[:3]])]
         found[key] = " ".join(f"{name.removeprefix('method.')}={settings[name]}" for name in differing)
-    return found
-
-
-def flattened(content: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted names."""
-    found: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            found |= flattened(value, f"{path}{key}.")
-        else:
-            found[f"{path}{key}"] = value
     return found

@@ -14,10 +14,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spinbench.foundation.trees import flattened
 from spinbench.measuring.records import CELL, Record, RecordError, read_record
 from spinbench.metrics import registry
 from spinbench.reporting.display import cell_name
-from spinbench.reporting.leaderboard import flattened, short
+from spinbench.reporting.leaderboard import short
 
 PLACES = ("multirun", ".asv/journal")
 """Folders, in the working folder and in the checkout, in which a record is looked for by its key or id."""

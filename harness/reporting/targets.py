@@ -17,9 +17,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
+from spinbench.measuring.believed import Number, log_z_error, rmse, truth
 from spinbench.measuring.records import Record
 from spinbench.reporting.leaderboard import short
-from spinbench.reporting.profiles.believed import Number, log_z_error, rmse, truth
 from spinbench.reporting.variants import variants
 
 GLASS = "regular_glass(beta=2)"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from spinbench.foundation.trees import flattened
 from spinbench.measuring.records import Record
-from spinbench.reporting.leaderboard import flattened
 
 Value = Callable[[Record], float | None]
 """A number that a record holds, or None."""

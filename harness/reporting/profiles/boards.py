@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation.trees import flattened
+from spinbench.measuring import believed
+from spinbench.measuring.believed import Number
 from spinbench.measuring.records import Record
-from spinbench.reporting.leaderboard import flattened
-from spinbench.reporting.profiles import believed, measures
-from spinbench.reporting.profiles.believed import Number
+from spinbench.reporting.profiles import measures
 
 FloatArray = npt.NDArray[np.float64]
 REFERENCE = "exact"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.measuring import records as stored
+from spinbench.measuring.believed import truth
 from spinbench.measuring.records import Record
-from spinbench.reporting.profiles.believed import truth
 from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from spinbench.measuring import believed
 from spinbench.reporting import targets
-from spinbench.reporting.profiles import believed
 
 
 def record(method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float) -> dict[str, Any]:
