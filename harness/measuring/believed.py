@@ -14,6 +14,7 @@ BEYOND = 3.0
 """Claimed errors from which on a number that was vouched for counts as wrong."""
 ROUNDING = 1e-9
 """Errors that are smaller come from the order of sums."""
+OTHER = {"marginals": "log Z", "log Z": "marginals"}
 
 
 def rmse(record: Record) -> float:
@@ -36,10 +37,14 @@ def seconds(record: Record) -> float:
 
 
 def vouched(record: Record, quantity: str) -> bool:
-    """Whether the verdict is ok as far as it speaks of "marginals" or "log Z"; a doubt of the other is none of this."""
-    if record["result"] is None:
+    """Whether the verdict is ok as far as it speaks of "marginals" or "log Z".
+
+    Only a doubt that names the other one alone is none of this; any other, a plugin's own among them, is.
+    """
+    if record["result"] is None or record["status"] != "ok":
         return False
-    return not any(word in record["result"]["status"] for word in ("failed", "not converged", quantity))
+    doubts = record["result"]["status"].split(", ")
+    return all(doubt == "ok" or doubt.startswith(OTHER[quantity]) for doubt in doubts)
 
 
 def truth(records: Sequence[Record]) -> str:
