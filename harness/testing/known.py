@@ -130,6 +130,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "101 variables": lambda: _ladder(50, "101 variables"),
     "1001 variables": lambda: _ladder(500, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
+    "20 variables, dense": lambda: _crowd(10),
     "three states": lambda: of_graph(potts()),
     "one to nine states": _several_states,
     "zeros": _zeros,
