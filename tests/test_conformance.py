@@ -36,10 +36,14 @@ SHAPES = {
 """Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
 
 
+SHORTER: dict[str, dict[str, Any]] = {"tempered_transitions": {"temperatures": 4}}
+"""Settings with which the gate runs methods of which a step is long on large models; here up to 64 temperatures."""
+
+
 def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
     names = GATE if backend == "jax" else GATE | SHAPES
-    found = method_checks(method, backend, chains=CHAINS)
+    found = method_checks(method, backend, chains=CHAINS, **SHORTER.get(method, {}))
     return [check for check in found if check.name in names or len(found) == 1]
 
 
