@@ -27,6 +27,8 @@ FEW, WHOLES = 17, 12
 """Chains and runs where log Z is calibrated by whole runs."""
 RUNS = 3
 """Of each count, with seeds of their own."""
+STRETCHES = 16
+"""Batches, and steps or pairs of steps of burn-in, on large models."""
 LENGTHS = [16] * 8
 """Steps of the batches in which each chain is watched."""
 WIDE = 4.0
@@ -38,7 +40,7 @@ def size(pair: Pair, name: str) -> None:
     exact, at = known(name), trial(pair, known(name).model)
     chains = FEW_CHAINS
     try:
-        batches = at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES)
+        batches = at.run(chains, SEED, [at.pace] * STRETCHES, steps=STRETCHES * at.pace)
         found = at.estimate(batches)
     except IntractableError as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal
@@ -143,7 +145,9 @@ def lanes(pair: Pair, count: int) -> None:
         return
     at = trial(pair, law("dense").model)
     _short(at, count)
-    many = _means(at, pair, pair.chains, SEED)
+    if pair.many is None:
+        pair.many = _means(at, pair, pair.chains, SEED)
+    many = pair.many
     runs = [_means(at, pair, count, SEED + 1 + r) for r in range(RUNS)]
     for name, (centre, moves) in many.items():
         still = np.flatnonzero(~np.any([run[name][1] for run in runs], axis=0))

@@ -16,13 +16,14 @@ from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import validity
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
+from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.runner import as_taken
 from spinbench.inference.starts import dispersed, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import CASES, FloatArray, law
 from spinbench.testing.known import known
-from spinbench.testing.pair import BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
+from spinbench.testing.pair import BATCH, BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
 
 WATCHED = ("101 variables", "20 variables, dense")
 """Models of which two states are hardly ever alike by chance."""
@@ -49,6 +50,11 @@ class Trial:
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
         return self.method.anytime and self.method.stochastic
+
+    @property
+    def pace(self) -> int:
+        """Steps of a batch on large models: of samplers' programs, which may be slow, as few as show what is wrong."""
+        return 1 if self.sampler and isinstance(self.engine, ProgramEngine) else BATCH
 
     def begin(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
         """Chains after their burn-in, if they are random."""
