@@ -55,6 +55,7 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
         # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
         doubted = any(doubt.startswith("marginals") for doubt in estimate.doubts)
+        require(not doubted or coupled, f"marginals of independent variables are doubted: {', '.join(estimate.doubts)}")
         allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory(estimate)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +34,47 @@ class Known:
     marginals: FloatArray
 
 
+class _Part(NamedTuple):
+    """A model apart from the others, with its answers.
+
+    Attributes:
+        fields: (n,).
+        edges: (e, 2) int64; couplings: (e,).
+        log_z: of it alone.
+        marginals: (n,) p(s_i = 1).
+    """
+
+    fields: FloatArray
+    edges: npt.NDArray[np.int64]
+    couplings: FloatArray
+    log_z: float
+    marginals: FloatArray
+
+
 @cache
 def known(name: str) -> Known:
     """The model of this name, one of `MODELS`."""
     return MODELS[name]()
 
 
-def _ladder(rungs: int, name: str) -> Known:
-    """Two rails and their rungs, and a variable that is apart, in random order; messages go from rung to rung."""
+def _large(rungs: int, leaves: int, name: str) -> Known:
+    """A ladder and a star in random order: loops, and a variable with more neighbours than tables of rows hold."""
     rng = np.random.default_rng(17)
+    parts = [_ladder(rungs, rng), _star(leaves, rng)]
+    first = np.cumsum([0, *(part.fields.size for part in parts)])
+    place = rng.permutation(first[-1])
+    fields, marginals = np.empty(first[-1]), np.empty(first[-1])
+    fields[place] = np.concatenate([part.fields for part in parts])
+    marginals[place] = np.concatenate([part.marginals for part in parts])
+    edges = np.concatenate([place[part.edges + at] for part, at in zip(parts, first, strict=False)])
+    model = PairwiseModel.from_edges(fields, edges, np.concatenate([part.couplings for part in parts]), name=name)
+    return Known(model, sum(part.log_z for part in parts), marginals)
+
+
+def _ladder(rungs: int, rng: np.random.Generator) -> _Part:
+    """Two rails, the variables 0, 2, … and 1, 3, …, and their rungs; messages go from rung to rung."""
     biases, rung = 0.5 * rng.normal(size=(rungs, 2)), 0.7 * rng.normal(size=rungs)
-    rails, apart = 0.7 * rng.normal(size=(rungs - 1, 2)), 0.4
+    rails = 0.7 * rng.normal(size=(rungs - 1, 2))
     states = np.array(SIDE, dtype=np.float64)
     own = biases @ states.T + rung[:, None] * states.prod(axis=1)
     between = np.einsum("tr,ir,jr->tij", rails, states, states)
@@ -54,17 +85,21 @@ def _ladder(rungs: int, name: str) -> Known:
         back[u] = np.logaddexp.reduce((back[u + 1] + own[u + 1])[None, :] + between[u], axis=1)
     joint = ahead + own + back
     log_z = float(np.logaddexp.reduce(joint[0]))
-    place = rng.permutation(2 * rungs + 1)
-    marginals = np.empty(2 * rungs + 1)
-    marginals[place] = [*(np.exp(joint - log_z) @ states).ravel(), 1 / (1 + np.exp(-apart))]
-    fields = np.empty(2 * rungs + 1)
-    fields[place] = [*biases.ravel(), apart]
-    left, right = place[0:-1:2], place[1::2]
-    edges = np.concatenate(
-        [np.column_stack(p) for p in ((left, right), (left[:-1], left[1:]), (right[:-1], right[1:]))]
-    )
-    model = PairwiseModel.from_edges(fields, edges, np.concatenate([rung, rails[:, 0], rails[:, 1]]), name=name)
-    return Known(model, log_z + float(np.log1p(np.exp(apart))), marginals)
+    left = np.arange(0, 2 * rungs, 2)
+    sides = (left, left + 1), (left[:-1], left[1:]), (left[:-1] + 1, left[1:] + 1)
+    edges = np.concatenate([np.column_stack(ends) for ends in sides])
+    couplings = np.concatenate([rung, rails[:, 0], rails[:, 1]])
+    return _Part(biases.ravel(), edges, couplings, log_z, (np.exp(joint - log_z) @ states).ravel())
+
+
+def _star(leaves: int, rng: np.random.Generator) -> _Part:
+    """Variable 0 with many neighbours; it is 1 four times out of five."""
+    own, couplings, odds = 0.3 * rng.normal(size=leaves) - 0.4, np.full(leaves, 0.8), 4.0
+    apart, joined = np.logaddexp(0, own), np.logaddexp(0, own + couplings)
+    fields = np.array([np.log(odds) - (joined - apart).sum(), *own])
+    p = np.exp(own - apart) / (1 + odds) + np.exp(own + couplings - joined) * odds / (1 + odds)
+    edges = np.column_stack([np.zeros(leaves, dtype=np.int64), np.arange(1, leaves + 1)])
+    return _Part(fields, edges, couplings, float(apart.sum() + np.log1p(odds)), np.array([odds / (1 + odds), *p]))
 
 
 def _crowd(size: int) -> Known:
@@ -127,8 +162,8 @@ def of_graph(graph: FactorGraph) -> Known:
 
 
 MODELS: dict[str, Callable[[], Known]] = {
-    "101 variables": lambda: _ladder(50, "101 variables"),
-    "1001 variables": lambda: _ladder(500, "1001 variables"),
+    "101 variables": lambda: _large(40, 20, "101 variables"),
+    "1001 variables": lambda: _large(480, 40, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
     "three states": lambda: of_graph(potts()),

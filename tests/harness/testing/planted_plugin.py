@@ -74,6 +74,8 @@ class Planted(Method):
                 for group in map(list, model.groups):
                     marginals[group] = marginals[group[::-1]]
         doubts = (f"marginals {claims.doubt}",) if claims.doubt and self.bug != "no errors of one chain" else ()
+        if self.bug == "doubts everything":
+            doubts = ("marginals not mixed",)
         ess = effective_sample_size(marginals, claims.standard_errors, trace.samples * series.shape[-1])
         if self.bug == "effective samples times 10":
             ess = 10 * ess

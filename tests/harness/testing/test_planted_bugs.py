@@ -56,6 +56,7 @@ BUGS = [
     ("errors 30 times too large on large models", "accuracy, 101 variables", "times too large"),
     ("no errors of one chain", "calibration, dense", "standard errors of one chain are too small"),
     ("no number of one sample", "1 chain", "one step of 1 chains"),
+    ("doubts everything", "accuracy, zero couplings", "marginals of independent variables are doubted"),
     ("effective samples times 10", "calibration, dense", "effective sample sizes are .* too large"),
     # bounds
     ("lower bound above on large models", "accuracy, 101 variables", "the lower bound on log Z is .* too high"),
