@@ -37,7 +37,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables
-from spinbench.methods.blocks import log_z
+from spinbench.methods.blocks.log_z import estimates, exact
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
@@ -110,10 +110,10 @@ class Blocks(Method):
         chains, cards = trace.mean("p"), model.cardinalities
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         if len(tables.transition) == 1:
-            return _exact(tables, trace, cards, means, draws)
+            return _exact(tables, cards, means, draws, log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
         found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
-        claims, diagnostics = log_z.estimates(tables, trace, lost)
+        claims, diagnostics = estimates(tables, trace, lost)
         value, claim = next(iter(claims.values()), (None, None))
         doubt = found.doubt or ("not mixed" if lost else "")
         doubts = [f"marginals {doubt}"] if doubt else []
@@ -131,13 +131,8 @@ class Blocks(Method):
         )
 
 
-def _exact(t: Tables, trace: Trace, cards: Sequence[int], means: FloatArray, draws: int) -> Estimate:
+def _exact(t: Tables, cards: Sequence[int], means: FloatArray, draws: int, *, log_z: bool) -> Estimate:
     """Of one block that holds everything: its sums are those of all states."""
-    value = log_z.exact(t, trace)
     zeros = np.zeros_like(means)
-    return Estimate(
-        **laid_out(cards, marginals=means, marginals_se=zeros, ess=zeros + draws, r_hat=zeros + 1),
-        log_z=value,
-        log_z_se=None if value is None else 0.0,
-        log_z_kind="estimate" if value is None else "exact",
-    )
+    found = laid_out(cards, marginals=means, marginals_se=zeros, ess=zeros + draws, r_hat=zeros + 1)
+    return Estimate(**found, log_z=exact(t), log_z_kind="exact") if log_z else Estimate(**found)

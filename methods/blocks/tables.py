@@ -212,3 +212,12 @@ def _padded(rows: list[list[int]], fill: int, width: int = 1) -> IntArray:
 
 def _starts(lists: list[list[int]]) -> IntArray:
     return np.cumsum([0, *map(len, lists)], dtype=np.int64)
+
+
+def digits_of(t: Tables, b: int) -> IntArray:
+    """(S K, W) states of a bucket's scope in each entry of its table."""
+    cards, steps = t.cards[b], np.maximum(t.steps[b], 1)
+    separators = int(cards[1:].prod())
+    found = np.arange(separators)[:, None, None] // steps % cards + np.zeros((1, int(cards[0]), 1), dtype=np.int64)
+    found[:, :, 0] = np.arange(cards[0])
+    return np.asarray(found.reshape(-1, len(cards)))

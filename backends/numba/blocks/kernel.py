@@ -58,7 +58,8 @@ class BlocksKernel(Kernel):
         rows = max(room.rows, len(tables.states)) + 1
         W, T, A = (aligned_zeros((size, self._lanes), real) for size in (rows, room.entries, rows))
         bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(tables.places), self._lanes))
-        self._room = Room(W, T, A, bases, u)
+        lost = aligned_zeros((len(tables.places), self._lanes), real)
+        self._room = Room(W, T, A, bases, u, lost)
 
     def init(self, seed: int, start: Array) -> BlocksState:
         chains = start.shape[1]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.factor_tables import IntArray
-from spinbench.methods.blocks.tables import Tables
+from spinbench.methods.blocks.tables import Tables, digits_of
 
 Array = npt.NDArray[Any]
 Places = npt.NDArray[np.int32]
@@ -35,7 +35,7 @@ class Maps(NamedTuple):
         inner: int32.
         outer_starts: (L + 1,); outer, outer_strides: variables of a factor outside the block.
         scope_starts: (B + 1,); scope, steps: variables of the separator, with their steps of s.
-        variable, share: (B,) as in `Tables`.
+        variable, share, parent: (B,) as in `Tables`.
     """
 
     starts: Array
@@ -62,6 +62,7 @@ class Maps(NamedTuple):
     steps: Array
     variable: Array
     share: Array
+    parent: Array
 
 
 class Extent(NamedTuple):
@@ -114,6 +115,7 @@ class _Builder:
             steps=t.steps[scoped],
             variable=t.variable,
             share=t.share,
+            parent=t.parent,
             **made,
         )
         return maps, self._room
@@ -128,7 +130,7 @@ class _Builder:
         message, row = row, 0
         messages: dict[int, int] = {}
         for b, own in zip(range(low, high), groups, strict=True):
-            digits = _digits(t, b)
+            digits = digits_of(t, b)
             columns = []
             for axes, links in own:
                 columns.append(row + self._group(t.cards[b][axes], axes, digits, links, row))
@@ -172,15 +174,6 @@ def _groups(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
         home = next((other for other in kept if axes <= other), axes)
         kept.setdefault(home, []).append(i)
     return [(np.array(sorted(axes), dtype=np.int64), factors) for axes, factors in kept.items()]
-
-
-def _digits(t: Tables, b: int) -> IntArray:
-    """(S K, W) states of the scope in each entry."""
-    cards, steps = t.cards[b], np.maximum(t.steps[b], 1)
-    separators = int(cards[1:].prod())
-    found = np.arange(separators)[:, None, None] // steps % cards + np.zeros((1, int(cards[0]), 1), dtype=np.int64)
-    found[:, :, 0] = np.arange(cards[0])
-    return np.asarray(found.reshape(-1, len(cards)))
 
 
 def _joined(parts: list[Places]) -> Places:

@@ -1,9 +1,12 @@
 """Buckets of a block in vectors of chains: sums, draws, marginals and probabilities, given the other variables.
 
-Tables are products of weights, each message divided by its largest number, so that no logarithm is taken; where a
-chain's numbers come near the end of what floating point holds, the block is summed once more in the log domain.
+Tables are products of weights, each message divided by its largest number, so that no logarithm is taken. What falls
+below the least number of floating point is gone, and a bound on the share that it may have in the whole goes up with
+the messages: what was next to nothing beside its likelier neighbours is all there is where later factors forbid those.
+Where that share is not negligible, the block is summed once more in the log domain.
 
-Arrays of a vector of chains: x (N, L) states; W (rows, L) of groups and messages; T (entries, L); A (rows, L).
+Arrays of a vector of chains: x (N, L) states; W (rows, L) of groups and messages; T (entries, L); A (rows, L); lost
+(P, L).
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from spinbench.methods.blocks.tables import ABYSS, Tables
 
 Array = npt.NDArray[Any]
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
-LEAST = constant(1e-25, 1e-250)
-"""Largest numbers of a message below it are not trusted: others may have been lost."""
+LEAST = constant(1e-36, 1e-300)
+"""Sums below it are not trusted, and taken for 0."""
+NEGLIGIBLE = constant(1e-9, 1e-17)
+"""Share of what may be lost."""
 LOWEST = constant(-1e30, -1e300)
 """What the log domain has for -inf, which its differences would make NaN."""
 _GONE = constant(-80.0, -700.0)
@@ -54,13 +59,15 @@ class Weights(NamedTuple):
 
 
 class Room(NamedTuple):
-    """For a vector of chains: W, T, A, bases (L,) and uniform numbers u (P, L)."""
+    """For a vector of chains: W, T, A, bases (L,), uniform numbers u (P, L), and lost (P, L), by how much entries of
+    messages to a bucket may be too small."""
 
     W: Array
     T: Array
     A: Array
     bases: Array
     u: Array
+    lost: Array
 
 
 def make_weights(t: Tables, real: np.dtype[Any]) -> Weights:
@@ -146,36 +153,56 @@ def _to_linear(m, low, high, room):
 
 @nb.njit(**OPTIONS)
 def _sum_out(m, low, high, room):
-    """Bucket by bucket, from products; whether no number came too near 0."""
+    """Bucket by bucket, from products; whether next to nothing was lost."""
     W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
     wide = vector_width(W)
-    least = ONE(load_state_vector(W, 0))
+    room.lost[: high - low] = 0
+    worst = ZERO(load_state_vector(W, 0))
     for b in range(low, high):
         K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
         q = m.entries[b]
-        top = ZERO(least)
+        top, least = ZERO(worst), ONE(worst)
         for s in range(m.separators[b]):
-            total = ZERO(least)
+            total = ZERO(worst)
             for k in range(K):
-                weight = ONE(least)
+                weight = ONE(worst)
                 for j in range(at, at + terms):
                     weight = weight * load_state_vector(W, np.int64(rows[j]) * wide)
                 at += terms
                 store_field_vector(T, (q + k) * wide, weight)
                 total = total + weight
+            least = choose(total < least, total, least)
+            total = choose(total < LEAST(total), ZERO(total), total)
             store_state_vector(W, (out + s) * wide, total)
             top = at_least(total, top)
             scale = choose(total > 0, ONE(total) / total, ZERO(total))
             for k in range(K):
                 store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
             q += K
-        least = choose(top < least, top, least)
         scale = choose(top > 0, ONE(top) / top, ZERO(top))
         for s in range(out, out + m.separators[b]):
             store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
+        worst = at_least(_lose(m, b, low, least, scale, room.lost), worst)
     keep(room.W)
     keep(room.T)
-    return not any_lane(least < LEAST(least))
+    return not any_lane(worst > NEGLIGIBLE(worst))
+
+
+@nb.njit(**OPTIONS)
+def _lose(m, b, low, least, scale, lost):
+    """By how much entries of b's message may be too small, of which the largest is 1; its parent is told."""
+    L = address(lost, 0)
+    wide = vector_width(L)
+    one = load_state_vector(L, (b - low) * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
+    whole = ZERO(one)
+    for _ in range(m.cards[b]):
+        whole = whole + one
+    whole = choose(scale > 0, whole * scale, ONE(whole))
+    if m.parent[b] >= 0:
+        place = (m.parent[b] - low) * wide
+        store_state_vector(L, place, load_state_vector(L, place) + whole)
+    keep(lost)
+    return whole
 
 
 @nb.njit(**OPTIONS)

@@ -86,9 +86,10 @@ class Blocks:
         rows = max(room.rows, len(t.states)) + 1
         W, T, A = (aligned_zeros((size, self._lanes), real) for size in (rows, room.entries, rows))
         bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(t.places), self._lanes))
+        lost = aligned_zeros((len(t.places), self._lanes), real)
         owner = np.repeat(np.arange(len(t.offsets)), np.diff(np.append(t.offsets, len(t.values))))
         factors = Factors(t.values, np.maximum(t.values, t.floors[owner]), t.offsets, t.members, t.strides)
-        self._plan = Plan(maps, make_weights(t, real), Room(W, T, A, bases, u), t.sweep, factors)
+        self._plan = Plan(maps, make_weights(t, real), Room(W, T, A, bases, u, lost), t.sweep, factors)
 
     def begin(self, seed: int, starts: Array) -> Replicas:
         """From states of the variables (N, R, C); idle ladders are like the first."""

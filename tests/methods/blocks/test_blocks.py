@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.planning import cover, partition
-from spinbench.models import FactorGraph
+from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.testing.cases import enumerate_graph
 
 BACKENDS = ["numpy", "jax", "numba"]
@@ -110,6 +110,22 @@ def test_weights_beyond_what_floating_point_holds(backend: str) -> None:
     found = spinbench.run(model, Blocks(size=4096), backend, budget=8, chains=3)
     assert found.log_z == pytest.approx(log_z, rel=1e-12)
     np.testing.assert_allclose(np.hstack(found.marginals), np.hstack(marginals), rtol=0, atol=1e-9)
+
+
+PAIRS = [(i, j) for i in range(5) for j in range(i)]
+FRUSTRATED = FactorGraph.from_log_tables([2] * 5, [(e, np.where(np.eye(2), -263.3, 0.1 * sum(e))) for e in PAIRS])
+TORN = PairwiseModel.from_edges([0.58, -0.15, -0.73, -0.04], [(0, 1), (1, 3), (2, 3)], [94.08, -752.06, 1.32])
+
+
+@pytest.mark.parametrize(("model", "precision"), [(FRUSTRATED, "float64"), (TORN, "float32")])
+def test_what_sums_lose_is_not_what_later_factors_leave(
+    model: FactorGraph | PairwiseModel, precision: Literal["float32", "float64"]
+) -> None:
+    """No sum of a bucket is small, but all that one of them holds for next to nothing is all that is possible."""
+    found = spinbench.run(model, "blocks", "numba", budget=8, chains=3, precision=precision)
+    exact = spinbench.exact(model, cache=False)
+    assert found.log_z == pytest.approx(exact.log_z, abs=1e-9)  # in float64, with which a bound is one
+    np.testing.assert_allclose(found.marginals, exact.marginals, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("log_z", ["chib_bar", "stones"])
