@@ -68,6 +68,8 @@ def compare(
             results.append(run(model, method, backend, budget, **options))
         except SpinbenchError as why:
             refused[method, backend] = str(why)
+        except Exception as why:  # a defect of one method, perhaps a plugin's, does not cost what others found
+            refused[method, backend] = f"{type(why).__name__}: {' '.join(str(why).split())}"
     if not results:
         raise SpinbenchError(f"none of {len(pairs)} pairs ran: {next(iter(refused.values()))}")
     return Comparison(results, refused)

@@ -7,6 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError, UnknownNameError
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel
 
 
@@ -29,6 +30,16 @@ def test_a_model_that_a_method_refuses_costs_that_method_alone() -> None:
     results = spinbench.compare(triple, ["block_gibbs", "bp", "dhmc", "exact"], ["numpy"], budget=50)
     assert [result.method for result in results] == ["bp", "exact"]
     assert set(results.refused) == {("block_gibbs", "numpy"), ("dhmc", "numpy")}
+
+
+def test_a_defect_of_a_method_costs_that_method_alone(model: PairwiseModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no such\nplace")
+
+    monkeypatch.setattr(Gibbs, "estimate", broken)
+    results = spinbench.compare(model, ["exact", "gibbs"], ["numpy"], budget=50)
+    assert [result.method for result in results] == ["exact"]
+    assert results.refused == {("gibbs", "numpy"): "ValueError: no such place"}
 
 
 def test_nothing_that_runs_is_an_error(model: PairwiseModel) -> None:
