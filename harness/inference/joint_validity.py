@@ -143,7 +143,11 @@ def _check_agreement(
 def _check_draws(draws: Any, model: Model, who: str) -> None:
     if not isinstance(draws, tuple) or len(draws) != 2:
         raise InvalidResultError(f"{who} gave draws of type {type(draws).__name__}; (states, log weights) are needed")
-    states, n = np.asarray(draws[0]), len(model.cardinalities)
+    n = len(model.cardinalities)
+    try:
+        states = np.asarray(draws[0])
+    except ValueError:
+        raise InvalidResultError(f"{who} gave draws that are no array; ({n}, S) integers are needed") from None
     if states.ndim != 2 or len(states) != n or states.dtype.kind not in "iu":
         raise InvalidResultError(
             f"{who} gave draws of shape {states.shape} and type {states.dtype}; ({n}, S) integers are needed"

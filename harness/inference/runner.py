@@ -110,7 +110,8 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
-        said = islands.doubted(_widened(joint.taken(said), given, precision))
+        said = validity.owned(joint.taken(said), given)
+        said = islands.doubted(_widened(said, given, precision))
         said = allowing_for(said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 

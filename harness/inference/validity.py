@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, LogZKind
-from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side
+from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.joint_validity import check_joint
 from spinbench.models import Model
@@ -36,8 +37,9 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN (but where log Z is exact, and a marginal out of reach),
             infinite, complex or of another shape; errors or effective sample sizes below 0; bounds that contradict each
-            other; a log Z that is no number, or whose kind there is not; pairs or draws that cannot be
-            (`joint_validity`); no Estimate at all.
+            other or what log Z is; a log Z that is no number, or whose kind there is not; diagnostics that are no
+            numbers; doubts that are no tuple of texts; pairs or draws that cannot be (`joint_validity`); no Estimate at
+            all.
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
@@ -58,21 +60,58 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
             _refuse(flat < 0, flat, f"{who} gave {what}", "0 or more, or NaN,", sizes)
     _check_log_z(estimate, who)
     _check_bounds(estimate, who)
+    _check_remarks(estimate, who)
     check_joint(estimate, model, who)
 
 
+def owned(estimate: Estimate, model: Model) -> Estimate:
+    """What was checked, in float64 arrays that no method writes into, of probabilities from 0 to 1."""
+    binary = set(model.cardinalities) <= {2}
+
+    def real(values: Any) -> Any:
+        if values is None:
+            return None
+        return np.array(values, dtype=np.float64) if binary else [np.array(part, dtype=np.float64) for part in values]
+
+    p = real(estimate.marginals)
+    if p is not None:
+        p = np.clip(p, 0.0, 1.0) if binary else [np.clip(part, 0.0, 1.0) for part in p]
+    return replace(
+        estimate,
+        marginals=p,
+        marginals_se=real(estimate.marginals_se),
+        ess=real(estimate.ess),
+        r_hat=real(estimate.r_hat),
+        log_z=None if estimate.log_z is None else float(estimate.log_z),
+        log_z_se=None if estimate.log_z_se is None else float(estimate.log_z_se),
+    )
+
+
 def _check_bounds(estimate: Estimate, who: str) -> None:
-    certain: dict[str, list[float]] = {"lower": [], "upper": []}
+    if not isinstance(estimate.bounds, Sequence):
+        raise InvalidResultError(f"{who} gave {estimate.bounds!r} as bounds; a tuple of Bounds is needed")
     for bound in estimate.bounds:
         if not isinstance(bound, Bound) or bound.side not in get_args(Side) or bound.grade not in GRADES:
             raise InvalidResultError(f"{who} gave {bound!r} as a bound; a Bound of a known side and grade is needed")
-        if not _is_real(bound.value) or np.isnan(bound.value) or not 0 <= bound.delta < 1:
+        nothing = np.inf if bound.side == "upper" else -np.inf
+        known = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == nothing)
+        if not known or not _is_real(bound.delta) or not 0 <= bound.delta < 1 or not isinstance(bound.by, str):
             raise InvalidResultError(f"{who} gave {bound!r}; a number of nats and 0 <= delta < 1 are needed")
-        if bound.grade in CERTAIN:
-            certain[bound.side].append(bound.value)
-    low, high = max(certain["lower"], default=-np.inf), min(certain["upper"], default=np.inf)
+    certain = [b for b in stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, who) if b.grade in CERTAIN]
+    low = max((b.value for b in certain if b.side == "lower"), default=-np.inf)
+    high = min((b.value for b in certain if b.side == "upper"), default=np.inf)
     if low > high + BOUND_ROUNDING * max(abs(low), 1.0):
         raise InvalidResultError(f"{who} gave a lower bound of {low!r} above its upper bound of {high!r}")
+
+
+def _check_remarks(estimate: Estimate, who: str) -> None:
+    told, doubts = estimate.diagnostics, estimate.doubts
+    if not isinstance(told, Mapping) or not all(isinstance(name, str) and _is_real(x) for name, x in told.items()):
+        raise InvalidResultError(f"{who} gave {told!r} as diagnostics; numbers by name are needed")
+    if not isinstance(doubts, tuple | list) or not all(isinstance(doubt, str) and doubt for doubt in doubts):
+        raise InvalidResultError(f"{who} gave {doubts!r} as doubts; a tuple of texts is needed")
+    if not isinstance(estimate.converged, bool | np.bool_):
+        raise InvalidResultError(f"{who} gave converged={estimate.converged!r}; True or False is needed")
 
 
 def _check_log_z(estimate: Estimate, who: str) -> None:
@@ -86,6 +125,8 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
         raise InvalidResultError(
             f"{who} gave {named!r} as estimates of log Z; a value and its error by name are needed"
         )
+    if any(part is None for pair in named.values() for part in pair):
+        raise InvalidResultError(f"{who} gave {dict(named)!r} as estimates of log Z; a value and its error are needed")
     for value, error in [(estimate.log_z, estimate.log_z_se), *named.values()]:
         if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
             raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
@@ -114,7 +155,9 @@ def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArr
             raise InvalidResultError(f"{who} of {len(shapes)} variables; the model has {len(sizes)}")
         at = "" if binary else f" for variable {differs}"
         raise InvalidResultError(f"{who} of shape {shapes[differs]}{at}; {wanted[differs]} is needed")
-    for array in arrays:
+    for given, array in zip([values] if binary else values, arrays, strict=True):
+        if np.ma.is_masked(given):
+            raise InvalidResultError(f"{who} of which some are masked; a number for each is needed")
         if array.dtype.kind not in "biuf":
             raise InvalidResultError(f"{who} of type {array.dtype}; real numbers are needed")
     return np.concatenate([array.astype(np.float64) for array in arrays]) if arrays else np.zeros(0)

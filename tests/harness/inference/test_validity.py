@@ -10,6 +10,7 @@ import pytest
 
 import spinbench
 from spinbench.api import Estimate
+from spinbench.api.bounds import Bound
 from spinbench.errors import InvalidResultError
 from spinbench.inference import validity
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -54,6 +55,19 @@ def test_good_ones_pass() -> None:
         ({"log_z_kind": ["lower"]}, r"a log Z of kind \['lower'\]"),
         ({"log_z": 10**400}, "a finite number is needed"),
         ({"marginals": [[0.2], [0.3, 0.4]]}, "marginals of type list that are no array"),
+        ({"marginals": np.ma.array([0.2, 0.3], mask=[True, False])}, "some are masked"),
+        ({"log_z_estimates": {"other": (None, None)}}, "a value and its error are needed"),
+        ({"bounds": None}, "gave None as bounds"),
+        ({"bounds": (Bound(np.inf, "lower", "certified"),)}, "a number of nats"),
+        ({"bounds": (Bound(1.0, "upper", "certified", by=3),)}, "a number of nats"),  # type: ignore[arg-type]
+        ({"bounds": (Bound(1.0, "upper", "probable", delta=None),)}, "0 <= delta < 1"),  # type: ignore[arg-type]
+        ({"bounds": (Bound(0.9, "upper", "certified"),), "log_z_kind": "lower"}, "1.0 above its upper bound of 0.9"),
+        ({"diagnostics": None}, "gave None as diagnostics"),
+        ({"diagnostics": {"rate": 1j}}, "numbers by name are needed"),
+        ({"doubts": "marginals not mixed"}, "as doubts; a tuple of texts is needed"),
+        ({"doubts": (3,)}, "as doubts; a tuple of texts is needed"),
+        ({"converged": np.array([True, False])}, "True or False is needed"),
+        ({"draws": ([[0], [1, 0]], None)}, "draws that are no array"),
     ],
 )
 def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -75,6 +89,15 @@ def test_what_is_no_result_is_refused(wrong: dict[str, Any], message: str) -> No
 def test_marginals_of_many_states(marginals: Any, message: str) -> None:
     with pytest.raises(InvalidResultError, match=message):
         validity.check(Estimate(marginals=marginals), K_ARY, "x on y")
+
+
+def test_a_result_owns_its_numbers() -> None:
+    given = np.array([1 + 9e-6, 0.7, 0.3], dtype=np.float32)[:2]
+    owned = validity.owned(replace(GOOD, marginals=given, log_z=np.float32(1.5), ess=[3, 4]), PAIR)
+    given[:] = 0.0
+    assert (owned.marginals.dtype, owned.marginals[0], round(float(owned.marginals[1]), 6)) == (np.float64, 1.0, 0.7)
+    assert (type(owned.log_z), owned.ess.tolist()) == (float, [3.0, 4.0])
+    assert [part.max() for part in validity.owned(GOOD_K_ARY, K_ARY).marginals] == [0.8, 0.4]
 
 
 def test_what_is_no_estimate_is_refused() -> None:
