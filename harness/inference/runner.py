@@ -23,6 +23,7 @@ from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
+from spinbench.inference.phases import Phases
 from spinbench.inference.result import Result, Seconds
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model, PairwiseModel, to_pairwise
@@ -105,13 +106,13 @@ def run(
 
     who = f"{chosen.name} on {backend}"
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
-    islands = Islands(given, seed, sampler)
+    islands, phases = Islands(given, seed, sampler), Phases(given, sampler)
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
         said = validity.owned(joint.taken(said), given)
-        said = islands.doubted(_widened(said, given, precision))
+        said = phases.doubted(islands.doubted(_widened(said, given, precision)))
         said = allowing_for(said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
