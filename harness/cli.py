@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     if words[:1] == ["sweep"]:  # its arguments are Hydra's
-        from spinbench.sweeping.sweep import sweep
+        from spinbench.sweeping.command import main as sweep
 
         return sweep(words[1:])
     arguments = _parser().parse_args(words)

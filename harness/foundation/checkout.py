@@ -59,6 +59,27 @@ class Checkout:
             raise HistoryError(f"{name!r} names no commit of {self.root}; give a branch, a tag or a hash")
         return found.stdout.strip()
 
+    def named(self, text: str) -> list[str]:
+        """Full hashes of what "v0.1..main" or "main~2,my-branch" names, oldest first within a range.
+
+        Of merges, ranges have what the branch was itself, without the commits that were merged into it.
+
+        Raises:
+            HistoryError: a name means nothing here, or a range is empty.
+        """
+        found: list[str] = []
+        for part in text.split(","):
+            if ".." not in part:
+                found.append(self.resolve(part))
+                continue
+            listed = self._git("rev-list", "--reverse", "--first-parent", "--end-of-options", part)
+            if listed.returncode:
+                raise HistoryError(f"{part!r} names no commits of {self.root}; give a range as v0.1..main")
+            if not listed.stdout.split():
+                raise HistoryError(f"there is no commit in {part}; the later end of a range stands behind the dots")
+            found += listed.stdout.split()
+        return list(dict.fromkeys(found))
+
     def ancestors(self, commit: str) -> list[str]:
         """The commit and all that came before it, newest first."""
         found = self._git("rev-list", commit)

@@ -1,8 +1,8 @@
-"""asv's environment for spinbench: the running interpreter, under a name that is the same on every machine.
+"""asv's environments for spinbench, under one name that is the same on every machine.
 
-asv's own `existing` environment puts the interpreter's absolute path into the names of result files and into the
-parameters of the published graphs, so that a moved virtual environment starts a new series. asv.conf.json names
-this module under `plugins`.
+asv's own put an interpreter's absolute path, or the versions of what is installed, into the names of result files and
+into the parameters of the published graphs, so that a moved environment starts a new series. asv.conf.json names this
+module under `plugins`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 from asv import util
 from asv.benchmarks import Benchmarks
 from asv.config import Config
-from asv.environment import ExistingEnvironment, get_env_name
+from asv.environment import Environment, ExistingEnvironment, get_env_name
 from asv.machine import Machine, MachineCollection
 
+from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG
 from spinbench.history.asv_benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
 from spinbench.history.asv_series import descriptions
+from spinbench.history.past import builds
 from spinbench.history.series import Book
 
 TOOL = "spinbench"
@@ -33,19 +35,58 @@ ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
 """For example spinbench-py3.11."""
 
 
-class SpinbenchEnvironment(ExistingEnvironment):  # type: ignore[misc]
-    """The interpreter that runs asv."""
+class BuiltEnvironment(Environment):  # type: ignore[misc]
+    """Builds of the commits that asv is asked for, with the libraries of the interpreter that runs asv."""
 
     tool_name = TOOL
 
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
         """`python` and the rest come from asv's matrix, which has no say here."""
+        self._requirements: dict[str, str] = {}  # asv's own classes set it before its base class asks for it
+        super().__init__(conf, PYTHON, self._requirements, {})
+
+    @property
+    def name(self) -> str:
+        """Stable: no path."""
+        return ENVIRONMENT
+
+    def check_presence(self) -> bool:
+        """Whether it was made with what is installed here today."""
+        return builds.is_current(Path(self._path), builds.project(Path()))
+
+    def _setup(self) -> None:
+        builds.create(Path(self._path), builds.project(Path()))
+
+    def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:
+        """Replace the commit that is installed by another one."""
+        if self._get_installed_commit_hash() != commit_hash:
+            self._set_installed_commit_hash(None)
+            self.checkout_project(repo, commit_hash)
+            try:
+                builds.install(builds.python_of(Path(self._path)), Path(self._build_root))
+            except HistoryError as error:
+                raise util.ProcessError(["pip", "install", self._build_root], 1, "", str(error)) from error
+            self._set_installed_commit_hash(commit_hash)
+        self._set_commit_hash(commit_hash)
+
+    def run(self, args: list[str], **options: Any) -> Any:
+        """Run its Python."""
+        return self.run_executable("python", args, **options)
+
+
+class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
+    """The interpreter that runs asv, for `asv run -E here`."""
+
+    tool_name = "here"
+
+    def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
+        """As of the other one."""
         super().__init__(conf, "same", {}, {})
         self._python = PYTHON
 
     @property
     def name(self) -> str:
-        """Stable: no path."""
+        """That of the other one: both feed the same series."""
         return ENVIRONMENT
 
 
@@ -61,7 +102,12 @@ def setup() -> None:
         ask = MachineCollection.load
 
         def load(name: str, _path: str | None = None) -> dict[str, str]:
-            return stored_machine(results, name) or dict(ask(name, _path))
+            try:
+                return stored_machine(results, name) or dict(ask(name, _path))
+            except util.UserError:
+                if name != os.environ.get(MACHINE_VARIABLE):
+                    raise
+                return _defaults(name)
 
         # `asv run` would replace machine.json by what the user's home says of this machine.
         MachineCollection.load = load
@@ -103,10 +149,14 @@ def describe_machine(name: str) -> dict[str, str]:
     try:
         found = dict(MachineCollection.load(name))
     except util.UserError:
-        # asv's default for `os` holds the kernel's version, which would start a series with each update.
-        found = {**Machine.get_defaults(), "os": platform.system()}
+        found = _defaults(name)
     described = {key: str(value) for key, value in found.items() if key != "version"} | {"machine": name}
     return dict(sorted(described.items()))
+
+
+def _defaults(name: str) -> dict[str, str]:
+    """asv's, but for `os`, where the kernel's version would start a series with each update."""
+    return {**Machine.get_defaults(), "os": platform.system(), "machine": name}
 
 
 def _remove(folder: str, owner: int) -> None:

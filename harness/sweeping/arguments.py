@@ -19,6 +19,8 @@ FLAGS = ("--resume", "--profile", "--multirun", "-m", "--help", "-h", "--cfg", "
 _OF_A_CELL = re.compile(r"\+{0,2}(?!hydra\b)(?!launcher\.address\b)\w+([./]\w+)*=(?!.*_target_).*", re.DOTALL)
 """Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing."""
 
+_COMMITS = "commits="
+
 _RELATIVE = re.compile(r"\+{0,2}model\.(path|evidence|corpus)=(?!['\"]?/)")
 
 
@@ -78,6 +80,17 @@ class Arguments:
     def multirun(self) -> bool:
         """Whether all combinations were asked for."""
         return bool({"-m", "--multirun"} & set(self.flags))
+
+    @property
+    def commits(self) -> str | None:
+        """Which commits are to be measured; None: the one that is checked out."""
+        asked = [line.removeprefix(_COMMITS) for line in self.overrides if line.startswith(_COMMITS)]
+        return asked[-1] if asked else None
+
+    @property
+    def of_cells(self) -> tuple[str, ...]:
+        """The overrides without the commits."""
+        return tuple(line for line in self.overrides if not line.startswith(_COMMITS))
 
     def again(self, folder: str) -> str:
         """The command that goes on with this sweep."""

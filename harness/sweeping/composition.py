@@ -76,6 +76,16 @@ class Plan:
     varied: tuple[str, ...]
 
 
+def choices(overrides: Sequence[str], key: str) -> list[str]:
+    """Overrides of a key, one for each value that is given, whatever they mean; none where the key is not given.
+
+    Raises:
+        SpinbenchError: an override cannot be read.
+    """
+    with explained():
+        return _values(OverridesParser.create(), overrides).get(key, [])
+
+
 def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     """Compose every value of every group once, so that nothing is measured before all names are known to be right.
 
@@ -86,29 +96,29 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     with explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
-
-        def values(lines: Sequence[str]) -> dict[str, list[str]]:
-            """Overrides of each key, one for each value; a later line of the same key replaces an earlier one."""
-            found = {}
-            for override in parser.parse_overrides(list(lines)):
-                key = override.get_key_element()
-                sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
-                found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
-            return found
-
-        given = values(overrides)
+        given = _values(parser, overrides)
         config = _compose(_first(given))
         many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
         many = many or any(len(options) > 1 for options in given.values())
         if many:
             params = config.hydra.sweeper.get("params") or {}
-            given = values([f"{key}={value}" for key, value in params.items()]) | given
+            given = _values(parser, [f"{key}={value}" for key, value in params.items()]) | given
             config = _compose(_first(given))
         for group in set(given) & set(loader.list_groups("")):
             for option in given[group][1:]:
                 _compose(_first({**given, group: [option]}))
         varied = {key: len(options) for key, options in given.items() if len(options) > 1}
         return Plan(config, many, math.prod(varied.values()), tuple(varied))
+
+
+def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
+    """Overrides of each key, one for each value; a later line of the same key replaces an earlier one."""
+    found = {}
+    for override in parser.parse_overrides(list(lines)):
+        key = override.get_key_element()
+        sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
+        found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
+    return found
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def sweep(argv: Sequence[str]) -> int:
     plan = composition.plan(arguments.overrides, multirun=arguments.multirun)
     _check(plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
-    folder = _open_folder(arguments, plan.config)
+    folder = open_folder(arguments, plan.config.sweep_dir, plan.config.report)
     line = _command_line(arguments, plan, folder)
     output = display.console()
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
@@ -74,8 +74,8 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     if (history := environment.root()) is not None:
         versions.note(history, provenance.installed())
     state = environment.code_state()
-    forced = [f"git.{key}={_quoted(value)}" for key, value in state.items()]
-    forced.append(f"sweep_dir={_quoted(str(folder))}")
+    forced = [f"git.{key}={quoted(value)}" for key, value in state.items()]
+    forced.append(f"sweep_dir={quoted(str(folder))}")
     # argparse wants all flags before the overrides
     flags = [flag for flag in arguments.flags if flag not in ("-m", "--multirun")] + ["-m"] * plan.multirun
     return [*flags, *arguments.overrides, *forced]
@@ -84,7 +84,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
     """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
-    with _jobs(plan, folder), _interruptible() as interrupted:
+    with _jobs(plan, folder), interruptible() as interrupted:
         try:
             _run_hydra(line)
         except KeyboardInterrupt:
@@ -167,9 +167,13 @@ def _resolved(node: Any) -> Any:
     return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if config else node
 
 
-def _open_folder(arguments: Arguments, config: DictConfig) -> Path:
-    """The sweep's folder, made and tried."""
-    name = arguments.resume or config.sweep_dir
+def open_folder(arguments: Arguments, asked: str | None, report: str | None) -> Path:
+    """The sweep's folder, made and tried: the one that is resumed or asked for, or a new one.
+
+    Raises:
+        SpinbenchError: it cannot be written.
+    """
+    name = arguments.resume or asked
     folder = Path(name) if name else _fresh_folder()
     folder = folder.absolute()
     command = folder / COMMAND_FILE
@@ -177,7 +181,7 @@ def _open_folder(arguments: Arguments, config: DictConfig) -> Path:
         (folder / "records").mkdir(parents=True, exist_ok=True)
         for part in (folder, folder / "records"):
             clear_fragments(part)
-        given = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": config.report}
+        given = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": report}
         write_json(command, given)
     except OSError as error:
         raise SpinbenchError(
@@ -194,7 +198,7 @@ def _fresh_folder() -> Path:
     return folder
 
 
-def _quoted(value: str | bool | None) -> str:
+def quoted(value: str | bool | None) -> str:
     """For Hydra's grammar, which reads 12e3 as a number: strings in quotes."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -255,7 +259,7 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def interruptible() -> Iterator[threading.Event]:
     """Ctrl-C and a polite kill end the sweep, with workers stopped and what was measured recorded.
 
     Yields:

@@ -15,9 +15,14 @@ _HEADER = ("", "benchmark", "cell", "base", "head", "ratio", "95 % interval", "p
 
 def lines(found: Judgement) -> list[str]:
     """What changed as an aligned table, what is known of the rest, and what was not judged."""
+    return [*changes(found), *remarks(found)]
+
+
+def changes(found: Judgement) -> list[str]:
+    """An aligned table of what is worse, better, fails or is mended; nothing where nothing is."""
     rows = [_row(one) for one in worst(found.findings) if one.verdict in ("worse", "better")]
     rows += [(one.verdict, "", cell(one.place), "", "", "", "", one.error) for one in found.failures]
-    return [*aligned([_HEADER, *rows] if rows else []), *remarks(found)]
+    return aligned([_HEADER, *rows] if rows else [])
 
 
 def remarks(found: Judgement) -> list[str]:

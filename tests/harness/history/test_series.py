@@ -117,7 +117,9 @@ def test_asv_compares_and_publishes_what_grew_and_a_run_of_asv_keeps_it(project:
     record(project.root, [project.sweep("second", [later, changed(project, second, chains=5)])])
     compared = project.asv("compare", first, second)
     assert any(RUN_SECONDS in line and "125ms" in line and "3.00s" in line for line in compared.splitlines())
-    project.asv("run", "--set-commit-hash", second, "--bench", "just-discover")  # writes what it discovers
+    project.asv(
+        "run", "-E", "here", "--set-commit-hash", second, "--bench", "just-discover"
+    )  # writes what it discovers
     assert labels(project.root)[RUN_SECONDS] == ["'gibbs numpy chains=3'", "'gibbs numpy chains=5'"]
     project.asv("publish", "--no-pull")
     graphs = (project.root / ".asv" / "html" / "graphs").rglob(f"{RUN_SECONDS}.json")

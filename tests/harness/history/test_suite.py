@@ -105,7 +105,7 @@ def test_sweeps_and_asv_run_feed_one_series(project: Any, monkeypatch: pytest.Mo
     first, second = project.commit("first"), project.commit("second")
     record(project.root, [project.sweep("first", [project.record(CELL, first)])])
     pattern = r"track_(run_seconds|marginal_rmse|seconds_per_ess).*\('boltzmann/neural15', 'exact', 'numpy'\)"
-    project.asv("run", "--quick", "--set-commit-hash", second, "--bench", pattern)
+    project.asv("run", "-E", "here", "--quick", "--set-commit-hash", second, "--bench", pattern)
     assert 0 < project.value(second, "run_seconds", CELL) < 2
     assert project.value(second, "marginal_rmse", CELL) == pytest.approx(0, abs=1e-9)
     assert project.value(second, "seconds_per_ess", CELL) == "not run"

@@ -1,0 +1,1 @@
+"""Commits of the past, each built into an environment of its own and measured there."""

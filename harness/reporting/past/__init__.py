@@ -1,0 +1,1 @@
+"""What is said of commits one after another."""

@@ -1,0 +1,67 @@
+"""Commits in a row: what each made of the one before it, and how far the last has come from the first."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinbench.errors import HistoryError
+from spinbench.history.gate import GateReport, gate
+from spinbench.history.judging import wording
+
+
+@dataclass(frozen=True)
+class Row:
+    """Commits in the order in which they are judged.
+
+    Attributes:
+        steps: each commit against the one before it.
+        spans: each commit but the first against the first.
+        silent: sentences about pairs that have nothing in common.
+    """
+
+    steps: tuple[GateReport, ...]
+    spans: tuple[GateReport, ...]
+    silent: tuple[str, ...]
+
+    @property
+    def red(self) -> bool:
+        """Whether a commit made anything worse."""
+        return any(step.judgement.red for step in self.steps)
+
+
+def judged(root: Path, commits: Sequence[str]) -> Row:
+    """Ask the gate of a history about neighbours, and about the first.
+
+    Args:
+        root: the checkout.
+        commits: full hashes that have results, two or more.
+    """
+    silent: list[str] = []
+
+    def ask(pairs: Sequence[tuple[str, str]], told: bool) -> Iterator[GateReport]:
+        for base, head in pairs:
+            try:
+                yield gate(root, base, head)
+            except HistoryError as error:
+                if told:
+                    silent.append(str(error))
+
+    steps = tuple(ask(list(itertools.pairwise(commits)), told=True))
+    spans = tuple(ask([(commits[0], other) for other in commits[1:]], told=False))
+    return Row(steps, spans, tuple(silent))
+
+
+def lines(row: Row) -> list[str]:
+    """A line a commit, and what changed there; what the gate knew, of the last."""
+    found = []
+    for step in row.steps:
+        judgement = step.judgement
+        changed = {one.verdict for one in judgement.findings} | {one.verdict for one in judgement.failures}
+        said = [word for word in ("worse", "better", "fails", "mended") if word in changed]
+        found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
+        found += [f"    {line}" for line in wording.changes(judgement)]
+    known = wording.remarks(row.steps[-1].judgement) if row.steps else []
+    return [*found, *row.silent, *known]

@@ -1,0 +1,191 @@
+"""`spinbench sweep … commits=RANGE`: the same cells at several commits, each of its own build.
+
+Seeds are measured one after another and, within a seed, the commits in turn, there and back, so that a machine that
+grows slower does so for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console
+
+from spinbench.errors import HistoryError, SpinbenchError
+from spinbench.foundation.checkout import Checkout
+from spinbench.history.past import builds
+from spinbench.history.past.builds import Build
+from spinbench.history.recorder import History
+from spinbench.measuring import environment, records
+from spinbench.reporting import display
+from spinbench.reporting.past import picture, verdicts
+from spinbench.sweeping import composition
+from spinbench.sweeping.arguments import Arguments
+from spinbench.sweeping.sweep import INTERRUPTED, interruptible, open_folder, quoted
+
+PICTURE = "commits.png"
+PATIENCE = 30.0
+"""Seconds that a child sweep has to end after an interruption."""
+
+
+@dataclass
+class _Past:
+    """A commit of the sweep.
+
+    Attributes:
+        build: of it.
+        title: abbreviated hash and the first line of its message.
+        lacks: what it cannot be asked for, with its own words, once it was asked.
+        folders: of its child sweeps.
+        foreign: whether it files results under another commit.
+    """
+
+    build: Build
+    title: str
+    lacks: dict[str, str] = field(default_factory=dict)
+    folders: list[Path] = field(default_factory=list)
+    foreign: bool = False
+
+
+def sweep(argv: Sequence[str]) -> int:
+    """Run a sweep over commits, record it, and judge each commit against the one before it.
+
+    Returns:
+        The exit status: 0, 1 if a commit made something worse or a cell failed that worked, 130 after an interruption.
+
+    Raises:
+        SpinbenchError: nothing was measured, because an argument is wrong, or no commit can be built.
+        HistoryError: there is no history here.
+    """
+    arguments = Arguments.parse(argv)
+    root = environment.root()
+    if root is None:
+        raise HistoryError(environment.NO_HISTORY)
+    checkout = Checkout.open(root)
+    commits = checkout.named(str(arguments.commits))
+    seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
+    folder = open_folder(arguments, into[-1].partition("=")[2].strip("'\"") if into else None, None)
+    output = display.console()
+    again = arguments.again(display.shown(folder))
+    output.print(f"{len(commits)} commit{'s' * (len(commits) > 1)} into {display.shown(folder)}", soft_wrap=True)
+    output.print(f"after an interruption: {again}", soft_wrap=True)
+    try:
+        with interruptible():
+            past = list(_built(checkout, commits, output))
+            for which, one, overrides in _turns(past, seeds, methods):
+                line, place = [*_without(arguments, overrides), *overrides], folder / one.build.commit[:16] / which
+                _measure(one, line, place, output)
+    except KeyboardInterrupt:
+        output.print(f"interrupted; go on with: {again}", soft_wrap=True)
+        return INTERRUPTED
+    return _conclude(checkout, past, folder, output)
+
+
+def _built(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Past]:
+    for commit in commits:
+        title, since = f"{commit[:8]} {checkout.subject(commit)}", time.perf_counter()
+        try:
+            found = builds.build(checkout, commit)
+        except HistoryError as error:
+            output.print(f"{title}: left out, {error}", soft_wrap=True)
+            continue
+        output.print(f"{title}: built in {time.perf_counter() - since:.1f} s", soft_wrap=True)
+        yield _Past(found, title)
+
+
+def _turns(
+    past: Sequence[_Past], seeds: Sequence[str], methods: Sequence[str]
+) -> Iterator[tuple[str, _Past, list[str]]]:
+    """Name, commit and overrides of each child sweep, in the order in which they run."""
+    for turn, seed in enumerate(seeds or [""]):
+        given, name = ([seed], seed.replace("=", "-")) if seed else ([], "all")
+        for one in past if turn % 2 == 0 else past[::-1]:
+            if not (one.lacks or one.foreign):
+                yield name, one, given
+            if one.lacks and len(methods) > 1:  # it does not know all that was asked for: what does it know?
+                for method in (method for method in methods if method not in one.lacks):
+                    yield f"{name}-{method.replace('=', '-')}", one, [*given, method]
+
+
+def _measure(one: _Past, overrides: Sequence[str], folder: Path, output: Console) -> None:
+    """Sweep in a commit's environment; what it says goes into a file beside its records."""
+    since = time.perf_counter()
+    command = [str(one.build.python), "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quoted(str(folder))}"]
+    folder.mkdir(parents=True, exist_ok=True)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the build comes first
+    variables[environment.HISTORY_VARIABLE] = str(one.build.tree)
+    with (folder / "output.txt").open("w", encoding="utf-8") as told:
+        status = _run(command, told, variables)
+    if status not in (0, 1):
+        lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        why = lines[-1].removeprefix("spinbench: ") if lines else f"its sweep ended with status {status}"
+        method = next((line for line in overrides if line.startswith("method=") and "," not in line), "")
+        one.lacks[method] = why
+        output.print(f"{one.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)
+        return
+    found = records.read_records(folder)
+    if {record["git"]["commit"] for record in found} != {one.build.commit}:
+        one.foreign = True
+        why = f"it does not know {environment.HISTORY_VARIABLE} and files its results under another commit"
+        output.print(f"{one.title}: left out, {why}", soft_wrap=True)
+        return
+    one.folders.append(folder)
+    said = Counter(record["status"] for record in found)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(said.items()))
+    output.print(f"{one.title}, {folder.name}: {counts}, {time.perf_counter() - since:.1f} s", soft_wrap=True)
+
+
+def _run(command: Sequence[str], told: IO[str], variables: Mapping[str, str]) -> int:
+    """A child sweep's exit status; it is asked to end where this one is, so that it keeps what it has measured."""
+    with subprocess.Popen(
+        command, stdout=told, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=variables
+    ) as child:
+        try:
+            status = child.wait()
+        except KeyboardInterrupt:
+            child.terminate()
+            try:
+                child.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+            raise
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
+
+
+def _without(arguments: Arguments, overrides: Sequence[str]) -> list[str]:
+    """What was given, but what a child sweep is told instead, and where to."""
+    told = {_key(line) for line in overrides} | {"sweep_dir"}
+    flags = [*arguments.flags, *([] if arguments.multirun else ["-m"])]
+    return [*flags, *(line for line in arguments.of_cells if _key(line) not in told)]
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].lstrip("+")
+
+
+def _conclude(checkout: Checkout, past: Sequence[_Past], folder: Path, output: Console) -> int:
+    """Enter what was measured, and say what each commit changed."""
+    measured = [one for one in past if one.folders]
+    if not measured:
+        raise SpinbenchError("nothing could be measured at any of these commits")
+    report = History.open(checkout.root).record([folder for one in measured for folder in one.folders])
+    for line in report.sentences():
+        output.print(line, soft_wrap=True)
+    if len(measured) == 1:
+        output.print("one commit was measured, and there is nothing to compare it with")
+        return 0
+    row = verdicts.judged(checkout.root, [one.build.commit for one in measured])
+    for line in verdicts.lines(row):
+        output.print(line, soft_wrap=True)
+    if row.spans:
+        picture.draw(measured[0].build.commit, row.spans, folder / PICTURE)
+        output.print(f"picture: {display.shown(folder / PICTURE)}", soft_wrap=True)
+    return int(row.red)

@@ -1,0 +1,114 @@
+"""Commits of the past, built and measured: a plugin's repository, by `sweep … commits=` and by `asv run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spinbench import cli
+from spinbench.foundation.checkout import Checkout
+from spinbench.history.recorder import History
+
+CLIP = "m = np.clip("
+LOST = 'raise ValueError("lost")\n        m = np.clip('
+SUITE = """def track_length():
+    import my_method
+
+    return len(open(my_method.__file__).read())
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a method, of which nothing is installed here; one stands in it."""
+    monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
+    for name, value in {"HOME": str(tmp_path), "SPINBENCH_MACHINE": "testbox", "GIT_CONFIG_GLOBAL": os.devnull}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "my_method"
+    assert cli.main(["init", str(root), "--method", "mine"]) == 0
+    git("init", "-q", "-b", "main", str(root))
+    assert cli.main(["init", str(root)]) == 0
+    (root / "benchmarks" / "length.py").write_text(SUITE)
+    monkeypatch.chdir(root)
+    return root
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=tester", "-c", "user.email=tester@example.org", *arguments], check=True)
+
+
+def commit(title: str, **changes: tuple[str, str]) -> str:
+    """Replace a text in files, named without their ends; returns the hash."""
+    for name, (old, new) in changes.items():
+        (path,) = Path().glob(f"{name}.*")
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+    git("add", "-A")
+    git("commit", "-q", "--allow-empty", "-m", title)
+    return Checkout.open(Path()).resolve("HEAD")
+
+
+def installed(root: Path) -> Path:
+    """The method as it is now, in a folder to import it from."""
+    folder = root.parent / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(folder)]
+    subprocess.run([*pip, str(root)], check=True)
+    return folder
+
+
+def test_a_sweep_over_commits_names_the_wrong_one(repository: Path) -> None:
+    """Of five commits one cannot be built, one does not have the method, and one has broken it."""
+    first = commit("first")
+    commit("unbuildable", pyproject=("build_meta", "builds_meta"))
+    git("revert", "--no-commit", "HEAD")
+    without = commit("without", pyproject=("mine = ", "other = "), my_method=('] = "mine"', '] = "other"'))
+    again = commit("again", pyproject=("other = ", "mine = "), my_method=('] = "other"', '] = "mine"'))
+    wrong = commit("wrong", my_method=(CLIP, LOST))
+    cells = ("model=boltzmann/neural15", "method=exact,mine", "backend=numpy", "budget=smoke", "seed=0")
+    done = spinbench("sweep", "-m", *cells, f"commits={first},{first}..main", "sweep_dir=out", root=repository)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    for line in (
+        "unbuildable: left out, its build fails: ModuleNotFoundError: No module named 'setuptools.builds_meta'",
+        f"{first[:8]} first, seed-0: 2 ok",
+        f"{without[:8]} without: method=mine is left out, no method is named 'mine'",
+        f"{without[:8]} without, seed-0-method-exact: 1 ok",
+        f"{without[:8]} without: no change",
+        f"{again[:8]} again: no change",
+        f"{wrong[:8]} wrong, seed-0: 1 failed, 1 ok",
+        f"{wrong[:8]} wrong: fails",
+        "picture: out/commits.png",
+    ):
+        assert any(line in one for one in lines), (line, done.stdout)
+    assert (repository / "out" / "commits.png").stat().st_size > 10_000
+    kept = History.open(repository).journal
+    assert [len(kept.entries(commit)) for commit in (first, without, again, wrong)] == [2, 1, 2, 2]
+    assert not subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, check=True).stdout
+
+
+def test_asv_runs_a_range_of_commits(repository: Path) -> None:
+    commit("nothing measured")
+    first = commit("first")
+    second = commit("second", my_method=(CLIP, LOST))
+    asv("run", f"{first}^..{second}", "--bench", "length")
+    found = [json.loads(path.read_text()) for path in Path(".asv/results/testbox").glob("*-spinbench-py*.json")]
+    lengths = {one["commit_hash"]: one["results"]["length.track_length"][0] for one in found}
+    assert lengths[second][0] - lengths[first][0] == len(LOST) - len(CLIP)
+
+
+def asv(*arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "asv", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def spinbench(*arguments: str, root: Path) -> subprocess.CompletedProcess[str]:
+    """The command line, where the method is installed as it is now."""
+    variables = {**os.environ, "PYTHONPATH": str(installed(root))}
+    command = [sys.executable, "-m", "spinbench", *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
