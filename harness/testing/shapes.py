@@ -27,8 +27,6 @@ FEW, WHOLES = 17, 12
 """Chains and runs where log Z is calibrated by whole runs."""
 RUNS = 3
 """Of each count, with seeds of their own."""
-STRETCHES = 16
-"""Batches, and steps or pairs of steps of burn-in, on large models."""
 LENGTHS = [16] * 8
 """Steps of the batches in which each chain is watched."""
 WIDE = 4.0
@@ -40,7 +38,7 @@ def size(pair: Pair, name: str) -> None:
     exact, at = known(name), trial(pair, known(name).model)
     chains = FEW_CHAINS
     try:
-        batches = at.run(chains, SEED, [at.pace] * STRETCHES, steps=STRETCHES * at.pace)
+        batches = at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES // at.hurry)
         found = at.estimate(batches)
     except IntractableError as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal

@@ -23,7 +23,7 @@ from spinbench.inference.starts import dispersed, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import CASES, FloatArray, law
 from spinbench.testing.known import known
-from spinbench.testing.pair import BATCH, BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
+from spinbench.testing.pair import BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
 
 WATCHED = ("101 variables", "20 variables, dense")
 """Models of which two states are hardly ever alike by chance."""
@@ -52,9 +52,9 @@ class Trial:
         return self.method.anytime and self.method.stochastic
 
     @property
-    def pace(self) -> int:
-        """Steps of a batch on large models: of samplers' programs, which may be slow, as few as show what is wrong."""
-        return 1 if self.sampler and isinstance(self.engine, ProgramEngine) else BATCH
+    def hurry(self) -> int:
+        """By which burn-in on large models is shorter: samplers' programs may be slow."""
+        return 2 if self.sampler and isinstance(self.engine, ProgramEngine) else 1
 
     def begin(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
         """Chains after their burn-in, if they are random."""
