@@ -113,9 +113,9 @@ class Blocks(Method):
             return _exact(tables, cards, means, draws, log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
         found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
-        claims, diagnostics = estimates(tables, trace, lost)
-        value, claim = next(iter(claims.values()), (None, None))
         doubt = found.doubt or ("not mixed" if lost else "")
+        claims, diagnostics = estimates(tables, trace, mixed=doubt != "not mixed")
+        value, claim = next(iter(claims.values()), (None, None))
         doubts = [f"marginals {doubt}"] if doubt else []
         if self.log_z != "none" and (claim is None or not np.isfinite(claim)):
             doubts.append("log Z unresolved")

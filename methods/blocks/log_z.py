@@ -30,20 +30,20 @@ def exact(t: Tables) -> float:
     return value
 
 
-def estimates(t: Tables, trace: Trace, astray: int) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """The estimate that the run allows, by name, as (value, claimed error); diagnostics.
 
     Args:
         t: tables of the method.
         trace: of the run.
-        astray: probes that have been where no chain has: what chains look at is not the law then.
+        mixed: whether chains are where the law is, as far as they and probes show: else what they look at is not it.
     """
     if not trace.looks:
         return {}, {}
     name, diagnostics = "chib_bar", {}
     if trace.climb is None:
         both = _from_both_sides(trace)
-        both = both._replace(supported=both.supported and not astray)
+        both = both._replace(supported=both.supported and mixed)
     else:
         name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
         both = stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
