@@ -12,6 +12,9 @@ from pathlib import Path
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
+from spinbench.history.command import add as add_history
+from spinbench.history.command import checkout
+from spinbench.history.command import run as history
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
@@ -80,14 +83,10 @@ def _dispatch(words: list[str]) -> int:
             return _show(arguments.record)
         case "rerun":
             return _rerun(arguments.record, arguments.time_limit)
-        case "record":
-            return _record(arguments.folders)
         case "publish":
             return _publish(arguments.offline)
-        case "gate":
-            if arguments.calibrate:
-                return _calibrate(arguments.machine)
-            return _gate(arguments.base, arguments.head, arguments.machine)
+        case "record" | "gate" | "history":
+            return history(arguments)
         case _:
             from spinbench.testing.command import main as check
 
@@ -120,7 +119,6 @@ def _parser() -> argparse.ArgumentParser:
         "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
     )
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
-    record = commands.add_parser("record", help="enter the records of sweeps into asv's history; may be repeated")
     report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
     report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")
@@ -128,7 +126,6 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
     profile.add_argument("--all", action="store_true", help="all methods after each budget, not only the first few")
     profile.add_argument("--page", type=Path, metavar="FILE", help="write it as Markdown, with pictures beside it")
-    record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
     show = commands.add_parser("show", help="all that a record holds")
     rerun = commands.add_parser("rerun", help="measure the cell of a record again; exit with 1 if its figures differ")
     rerun.add_argument("--time-limit", type=float, metavar="SECONDS", help="beyond the budget; by default a sweep's")
@@ -136,11 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("record", metavar="RECORD", help="path, or the beginning of a key or id")
     publish = commands.add_parser("publish", help="asv's site of the history")
     publish.add_argument("--offline", action="store_true", help="with its scripts, from npm packages, beside it")
-    gate = commands.add_parser("gate", help="exit with 1 if a commit is less accurate or slower, beyond noise")
-    gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
-    gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
-    gate.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
-    gate.add_argument("--calibrate", action="store_true", help="print instead how often it errs on this history")
+    add_history(commands)
     check = commands.add_parser("check", help="run the conformance suite on a backend or a method")
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
@@ -197,10 +190,11 @@ def _mixing(arguments: argparse.Namespace) -> int:
 
 
 def _init(folder: Path, arguments: argparse.Namespace) -> int:
-    from spinbench.scaffold import history, package
+    from spinbench.scaffold import history as tracked
+    from spinbench.scaffold import package
 
     kinds = [kind for kind in package.GROUPS if getattr(arguments, kind) is not None]
-    lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else history.init(folder)
+    lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else tracked.init(folder)
     print("\n".join(lines))
     return 0
 
@@ -276,43 +270,10 @@ def _roots() -> list[Path]:
     return [Path.cwd()] if checkout is None else [Path.cwd(), checkout]
 
 
-def _record(folders: Sequence[Path]) -> int:
-    from spinbench.history.recorder import record
-
-    for line in record(_checkout(), folders).sentences():
-        print(line)
-    return 0
-
-
 def _publish(offline: bool) -> int:
     from spinbench.history.publish import publish
     from spinbench.reporting.display import shown
 
-    index = publish(_checkout(), offline=offline)
+    index = publish(checkout(), offline=offline)
     print(f"site: {shown(index)}; see it with: {Path(sys.executable).name} -m http.server -d {shown(index.parent)}")
     return 0
-
-
-def _gate(base: str | None, head: str | None, machine: str | None) -> int:
-    from spinbench.history.gate import gate
-
-    report = gate(_checkout(), base, head, machine=machine)
-    print(report)
-    return report.exit_status
-
-
-def _calibrate(machine: str | None) -> int:
-    from spinbench.history.calibration import calibrate
-
-    print(calibrate(_checkout(), machine))
-    return 0
-
-
-def _checkout() -> Path:
-    from spinbench.errors import HistoryError
-    from spinbench.measuring import environment
-
-    found = environment.root()
-    if found is None:
-        raise HistoryError(environment.NO_HISTORY)
-    return found

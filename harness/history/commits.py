@@ -12,7 +12,7 @@ from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.axes import Cell
 from spinbench.history.journal import Record, Replicates
 from spinbench.history.judging import cost, evidence
-from spinbench.history.judging.evidence import Place, Runs, Sides
+from spinbench.history.judging.evidence import Place, Run, Runs, Sides
 from spinbench.history.recorder import History
 from spinbench.inference import registry
 from spinbench.measuring.records import plain
@@ -47,6 +47,39 @@ def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[st
     *past, newest = before_head
     sides = Sides(newest, runs(head, wanted), tuple(past), changes(names, before_head))
     return sides, tuple(left_out)
+
+
+def chain(history: History, head: str, most: int) -> tuple[list[str], list[Runs]]:
+    """The newest recorded commits up to `head`, oldest first, and all that was measured of each.
+
+    Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
+    """
+    recorded = history.commits()
+    names = list(itertools.islice((name for name in history.checkout.ancestors(head) if name in recorded), most))
+    newest: dict[Key, Record] = {}
+    measured = [_measured(_records(history, name), newest) for name in names][::-1]
+    several = len({family for family, _ in newest} - {""}) > 1
+
+    def told(key: Key) -> Place:
+        family, place = key
+        return place._replace(settings=f"family {family}") if several and family else place
+
+    return names[::-1], [{told(key): own for key, own in runs.items()} for runs in measured]
+
+
+def _measured(records: Sequence[Record], newest: dict[Key, Record]) -> dict[Key, dict[int, Run]]:
+    """A commit's runs, boiled down at once; `newest` are the settings of each cell, to which new cells are added."""
+    found: dict[Key, dict[int, Run]] = {}
+    metrics = axes.metrics()
+    for record in records:
+        if record["status"] == "skipped" or not _tracked(record):
+            continue
+        key, own = _key(record), _settings(record)
+        if _alike(own, newest.setdefault(key, own)):
+            seed, one = record["config"].get("seed", 0), evidence.run(record, metrics)
+            if not one.failed or seed not in found.get(key, {}):
+                found.setdefault(key, {})[seed] = one
+    return found
 
 
 def changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bool, ...]:

@@ -17,7 +17,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spinbench.history.judging.variance import FEWEST, NOTHING, FloatArray, Noise, additive, moderated, separate
+from spinbench.history.judging.variance import (
+    FEWEST,
+    NOTHING,
+    BoolArray,
+    FloatArray,
+    Noise,
+    additive,
+    moderated,
+    separate,
+)
 
 WITHIN = Noise(np.array([0.06**2]), np.array([20.0]))
 """W without any replicates."""
@@ -40,13 +49,14 @@ class Blocks:
             what was measured before them comes first, in order of time.
         scatter: of the batches within each run, as a logarithm; 0 where it is not known.
         paired: whether the n-th block has the same seed at all commits.
-        changed: for each neighbouring pair up to base, whether its cost changed, so that its difference is no noise.
+        changed: for each neighbouring pair up to base, whether its cost changed, so that its difference is no noise; of
+            all units, or of each.
     """
 
     values: FloatArray
     scatter: FloatArray
     paired: bool
-    changed: tuple[bool, ...]
+    changed: Sequence[bool | BoolArray]
 
     def pooled(self, weights: FloatArray) -> Blocks:
         """Weighted means of units."""
@@ -55,7 +65,7 @@ class Blocks:
     def centred(self) -> Blocks:
         """Less each unit's level, and what each seed adds to it, so that units with missing blocks can be pooled."""
         axis = 1 if self.paired else (1, 2)
-        return replace(self, values=self.values - _mean(self.values, axis, keepdims=True))
+        return replace(self, values=self.values - mean(self.values, axis, keepdims=True))
 
     def differences(self, before: int, after: int) -> tuple[FloatArray, FloatArray]:
         """Of two commits, and from how many blocks (a harmonic mean, where base and head have different seeds)."""
@@ -112,17 +122,18 @@ def levels(blocks: Blocks, groups: Sequence[str]) -> tuple[Level, ...]:
 
 def _level(name: str, blocks: Blocks, weights: FloatArray) -> Level:
     difference, count = blocks.differences(-2, -1)
-    within = _within(blocks)
-    between = _between(name, blocks, within.variance)
-    part = within.variance / count
-    variance = part + between.variance
+    replicates = within(blocks)
+    commits = between(name, blocks, replicates.variance)
+    part = replicates.variance / count
+    variance = part + commits.variance
     # Satterthwaite (1946)
-    freedom = variance**2 / (part**2 / within.freedom + between.variance**2 / between.freedom)
+    freedom = variance**2 / (part**2 / replicates.freedom + commits.variance**2 / commits.freedom)
     error = np.sqrt(2 * variance + (DISTURBANCE * blocks.disturbance()) ** 2)
     return Level(name, difference, error, np.minimum(freedom, MOST_FREEDOM), weights)
 
 
-def _within(blocks: Blocks) -> Noise:
+def within(blocks: Blocks) -> Noise:
+    """W of each unit."""
     own = additive(blocks.values) if blocks.paired else separate(blocks.values)
     units = len(own.freedom)
     if not (own.variance > NOTHING**2).any():
@@ -133,14 +144,14 @@ def _within(blocks: Blocks) -> Noise:
     return Noise((own.freedom * own.variance + FEW_FREEDOM * WITHIN.variance) / freedom, freedom)
 
 
-def _between(name: str, blocks: Blocks, within: FloatArray) -> Noise:
+def between(name: str, blocks: Blocks, replicates: FloatArray) -> Noise:
     """B, from what neighbouring commits up to base differ by beyond W."""
-    units, usual = len(within), BETWEEN[name]
+    units, usual = len(replicates), BETWEEN[name]
     total, pairs = np.zeros(units), np.zeros(units)
     for turn, changed in enumerate(blocks.changed):
         difference, count = blocks.differences(turn, turn + 1)
-        known = np.isfinite(difference) & (not changed)
-        total += np.where(known, np.nan_to_num(difference) ** 2 / 2 - within / np.maximum(count, 1), 0.0)
+        known = np.isfinite(difference) & np.logical_not(changed)
+        total += np.where(known, np.nan_to_num(difference) ** 2 / 2 - replicates / np.maximum(count, 1), 0.0)
         pairs += known
     excess = np.maximum(total / np.maximum(pairs, 1), 0.0)
     freedom = pairs * 2 / 3  # neighbouring differences share a commit
@@ -168,9 +179,9 @@ def _differences(values: FloatArray, before: int, after: int, *, paired: bool) -
     one, other = values[:, before], values[:, after]
     if paired:
         each = other - one
-        return _mean(each, 1), np.isfinite(each).sum(axis=1).astype(np.float64)
+        return mean(each, 1), np.isfinite(each).sum(axis=1).astype(np.float64)
     counts = [np.maximum(np.isfinite(side).sum(axis=1), 1e-9) for side in (one, other)]
-    return _mean(other, 1) - _mean(one, 1), 2 / (1 / counts[0] + 1 / counts[1])
+    return mean(other, 1) - mean(one, 1), 2 / (1 / counts[0] + 1 / counts[1])
 
 
 def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
@@ -181,7 +192,8 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
     return np.where(total > 0, sums / np.where(total > 0, total, 1.0), np.nan)
 
 
-def _mean(values: FloatArray, axis: int | tuple[int, int], *, keepdims: bool = False) -> FloatArray:
+def mean(values: FloatArray, axis: int | tuple[int, ...], *, keepdims: bool = False) -> FloatArray:
+    """Of what is known; NaN where nothing is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of nothing: NaN is what is wanted
         found: FloatArray = np.nanmean(values, axis=axis, keepdims=keepdims)

@@ -50,22 +50,22 @@ def table(metric: Metric, sides: Sides) -> Table:
     reasons = {place: _reason(metric, sides, *(runs.get(place, {}) for runs in commits[-2:])) for place in sides.common}
     fit = [place for place, reason in reasons.items() if not reason]
     timed = [_timed(runs, fit, metric) for runs in commits]
-    steady = [_steady(runs) for runs in timed]
+    calm = [steady(runs) for runs in timed]
     common = _seeds(timed[-2]) & _seeds(timed[-1])
     for place in fit:
-        base, head = (runs[place].keys() for runs in steady[-2:])
+        base, head = (runs[place].keys() for runs in calm[-2:])
         if not (base & head if common else base and head):
             reasons[place] = "the machine was slow for a while whenever they ran"
     fit = [place for place in fit if not reasons[place]]
-    seeds = [sorted(common or _seeds(runs)) for runs in steady]
-    kept, changed = _neighbours([bool(_seeds(runs) & set(own)) for runs, own in zip(steady, seeds, strict=True)], sides)
-    values, scatter = _filled(metric, fit, [(steady[turn], seeds[turn]) for turn in kept])
+    seeds = [sorted(common or _seeds(runs)) for runs in calm]
+    kept, changed = _neighbours([bool(_seeds(runs) & set(own)) for runs, own in zip(calm, seeds, strict=True)], sides)
+    values, scatter = _filled(metric, fit, [(calm[turn], seeds[turn]) for turn in kept])
     return Table(
         metric=metric,
         places=tuple(fit),
         blocks=Blocks(values, scatter, paired=bool(common), changed=changed),
         left_out={place: reason for place, reason in reasons.items() if reason},
-        slow=sum(_count(runs) for runs in timed[-2:]) - sum(_count(runs) for runs in steady[-2:]),
+        slow=sum(_count(runs) for runs in timed[-2:]) - sum(_count(runs) for runs in calm[-2:]),
         drift=_drift(*commits[-2:]),
     )
 
@@ -125,16 +125,16 @@ def _filled(
     return values, scatter
 
 
-def _steady(runs: Runs) -> Runs:
+def steady(runs: Runs) -> Runs:
     """Those next to which the machine had its usual speed."""
-    usual = _yardstick(runs)
+    usual = yardstick(runs)
     return {
         place: {seed: one for seed, one in own.items() if not max(one.yardstick, default=0.0) > SLOW * usual}
         for place, own in runs.items()
     }
 
 
-def _yardstick(runs: Runs) -> float:
+def yardstick(runs: Runs) -> float:
     """The usual seconds of the fixed loop; NaN where they are not known."""
     known = [seconds for own in runs.values() for one in own.values() for seconds in one.yardstick]
     return float(np.median(known)) if known else math.nan
@@ -145,5 +145,5 @@ def _count(runs: Runs) -> int:
 
 
 def _drift(base: Runs, head: Runs) -> float:
-    drift = math.log(_yardstick(head) / _yardstick(base))
+    drift = math.log(yardstick(head) / yardstick(base))
     return drift if math.isfinite(drift) else 0.0

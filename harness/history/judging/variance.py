@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 NOTHING = 1e-12
 """Spreads and differences of logarithms below this are rounding errors."""
@@ -53,7 +54,7 @@ def additive(values: FloatArray) -> Noise:
     return Noise((residual**2).sum(axis=(1, 2)) / np.maximum(freedom, 1), freedom.astype(np.float64))
 
 
-def _less_mean(values: FloatArray, known: npt.NDArray[np.bool_], axis: int) -> FloatArray:
+def _less_mean(values: FloatArray, known: BoolArray, axis: int) -> FloatArray:
     """Values less their mean over an axis, of what is known."""
     mean = values.sum(axis=axis, keepdims=True) / np.maximum(known.sum(axis=axis, keepdims=True), 1)
     return np.where(known, values - mean, 0.0)

@@ -1,4 +1,4 @@
-"""The one test of whether a number got worse: `spinbench gate` and `spinbench report --compare` both ask it."""
+"""The one test of whether a number got worse: `spinbench gate`, `report --compare` and `history` all ask it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def inflation(cells: Level) -> float:
     return max(1.0, float(np.median(np.abs(z))) / NORMAL_MAD)
 
 
-def decide(level: Level, margin: float, alpha: float, inflation: float = 1.0) -> Decision:
+def decide(
+    level: Level, margin: float, alpha: float, inflation: float = 1.0, tries: FloatArray | float = 1.0
+) -> Decision:
     """Test each unit's difference against a margin.
 
     Args:
@@ -66,16 +68,17 @@ def decide(level: Level, margin: float, alpha: float, inflation: float = 1.0) ->
         margin: a log ratio that is let pass, however certain it is.
         alpha: probability of any "worse" in this level if nothing has changed, and of any "better".
         inflation: factor of all errors.
+        tries: among how many differences each unit's was the most striking one (Bonferroni's factor of its p-values).
     """
     from scipy.special import stdtr, stdtrit
 
     error = level.error * inflation
     freedom, difference = level.freedom, level.difference
-    raw = [stdtr(freedom, _scores(sign * difference + margin, error)) for sign in (-1, 1)]
+    raw = [np.minimum(tries * stdtr(freedom, _scores(sign * difference + margin, error)), 1.0) for sign in (-1, 1)]
     worse, better = (adjusted(one) for one in raw)
     upper = difference + stdtrit(freedom, CONFIDENCE) * error
     half = stdtrit(freedom, 0.5 + CONFIDENCE / 2) * error
-    quantiles = stdtrit(freedom, 1 - alpha / max(len(error), 1)) + stdtrit(freedom, POWER)
+    quantiles = stdtrit(freedom, 1 - alpha / (tries * max(len(error), 1))) + stdtrit(freedom, POWER)
     return Decision(
         level=level,
         worse=worse,

@@ -1,0 +1,79 @@
+"""The part of the command line that asks the history; nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+COMMANDS = ("record", "gate", "history")
+
+
+def add(commands: Any) -> None:
+    """The parsers of `COMMANDS`."""
+    record = commands.add_parser("record", help="enter the records of sweeps into asv's history; may be repeated")
+    record.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="that a sweep wrote")
+    gate = commands.add_parser("gate", help="exit with 1 if a commit is less accurate or slower, beyond noise")
+    gate.add_argument("--base", metavar="COMMIT", help="by default the newest recorded one before the head")
+    gate.add_argument("--head", metavar="COMMIT", help="by default the newest recorded one of this branch")
+    gate.add_argument("--calibrate", action="store_true", help="print instead how often it errs on this history")
+    history = commands.add_parser("history", help="at which commits accuracy or cost changed, beyond noise")
+    history.add_argument("--since", metavar="COMMIT", help="only later ones")
+    history.add_argument("--worse", action="store_true", help="only what got worse")
+    history.add_argument("--last", type=int, metavar="N", help="recorded commits that are looked at; by default 60")
+    for command in (gate, history):
+        command.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one of `COMMANDS`.
+
+    Returns:
+        The exit status: 1 if the gate found a regression; else 0.
+    """
+    match arguments.command:
+        case "record":
+            from spinbench.history.recorder import record
+
+            return _say(record(checkout(), arguments.folders).sentences())
+        case "gate" if arguments.calibrate:
+            from spinbench.history.calibration import calibrate
+
+            return _say([str(calibrate(checkout(), arguments.machine))])
+        case "gate":
+            from spinbench.history.gate import gate
+
+            report = gate(checkout(), arguments.base, arguments.head, machine=arguments.machine)
+            print(report)
+            return report.exit_status
+        case _:
+            return _history(arguments)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from spinbench.history.steps import report, wording
+
+    how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
+    found = report.steps(checkout(), **how, last=arguments.last or report.MOST_COMMITS)
+    return _say(wording.lines(found))
+
+
+def _say(lines: list[str]) -> int:
+    for line in lines:
+        print(line)
+    return 0
+
+
+def checkout() -> Path:
+    """Where the history is kept.
+
+    Raises:
+        HistoryError: nowhere.
+    """
+    from spinbench.errors import HistoryError
+    from spinbench.measuring import environment
+
+    found = environment.root()
+    if found is None:
+        raise HistoryError(environment.NO_HISTORY)
+    return found

@@ -1,0 +1,1 @@
+"""At which commits of a history accuracy or cost changed, beyond noise."""
