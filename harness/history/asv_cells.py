@@ -125,3 +125,43 @@ def as_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> d
         "metrics": {metric: {"samples": list(one.values)} for metric, one in measured.items()},
         "started_at": 0,
     }
+
+
+_CELLS = ("_results", "_samples", "_stats")
+_MEANING = ("_benchmark_params", "_benchmark_version")
+_REST = ("_profiles", "_started_at", "_duration")
+"""asv's tables by benchmark: those with an entry for each cell, those that say what a cell is, and others."""
+
+
+def complete(mine: Any, theirs: Any) -> bool:
+    """Add to asv's `Results` of a commit what only other ones of it have; whether there was anything.
+
+    Of a benchmark that both have with the same axes and version, cells that were not run in one are the other's.
+    """
+    known, found = mine.get_all_result_keys(), False
+    for name in theirs.get_all_result_keys():
+        if name not in known:
+            for table in (*_CELLS, *_MEANING, *_REST):
+                getattr(mine, table)[name] = getattr(theirs, table).get(name)
+            found = True
+        elif all(getattr(mine, one)[name] == getattr(theirs, one)[name] for one in _MEANING):
+            found = _filled(mine, theirs, name) or found
+    return found
+
+
+def _filled(mine: Any, theirs: Any, name: str) -> bool:
+    """Whether any cell of a benchmark was filled."""
+    old, new = mine._results[name], theirs._results[name]
+    if old is None or new is None:
+        return False
+    empty = [i for i, value in enumerate(old) if _not_run(value) and not _not_run(new[i])]
+    for table in _CELLS:
+        columns = getattr(mine, table)
+        if empty and (columns[name] or getattr(theirs, table)[name]):
+            own, other = (getattr(one, table)[name] or [None] * len(old) for one in (mine, theirs))
+            columns[name] = [other[i] if i in empty else value for i, value in enumerate(own)]
+    return bool(empty)
+
+
+def _not_run(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)

@@ -27,7 +27,7 @@ from asv.results import Results, get_filename
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
-from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, describe_machine, stored_machine
+from spinbench.history.asv_plugin import ENVIRONMENT, describe_machine, stored_machine
 from spinbench.history.axes import Family
 from spinbench.history.journal import Record
 from spinbench.history.series import Book
@@ -41,15 +41,17 @@ if (Results.api_version, Benchmarks.api_version, Machine.api_version) != (2, 2, 
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The result files of a machine, in the environment of the running interpreter.
+    """The result files of a machine in an environment.
 
     Attributes:
         config: asv's, with absolute paths.
         machine: the name under which its history is kept.
+        environment: asv's name of it, by default the running interpreter's.
     """
 
     config: Any
     machine: str
+    environment: str = ENVIRONMENT
 
     @property
     def folder(self) -> Path:
@@ -63,12 +65,45 @@ class ResultFiles:
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with a file."""
-        loaded = map(_load, (self.folder / self.machine).glob(f"*-{ENVIRONMENT}.json"))
+        loaded = map(_load, (self.folder / self.machine).glob(f"*-{self.environment}.json"))
         return {results.commit_hash for results in loaded if results is not None}
 
     def read(self, commit: str) -> Any:
         """asv's `Results` of a commit; None where there is no file or it is damaged."""
-        return _load(self.folder / get_filename(self.machine, commit, ENVIRONMENT))
+        return _load(self.folder / get_filename(self.machine, commit, self.environment))
+
+    def commit_in(self, other: Path) -> str:
+        """The commit of another history's file, if it is of this machine and environment; else empty."""
+        found = _load(other)
+        if found is None or other.name != Path(get_filename(self.machine, found.commit_hash, self.environment)).name:
+            return ""
+        return str(found.commit_hash)
+
+    def adopt(self, other: Path) -> bool:
+        """Take from another history's file of this machine and environment what this one's does not have.
+
+        Returns:
+            Whether there was anything.
+        """
+        theirs = _load(other)
+        if theirs is None:
+            return False
+        mine = self.read(theirs.commit_hash)
+        if mine is None:
+            mine = theirs
+        elif not asv_cells.complete(mine, theirs):
+            return False
+        self._save(mine, get_filename(self.machine, theirs.commit_hash, self.environment))
+        return True
+
+    def describe(self, stored: Mapping[str, str]) -> None:
+        """Keep asv's description of this machine, unless there is one: each of its fields is part of a series' name."""
+        path = self.folder / self.machine / "machine.json"
+        if stored_machine(self.folder, self.machine) is None:
+            with self._scratch() as scratch:
+                util.write_json(str(scratch / path.name), dict(stored), Machine.api_version)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(scratch / path.name, path)
 
     def rebuild(self, entries: Mapping[str, Sequence[Record]], book: Book) -> tuple[list[Path], list[str]]:
         """Write commits' files anew; values that only asv knows stay.
@@ -120,26 +155,23 @@ class ResultFiles:
         return {benchmark["name"]: benchmark for benchmark in found}
 
     def _machine_info(self) -> dict[str, str]:
-        """asv's description of this machine. The first one stays: each of its fields is part of a series' name."""
+        """asv's description of this machine."""
         stored = stored_machine(self.folder, self.machine)
         if stored is None:
             stored = describe_machine(self.machine)
-            with self._scratch() as scratch:
-                path = self.folder / self.machine / "machine.json"
-                util.write_json(str(scratch / path.name), dict(stored), Machine.api_version)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(scratch / path.name, path)
+            self.describe(stored)
         return stored
 
     def _rebuild(
         self, benchmarks: Mapping[str, Any], info: Mapping[str, str], commit: str, entries: Sequence[Record]
     ) -> tuple[Path, str]:
         """One commit's file, and a sentence if the old one could not be read."""
-        name = get_filename(self.machine, commit, ENVIRONMENT)
+        name = get_filename(self.machine, commit, self.environment)
         path = self.folder / name
-        params = {**info, "python": PYTHON}
+        python = self.environment.rpartition("-py")[2]
+        params = {**info, "python": python}
         milliseconds = 1000 * Checkout(Path(self.config.repo)).authored(commit)
-        results = Results(params, {}, commit, milliseconds, PYTHON, ENVIRONMENT, {})
+        results = Results(params, {}, commit, milliseconds, python, self.environment, {})
         problem = ""
         try:
             results.load_data(str(self.folder))
@@ -155,11 +187,15 @@ class ResultFiles:
                 if cells:
                     asv_cells.enter(results, benchmarks[family.benchmark(metric.name)], cells)
         asv_series.enter(results, benchmarks, entries)
+        self._save(results, name)
+        return path, problem
+
+    def _save(self, results: Any, name: str) -> None:
+        path = self.folder / name
         with self._scratch() as scratch:
             results.save(str(scratch))
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(scratch / name, path)
-        return path, problem
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:

@@ -21,6 +21,9 @@ def add(commands: Any) -> None:
     history.add_argument("--since", metavar="COMMIT", help="only later ones")
     history.add_argument("--worse", action="store_true", help="only what got worse")
     history.add_argument("--last", type=int, metavar="N", help="recorded commits that are looked at; by default 60")
+    what = history.add_subparsers(dest="what", metavar="")
+    merge = what.add_parser("merge", help="take in histories of other machines; may be repeated")
+    merge.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a checkout with a history, or its .asv")
     for command in (gate, history):
         command.add_argument("--machine", metavar="NAME", help="whose history; by default this machine's")
 
@@ -46,6 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
             report = gate(checkout(), arguments.base, arguments.head, machine=arguments.machine)
             print(report)
             return report.exit_status
+        case "history" if arguments.what == "merge":
+            from spinbench.history.merge import merge
+
+            return _say(merge(checkout(), arguments.folders).sentences())
         case _:
             return _history(arguments)
 

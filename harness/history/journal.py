@@ -36,14 +36,15 @@ def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:
         except RecordError as error:
             problems.append(str(error))
             continue
-        if problem := _problem(record):
+        if problem := malformed(record):
             problems.append(f"{path} is not a record: {problem}")
         else:
             records[record["id"]] = record
     return list(records.values()), problems
 
 
-def _problem(record: Record) -> str:
+def malformed(record: Record) -> str:
+    """What of a record cannot be a part of a file's name; empty where all can."""
     commit = record["git"].get("commit")
     hashes = {"id": record["id"], "git.commit": "0" if commit is None else commit}
     wrong = [key for key, text in hashes.items() if not _HEX.fullmatch(text)]
@@ -58,11 +59,15 @@ class Journal:
 
     def add(self, record: Record, metrics: Iterable[Metric], series: Mapping[str, Any] | None = None) -> bool:
         """Keep a record, of a series beyond conf/axes where one is given; False where it is there already."""
-        path = self.folder / record["git"]["commit"] / f"record-{record['id']}.json"
+        place = {} if series is None else {"series": series}
+        return self.keep({**record, **place, "versions": {metric.name: metric.version for metric in metrics}})
+
+    def keep(self, entry: Record) -> bool:
+        """The same of what another journal of this machine has; the entry says the machine's name."""
+        path = self.folder / entry["git"]["commit"] / f"record-{entry['id']}.json"
         if path.exists():
             return False
-        place = {} if series is None else {"series": series}
-        write_json(path, {**record, **place, "versions": {metric.name: metric.version for metric in metrics}})
+        write_json(path, {**entry, "machine": self.folder.parent.name})
         return True
 
     def clear_fragments(self) -> None:

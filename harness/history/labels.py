@@ -47,10 +47,18 @@ def identity(record: Record) -> Identity:
     Raises:
         HistoryError: it does not say what its own files held, or its method is not installed here.
     """
+    config = measured(record)
+    return Identity(_model(config["model"], record), _parts(config), config)
+
+
+def measured(record: Record) -> dict[str, Any]:
+    """All that was measured but for the seed, with hashes in the place of paths.
+
+    Raises:
+        HistoryError: the record does not say what its own files held.
+    """
     config = settings(record)
-    model = _without_paths(config["model"], record.get("files"))
-    config = {**config, "model": model}
-    return Identity(_model(model, record), _parts(config), config)
+    return {**config, "model": _without_paths(config["model"], record.get("files"))}
 
 
 def named(record: Record) -> str:

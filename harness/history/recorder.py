@@ -37,7 +37,7 @@ from spinbench.history.labels import Identity
 from spinbench.history.series import Book
 
 LOCK_SECONDS = 600.0
-_MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,11 @@ class History:
         """See `open`."""
         self.checkout = checkout
         self.machine = machine
+        self.config = config
         self._files = ResultFiles(config, machine)
-        self._home = self._files.folder.parent
-        self._journals = self._home / "journal"
-        self.journal = Journal(self._journals / machine / ENVIRONMENT)
+        self.home = self._files.folder.parent
+        self.journals = self.home / "journal"
+        self.journal = Journal(self.journals / machine / ENVIRONMENT)
 
     @classmethod
     def open(cls, root: Path, machine: str | None = None) -> History:
@@ -123,7 +124,7 @@ class History:
             setattr(config, name, str(checkout.root / getattr(config, name)))
         config.repo = str(checkout.root)
         name = machine or machine_name()
-        if not _MACHINE_NAME.fullmatch(name):
+        if not MACHINE_NAME.fullmatch(name):
             raise HistoryError(
                 f"machine name {name!r} cannot name a folder; set {MACHINE_VARIABLE} to letters, digits, '.', '_', '-'"
             )
@@ -134,14 +135,14 @@ class History:
         records, problems = _read(folders)
         host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
         # others may add series meanwhile, but only what is entered now decides where it belongs
-        known = Known(self._files.families, Book(self._journals))
+        known = Known(self._files.families, Book(self.journals))
         intake = sort_out(records, self.checkout, known, python=PYTHON, host=host)
         new = 0
         commits = sorted({entry["git"]["commit"] for entry, _ in intake.accepted})
         files: list[Path] = []
         if commits:
-            with self._lock():
-                book = Book(self._journals)
+            with self.lock():
+                book = Book(self.journals)
                 self.journal.clear_fragments()
                 book.clear_fragments()
                 for entry, measured in intake.accepted:
@@ -185,8 +186,9 @@ class History:
         return found
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
-        lock = self._home / "record.lock"
+    def lock(self) -> Iterator[None]:
+        """Held by who writes."""
+        lock = self.home / "record.lock"
         try:
             self._files.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(lock, timeout=LOCK_SECONDS):
@@ -194,7 +196,7 @@ class History:
         except Timeout as error:
             raise HistoryError(f"another recorder has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
         except OSError as error:
-            raise HistoryError(f"the history in {self._home} cannot be written: {line(error)}") from error
+            raise HistoryError(f"the history in {self.home} cannot be written: {line(error)}") from error
 
 
 def _read(folders: Sequence[Path]) -> tuple[list[journal.Record], list[str]]:

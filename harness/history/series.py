@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,11 @@ class Book:
 
     def known(self, identity: Identity) -> Series | None:
         """The series of a configuration that was seen."""
-        found = self._configs.get(identity.digest)
+        return self.of_digest(identity.digest)
+
+    def of_digest(self, key: str) -> Series | None:
+        """The same by the digest of the configuration."""
+        found = self._configs.get(key)
         return None if found is None else found[0]
 
     def enter(self, identity: Identity, metrics: Iterable[str]) -> Series:
@@ -103,6 +107,11 @@ class Book:
             write_json(self._folder / f"series-{digest([key, named])}.json", content)
             self._learn(found, identity.config, named)
         return found
+
+    def configurations(self) -> Iterator[tuple[Identity, list[str]]]:
+        """All that were seen, older versions of a label first, each with the metrics that it has."""
+        for key, (series, config) in sorted(self._configs.items(), key=lambda item: (item[1][0].version, item[0])):
+            yield Identity(series.model, series.parts, config), sorted(self._metrics[key])
 
     def clear_fragments(self) -> None:
         """Remove what recorders that were killed left unfinished."""
