@@ -182,25 +182,24 @@ def _sum_out(m, low, high, room):
         scale = choose(top > 0, ONE(top) / top, ZERO(top))
         for s in range(out, out + m.separators[b]):
             store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
-        worst = at_least(_lose(m, b, low, least, scale, room.lost), worst)
+        worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W)
     keep(room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
 
 
-@nb.njit(**OPTIONS)
-def _lose(m, b, low, least, scale, lost):
-    """By how much entries of b's message may be too small, of which the largest is 1; its parent is told."""
+@nb.njit(forceinline=True, **OPTIONS)
+def _lose(parent, K, place, least, scale, lost):
+    """By how much entries of a bucket's message may be too small, of which the largest is 1; its parent is told."""
     L = address(lost, 0)
     wide = vector_width(L)
-    one = load_state_vector(L, (b - low) * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
+    one = load_state_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
     whole = ZERO(one)
-    for _ in range(m.cards[b]):
+    for _ in range(K):
         whole = whole + one
     whole = choose(scale > 0, whole * scale, ONE(whole))
-    if m.parent[b] >= 0:
-        place = (m.parent[b] - low) * wide
-        store_state_vector(L, place, load_state_vector(L, place) + whole)
+    if parent >= 0:
+        store_state_vector(L, parent * wide, load_state_vector(L, parent * wide) + whole)
     keep(lost)
     return whole
 
