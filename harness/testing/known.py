@@ -162,7 +162,7 @@ def of_graph(graph: FactorGraph) -> Known:
 
 
 MODELS: dict[str, Callable[[], Known]] = {
-    "101 variables": lambda: _large(40, 20, "101 variables"),
+    "101 variables": lambda: _large(50, 0, "101 variables"),
     "1001 variables": lambda: _large(480, 40, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),

@@ -13,6 +13,7 @@ from markdown_blocks import PAGES, ROOT, blocks, check_printed, commands
 
 from spinbench import cli
 from spinbench.sweeping import composition
+from spinbench.sweeping.arguments import Arguments
 
 ELSEWHERE = {
     "README.md": "tests/test_readme.py",
@@ -56,7 +57,8 @@ def test_commands_parse(name: str) -> None:
         if words[0] != "sweep":
             cli._parser().parse_args(words)
         elif not {"--help", "--resume", "--profile"} & set(words):
-            compose(tuple(word for word in words[1:] if not word.startswith("-")), "-m" in words)
+            given = Arguments.parse(words[1:])
+            compose(given.of_cells, given.multirun)
 
 
 @cache

@@ -75,7 +75,7 @@ def test_a_sweep_over_commits_names_the_wrong_one(repository: Path) -> None:
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
     for line in (
-        "unbuildable: left out, its build fails: ModuleNotFoundError: No module named 'setuptools.builds_meta'",
+        "unbuildable: left out, its build fails: ",
         f"{first[:8]} first, seed-0: 2 ok",
         f"{without[:8]} without: method=mine is left out, no method is named 'mine'",
         f"{without[:8]} without, seed-0-method-exact: 1 ok",
