@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinbench.inference.mixing.assess import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
+    from spinbench.measuring.reading import read
     from spinbench.models import FactorGraph, PairwiseModel, load, save
     from spinbench.reporting.profiles.profile import profile
 
@@ -34,6 +35,7 @@ __all__ = [
     "load",
     "mixing",
     "profile",
+    "read",
     "run",
     "save",
 ]
@@ -51,6 +53,7 @@ _HOME = {
     "load": "spinbench.models",
     "mixing": "spinbench.inference.mixing.assess",
     "profile": "spinbench.reporting.profiles.profile",
+    "read": "spinbench.measuring.reading",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
 }

@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import left_open
 
@@ -39,8 +40,7 @@ class Exact(Method):
     def __post_init__(self) -> None:
         if not self.max_gib > 0:
             raise SpinbenchError(f"method exact: max_gib={self.max_gib} was given; a positive number is needed")
-        if self.draws < 0:
-            raise SpinbenchError(f"method exact: draws={self.draws} was given; a number from 0 on is needed")
+        check_whole(self, "draws", 0, 2**30)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -30,14 +30,20 @@ GATE = {
 """What shows that an answer is right, keeps its law and can be had again."""
 SHAPES = {
     *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, 101 variables"),
+    *("accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree", "accuracy, tree of factors"),
+    "kernel and program",
     *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
     *("frozen settings", "seeds"),
 }
 """Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
 
 
-SHORTER: dict[str, dict[str, Any]] = {"tempered_transitions": {"temperatures": 4}}
-"""Settings with which the gate runs methods of which a step is long on large models; here up to 64 temperatures."""
+SHORTER: dict[str, dict[str, Any]] = {
+    "nested": {"points": 2, "levels": 2},
+    "tempered_transitions": {"temperatures": 4},
+}
+"""Settings with which the gate runs methods of which a step is long on large models; here up to 64 temperatures, and
+a hundred levels."""
 
 
 def in_gate(method: str, backend: str) -> list[Check]:

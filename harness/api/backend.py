@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from spinbench.api.accelerators import Accelerators
 from spinbench.api.types import Array, Key, Precision
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 
 
 class Backend(Accelerators):
@@ -92,8 +93,10 @@ class Backend(Accelerators):
         raise UnsupportedError(f"backend {self.name} has no gradients")
 
     def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
-        """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python."""
+        """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python,
+        where a run may end it by a deadline."""
         for i in range(int(lower), int(upper)):
+            deadline.check()
             carry = body(i, carry)
         return carry
 

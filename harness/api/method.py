@@ -65,6 +65,10 @@ class Estimate:
         """The verdict: "ok", or the doubts in a line."""
         return ", ".join([*([] if self.converged else ["not converged"]), *self.doubts]) or "ok"
 
+    def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
+        """Whether a doubt names this quantity."""
+        return any(doubt.startswith(quantity) for doubt in self.doubts)
+
 
 def _keep(key: Key, tables: Tables, state: State) -> State:
     raise AssertionError("replaced in Program.__post_init__")
@@ -153,6 +157,9 @@ class Method(ABC):
     burnt_in: ClassVar[bool] = False
     """True: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say), and the
     conformance suite burns chains in before it looks whether they keep their law."""
+    exact_on_trees: ClassVar[bool] = False
+    """True: once an iteration has ended, its marginals and log Z are exact where the factor graph has no loop. The
+    conformance suite takes it at its word."""
     counted_by: ClassVar[str | None] = None
     """Of an iteration: the statistic, reduced by "last", that says how many steps each chain has taken so far. A run
     then begins with short batches, none of its steps is thrown away, and `Result.samples` is the number of them."""
@@ -169,6 +176,10 @@ class Method(ABC):
         Raises:
             UnsupportedError: the method cannot treat this model; says why.
         """
+
+    def planning_seconds(self, model: Model) -> float:
+        """About how long `plan` takes, where that may be long: of a budget in seconds it may take half as many."""
+        return 0.0
 
     def program(self, backend: Backend) -> Program:
         """The generic program over `backend`'s arrays."""

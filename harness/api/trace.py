@@ -26,6 +26,8 @@ COARSE = 8
 MAX_BYTES = 256 * 2**20
 FEWEST_KEPT = 8
 """Batches, however large they are."""
+FEWEST_WANTED = 16
+"""Batches, however long they take to estimate from."""
 GROUPS = 10
 """Of time, in which a standard error is found by leaving out one after another."""
 FEWEST_GROUPS = 4
@@ -150,6 +152,10 @@ class Trace:
         asked = self.samples + count
         self.samples = asked if self.counted_by is None else int(stored[self.counted_by].max())
 
+    def limit(self, batches: int) -> None:
+        """Keep no more batches than so many from here on, but some, and those that the run should have."""
+        self._capacity = min(self._capacity, max(batches, self.aimed, FEWEST_WANTED) // 2 * 2)
+
     def merge(self) -> None:
         """Join batches 0 and 1, 2 and 3, …; an odd last batch stays."""
         pairs = range(0, len(self._batches) - 1, 2)
@@ -163,7 +169,7 @@ class Trace:
         parts = [batch[name] for batch in self._batches]
         match self.reductions[name]:
             case "sum":
-                return np.asarray(np.sum(parts, axis=0))
+                return reduce(np.add, parts[1:], parts[0]) + 0.0
             case "logsumexp":
                 return np.asarray(np.logaddexp.reduce(parts, axis=0))
             case _:
@@ -190,9 +196,11 @@ class Trace:
                 starts = np.arange(0, kept, pooled)
                 return np.add.reduceat(stacked[:kept], starts) / np.add.reduceat(counts[:kept], starts)
             case "sum":
-                return stacked / counts
+                stacked /= counts
+                return stacked
             case "logsumexp":
-                return stacked - np.log(counts)
+                stacked -= np.log(counts)
+                return stacked
             case _:
                 return stacked
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class OnHost(Generic[Value]):
+    """A leaf that stays where it is: of tables, what an estimate reads and no program."""
+
+    value: Value
 
 
 def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Apply `function` to the leaves of nested tuples, named tuples, lists and dicts; None stays None."""
-    if tree is None:
+    """Apply `function` to the leaves of nested tuples, named tuples, lists and dicts; None stays None, as does an
+    `OnHost`."""
+    if tree is None or isinstance(tree, OnHost):
         return None
     if isinstance(tree, dict):
         return {name: map_arrays(function, leaf) for name, leaf in tree.items()}

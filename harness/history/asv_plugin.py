@@ -8,6 +8,7 @@ module under `plugins`.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import platform
 import shutil
@@ -68,6 +69,7 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
                 raise util.ProcessError(["pip", "install", self._build_root], 1, "", str(error)) from error
             self._set_installed_commit_hash(commit_hash)
         self._set_commit_hash(commit_hash)
+        _share(commit_hash)
 
     def run(self, args: list[str], **options: Any) -> Any:
         """Run its Python."""
@@ -92,9 +94,7 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
-    folder = tempfile.mkdtemp(prefix="spinbench-asv-")
-    os.environ[SHARED_VARIABLE] = folder
-    atexit.register(_remove, folder, os.getpid())
+    os.environ[SHARED_VARIABLE] = str(_shared())
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
     if Path(CONFIG).is_file():  # asv's working folder is that of its configuration
@@ -112,6 +112,21 @@ def setup() -> None:
         # `asv run` would replace machine.json by what the user's home says of this machine.
         MachineCollection.load = load
         _keep_series(results)
+
+
+def _share(commit: str) -> None:
+    """What benchmarks of a commit measure is shared among them, and with those of no other commit."""
+    folder = _shared() / commit
+    folder.mkdir(exist_ok=True)
+    os.environ[SHARED_VARIABLE] = str(folder)
+
+
+@functools.cache
+def _shared() -> Path:
+    """Where measurements are kept while the command runs; those of what is installed lie there themselves."""
+    folder = tempfile.mkdtemp(prefix="spinbench-asv-")
+    atexit.register(_remove, folder, os.getpid())
+    return Path(folder)
 
 
 def _keep_series(results: Path) -> None:

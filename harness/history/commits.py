@@ -20,6 +20,9 @@ from spinbench.measuring.records import plain
 MOST_PAST = 30
 """Sittings before base from which noise is learnt."""
 
+MOST_RECORDS = 30_000
+"""Of a chain of commits: more take more than ten seconds to read."""
+
 FEWEST_PAIRS = 3
 """From which on it can be told whether cost changes more often than not."""
 
@@ -52,10 +55,13 @@ def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[st
 def chain(history: History, head: str, most: int) -> tuple[list[str], list[Runs]]:
     """The newest recorded commits up to `head`, oldest first, and all that was measured of each.
 
-    Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
+    Of a cell those runs count whose settings are the newest's; of several of a seed the last good one. Older commits
+    are left out where those of `most` have more than `MOST_RECORDS`.
     """
     recorded = history.commits()
     names = list(itertools.islice((name for name in history.checkout.ancestors(head) if name in recorded), most))
+    counts = itertools.accumulate(history.journal.count(name) for name in names)
+    names = names[: max(sum(count <= MOST_RECORDS for count in counts), 2)]
     newest: dict[Key, Record] = {}
     measured = [_measured(_records(history, name), newest) for name in names][::-1]
     several = len({family for family, _ in newest} - {""}) > 1
@@ -122,11 +128,12 @@ def runs(records: Sequence[Record], wanted: Mapping[Key, Record]) -> Runs:
 def _records(history: History, commit: str) -> list[Record]:
     """The journal's, and of cells that only asv knows what it keeps: values without settings."""
     found: dict[tuple[str, Cell], dict[str, Replicates]] = {}
-    for (family, metric, cell), value in history.measured(commit).items():
+    entries = history.journal.entries(commit)
+    for (family, metric, cell), value in history.measured(commit, entries).items():
         if value.settings is None:
             found.setdefault((family, cell), {})[metric] = value
     unknown = (asv_cells.as_record(axes.family(name), cell, values) for (name, cell), values in found.items())
-    return [*history.journal.entries(commit), *unknown]
+    return [*entries, *unknown]
 
 
 def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:

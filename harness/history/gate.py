@@ -58,7 +58,15 @@ def gate(root: Path, base: str | None = None, head: str | None = None, *, machin
         HistoryError: there is no history, a commit has no results, or the commits have nothing in common.
     """
     history = History.open(root, machine)
-    first, second = _choose(history, base, head)
+    return between(history, *_choose(history, base, head))
+
+
+def between(history: History, first: str, second: str) -> GateReport:
+    """The same of two full hashes that have results.
+
+    Raises:
+        HistoryError: the commits have nothing in common.
+    """
     sides, left_out = compared(history, first, second)
     if not sides.common:
         why = "; ".join(left_out) or "neither has a record"

@@ -168,13 +168,26 @@ class History:
         given = [metric.name for metric in tracked if journal.numbers(entry["metrics"].get(metric.name, {}))]
         return self.journal.add(entry, tracked, book.enter(measured, given).as_json())
 
+    def machines(self) -> list[str]:
+        """All whose records are kept here."""
+        if not self.journals.is_dir():
+            return []
+        return sorted(path.name for path in self.journals.iterdir() if MACHINE_NAME.fullmatch(path.name))
+
     def commits(self) -> set[str]:
         """Full hashes of the commits with a journal or an asv result file of this machine and environment."""
         return self.journal.commits() | self._files.commits()
 
-    def measured(self, commit: str) -> dict[tuple[str, str, Cell], Replicates]:
-        """What is known of a commit, by (family, metric, cell): the journal, and asv's values for other cells."""
-        entries = self.journal.entries(commit)
+    def measured(
+        self, commit: str, entries: Sequence[journal.Record] | None = None
+    ) -> dict[tuple[str, str, Cell], Replicates]:
+        """What is known of a commit, by (family, metric, cell): the journal, and asv's values for other cells.
+
+        Args:
+            commit: full hash.
+            entries: the journal's, where they have been read.
+        """
+        entries = self.journal.entries(commit) if entries is None else entries
         loaded = self._files.read(commit)
         found: dict[tuple[str, str, Cell], Replicates] = {}
         for name, family in self._files.families.items():

@@ -26,7 +26,9 @@ class Budget:
 
     Attributes:
         samples: kept samples of each chain.
-        seconds: wall-clock for burn-in and sampling together; planning and compilation are not counted.
+        seconds: wall-clock for burn-in and sampling together. Compilation is not counted, nor is planning, which is
+            refused where it is seen to take more than half as long; estimates are, beyond a quarter of them. What would
+            take 1.3 times as long is refused, or ends before.
         burn_in: samples dropped at the start; None: a fifth of the kept samples, or a tenth of the seconds.
     """
 

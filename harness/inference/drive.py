@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -14,31 +13,25 @@ from spinbench.api.trace import Arrival, Trace
 from spinbench.errors import BudgetError
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
-from spinbench.inference.looks import Looks
+from spinbench.inference.looks import Clock, Estimates, Looks
+from spinbench.inference.trials import BATCH_SECONDS, WarmUp, tried
 
-BATCH_SECONDS = 2e-3
-"""Shortest batch of a budget in seconds, long against the cost of a call."""
-MEASURED = 3
-"""Batches that long."""
-MOST_STEPS = 2**20
-"""Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
-ESTIMATING = 0.5
-"""Most of a run's seconds that estimating at its checkpoints may take beside them, but for the first and the last."""
 MOST_BURN_IN = 0.3
 """Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow."""
+LATE = 1.3
+"""Of a budget in seconds, which nothing is begun that is expected to end beyond."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
-WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
 
-    With a budget in seconds, checkpoints after the first are left out where estimating once more would take longer, all
-    in all, than `ESTIMATING` of the run so far.
+    With a budget in seconds, checkpoints after the first are left out where estimating here and at the end would take
+    longer, all in all, than a quarter (`looks.ESTIMATING`) of the run so far.
     """
 
     seconds: float
@@ -58,25 +51,6 @@ class Run:
     compile_seconds: float
     laps: Laps | None = None
     trajectory: list[Checkpoint] = field(default_factory=list)
-
-
-class _Clock:
-    """Accumulates the time of the calls that count."""
-
-    def __init__(self) -> None:
-        self.seconds = self._last = 0.0
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._last = time.perf_counter() - self._since
-        self.seconds += self._last
-
-    @property
-    def with_another(self) -> float:
-        """What it will be after one more call that takes as long as the last; 0 before any."""
-        return self.seconds + self._last
 
 
 def drive(
@@ -105,25 +79,25 @@ def drive(
         checkpoints: at most so many entries of the trajectory, spaced geometrically.
 
     Raises:
-        BudgetError: the seconds end before the first sample.
+        BudgetError: the seconds end before the first sample, or are seen to be too few for it.
     """
-    compiling, clock, estimating = _Clock(), _Clock(), _Clock()
-    with compiling:
-        scratch = _one_of_each(engine, seed, start, warm_up)
-    per_step = 0.0 if trace.counted_by else _seconds_per_step(engine, scratch, budget)
+    trial = tried(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
+    per_step, clock, estimating = trial.per_step, Clock(trial.seconds), Estimates(budget)
+    if _late(budget, trial.seconds + per_step):
+        raise BudgetError(f"a budget of {budget} is too short: a sample takes {per_step:.3g} s; give more seconds")
     with clock:
-        state = engine.init(seed, start)
+        state = trial.state if trial.state is not None else engine.init(seed, start)
     total = _burn_in_steps(budget, per_step)
     trace.seconds = budget.seconds
     with clock:
         state, done = warm_up(engine, state, total, trace)
     state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget), trace)
     burn_in = done + warmed
-    _check_rest(budget, burn_in, clock.seconds)
-    run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, compiling.seconds)
+    _check_rest(budget, burn_in, clock.seconds, per_step)
+    run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, trial.compile_seconds)
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
     looks = Looks(budget.samples)
-    for steps in _batches(budget, per_step, trace, clock):
+    for steps in _batches(budget, per_step, trace, clock, estimating):
         before = trace.samples
         with times(steps), clock:
             state, statistics = engine.advance(state, steps)
@@ -135,9 +109,11 @@ def drive(
         progress = trace.samples if budget.samples is not None else clock.seconds
         if due and progress >= due[0]:
             due = [t for t in due if t > progress]
-            if budget.samples is not None or estimating.with_another < ESTIMATING * clock.seconds:
-                with estimating:
-                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, estimate(trace.coarse())))
+            if estimating.due(clock, trace):
+                view = trace.coarse()
+                with estimating(view, trace):
+                    found = estimate(view)
+                run.trajectory.append(Checkpoint(clock.seconds, trace.samples, found))
         if finished(trace):
             break
     run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
@@ -156,7 +132,7 @@ def answer_at_once(
     What takes longer than `LONG` is not done twice; any compilation then counts as running.
     """
     state = engine.init(seed, start)
-    first, clock, times = _Clock(), _Clock(), LapTimes()
+    first, clock, times = Clock(), Clock(), LapTimes()
     with times(1), first:
         state, statistics = engine.advance(state, 1)
     if first.seconds < LONG:
@@ -172,38 +148,6 @@ def answer_at_once(
     return run
 
 
-def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) -> State:
-    """Compile every function by calling it once on a state that is thrown away."""
-    state = engine.warm(engine.init(seed, start), 1)
-    for last in (False, True):
-        state = engine.adapt(state, last)
-    engine.look(state)
-    engine.slopes(state)
-    state, _ = engine.climb(state, np.array([0.5]), 1)
-    state, _ = warm_up(engine, state, 1, Trace({}))
-    return engine.advance(state, 1)[0]
-
-
-def _seconds_per_step(engine: Engine, state: State, budget: Budget) -> float:
-    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
-
-    The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
-    most are, and burn-in will be.
-    """
-    if budget.seconds is None:
-        return 0.0
-    steps, spent, times = 1, 0.0, list[float]()
-    while not times or (spent < budget.seconds and len(times) < MEASURED):
-        since = time.perf_counter()
-        state, _ = engine.advance(state, steps)
-        times.append(time.perf_counter() - since)
-        spent += times[-1]
-        if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
-            times.clear()
-            steps *= 2
-    return sorted(times)[len(times) // 2] / steps
-
-
 def _burn_in_steps(budget: Budget, per_step: float) -> int:
     if budget.burn_in is not None:
         return budget.burn_in
@@ -217,7 +161,7 @@ def _end_of_burn_in(budget: Budget) -> float:
     return math.inf if budget.seconds is None or budget.burn_in is not None else MOST_BURN_IN * budget.seconds
 
 
-def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: float, trace: Trace) -> tuple[State, int]:
+def _burn_in(engine: Engine, state: State, total: int, clock: Clock, until: float, trace: Trace) -> tuple[State, int]:
     """At most `total` steps; what takes longer than it was thought to is cut before `until` by the pace so far."""
     done, since = 0, clock.seconds
     for end in WINDOWS:
@@ -237,40 +181,46 @@ def _burn_in(engine: Engine, state: State, total: int, clock: _Clock, until: flo
     return state, done
 
 
-def _check_rest(budget: Budget, burn_in: int, seconds: float) -> None:
-    if budget.seconds is not None and seconds >= budget.seconds:
+def _late(budget: Budget, seconds: float) -> bool:
+    return budget.seconds is not None and seconds > LATE * budget.seconds
+
+
+def _check_rest(budget: Budget, burn_in: int, seconds: float, per_step: float) -> None:
+    if budget.seconds is not None and (seconds >= budget.seconds or _late(budget, seconds + per_step)):
         raise BudgetError(
             f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {seconds:.3g} s); "
             "give more seconds or less burn_in"
         )
 
 
-def _batches(budget: Budget, per_step: float, trace: Trace, clock: _Clock) -> Iterator[int]:
+def _batches(budget: Budget, per_step: float, trace: Trace, clock: Clock, estimating: Estimates) -> Iterator[int]:
     """Steps of each batch until the budget is spent."""
     if budget.seconds is not None and trace.counted_by:
-        yield from _growing(budget.seconds, trace, clock)
+        yield from _growing(budget.seconds, trace, clock, estimating)
         return
     lengths = _batch_lengths(budget, per_step, trace)
-    while lengths and clock.seconds < (budget.seconds or math.inf):
+    while lengths and clock.seconds + estimating.owed(trace) < (budget.seconds or math.inf):
+        if trace.samples and _late(budget, clock.with_another):
+            return
         if trace.full:
             trace.merge()
             lengths = _doubled(lengths, budget)
         yield lengths.pop(0) if budget.samples is not None else lengths[0]
 
 
-def _growing(seconds: float, trace: Trace, clock: _Clock) -> Iterator[int]:
+def _growing(seconds: float, trace: Trace, clock: Clock, estimating: Estimates) -> Iterator[int]:
     """Of an iteration: one step, and then twice as many until a batch takes BATCH_SECONDS, so that the first steps,
     which may be all, are timed where they count."""
     steps = 1
-    while clock.seconds < seconds:
+    while clock.seconds + estimating.owed(trace) < seconds:
         if trace.full:
             trace.merge()
         since = clock.seconds
         yield steps
-        spent = clock.seconds - since
-        if spent < BATCH_SECONDS and 2 * spent <= seconds - clock.seconds:
+        took = clock.seconds - since
+        if took < BATCH_SECONDS and 2 * took <= seconds - clock.seconds:
             steps *= 2
-        elif spent > 2 * BATCH_SECONDS:
+        elif took > 2 * BATCH_SECONDS:
             steps = max(1, steps // 2)
 
 

@@ -45,6 +45,11 @@ class ProgramEngine:
         self._temper = backend.compile(self._run_tempered)
         self._slope = backend.compile(program.slope)
 
+    @property
+    def compiles(self) -> bool:
+        """Whether first calls take longer than others."""
+        return type(self._backend).compile is not Backend.compile
+
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
         first = self._put(start.astype(np.float64))

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
+from spinbench.inference import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
-from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import FactorGraph, Model
@@ -49,7 +49,7 @@ class Probes(NamedTuple):
     """Of each probe.
 
     Attributes:
-        p: (M, P) probabilities of states, as marginals lie; mean: (P,) E[log p*].
+        p: (S, P) probabilities of all states; mean: (P,) E[log p*].
         most: (P,) log Z of its island at most; least: (P,) at least: of all states that it has been in.
     """
 
@@ -71,30 +71,29 @@ class Islands:
         """With a doubt where there is an island that it has missed."""
         if self._graph is None or not self.missed(said):
             return said
-        marginals = [] if _about("marginals", said) else ["marginals not mixed"]
-        log_z = [] if said.log_z is None or _about("log Z", said) else ["log Z unresolved"]
+        marginals = [] if said.doubted("marginals") else ["marginals not mixed"]
+        log_z = [] if said.log_z is None or said.doubted("log Z") else ["log Z unresolved"]
         doubts = (*marginals, *said.doubts, *log_z)
         return dataclasses.replace(said, doubts=doubts, log_z_se=None if said.log_z is None else np.inf)
 
     def missed(self, said: Estimate) -> bool:
         """Whether any probe is in a place that the run rules out, and that may weigh more than the run allows for."""
-        believed = not (_about("marginals", said) and _about("log Z", said)) and said.log_z_kind != "exact"
+        believed = not (said.doubted("marginals") and said.doubted("log Z")) and said.log_z_kind != "exact"
         if not believed or said.marginals is None or said.marginals_se is None:
             return False
         probes = self._probes
-        known = said.log_z is not None and not _about("log Z", said)
+        known = said.log_z is not None and not said.doubted("log Z")
         whole = said.log_z if known and said.log_z is not None else self._least
         most, least = (_share(log_z - whole) for log_z in (probes.most, probes.least))
-        p, allowed = self._every_state(said.marginals), CLAIMS * self._every_state(said.marginals_se, error=True)
+        p, allowed = all_states.of_marginals(said.marginals), CLAIMS * all_states.of_errors(said.marginals_se)
         unseen, at_most = (p <= allowed)[:, None], (p + allowed)[:, None]
-        there = self._every_state(probes.p)
-        beyond = (there - at_most > APART) & (most > TIMES * at_most)
-        return bool((unseen & beyond | (there > SURE) & (least > at_most)).any())
+        beyond = (probes.p - at_most > APART) & (most > TIMES * at_most)
+        return bool((unseen & beyond | (probes.p > SURE) & (least > at_most)).any())
 
     @cached_property
     def _probes(self) -> Probes:
         assert self._graph is not None
-        sizes, x, one = np.array(self._graph.cardinalities), self._started(), np.ones(PROBES)
+        x, one = self._started(), np.ones(PROBES)
         flat, tables, replicas = self._swept
         rng = np.random.default_rng(self._seed)
         total, energy = np.zeros(1), np.zeros(PROBES)
@@ -106,11 +105,9 @@ class Islands:
                 total, energy = total + np.asarray(p), energy + logs
                 for own, state, log in zip(seen, np.asarray(x).T, logs.tolist(), strict=True):
                     own[state.tobytes()] = log
-        rows, signs = state_rows(sizes)
-        p = (signs[:, None] < 1) + signs[:, None] * (total / SWEEPS[1])[rows]
+        p = all_states.of_reported(self._graph.cardinalities, total / SWEEPS[1])
         mean = energy / SWEEPS[1] + flat.log_constant
-        every = self._every_state(p)
-        entropy = -(every * np.log(np.where(every > 0, every, 1.0))).sum(axis=0)
+        entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=0)
         least = np.array([np.logaddexp.reduce(list(own.values())) for own in seen]) + flat.log_constant
         return Probes(p, mean, mean + entropy, least)
 
@@ -136,20 +133,8 @@ class Islands:
         flat = factor_tables(self._graph)
         return flat, graph_tables(flat), GraphReplicas(HostArrays())
 
-    def _every_state(self, values: FloatArray | list[FloatArray], error: bool = False) -> FloatArray:
-        """(S, …) of all states of all variables, in some order."""
-        if isinstance(values, list):
-            return np.concatenate(values)
-        whole = np.asarray(values, dtype=np.float64)
-        binary = self._graph is not None and all(k == 2 for k in self._graph.cardinalities)
-        return np.concatenate([whole, whole if error else 1 - whole]) if binary else whole
-
 
 def _share(log_ratio: FloatArray) -> FloatArray:
     """w / (1 + w)."""
     weight = np.exp(np.minimum(log_ratio, 500.0))
     return np.asarray(weight / (1 + weight))
-
-
-def _about(what: str, said: Estimate) -> bool:
-    return any(doubt.startswith(what) for doubt in said.doubts)

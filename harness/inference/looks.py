@@ -1,11 +1,17 @@
-"""When a run is looked at: a few steps, evenly spaced, whatever its length."""
+"""When a run is looked at: a few steps, evenly spaced, whatever its length; and how long it may be estimated from."""
 
 from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from spinbench.api import Engine, State
 from spinbench.api.trace import Trace
+from spinbench.inference.budget import Budget
 
 EVERY = 20
 """Steps between looks: a look costs about three of them."""
@@ -13,6 +19,8 @@ FEWEST = 8
 """Looks that a run of a few samples takes all the same."""
 MOST = 512
 """Looks that are kept; beyond, every other one goes and they are taken half as often."""
+ESTIMATING = 0.25
+"""Share of a budget's seconds that estimates may take beside them."""
 
 
 class Looks:
@@ -42,3 +50,63 @@ class Looks:
             del trace.looks[::2]
             self._every *= 2
         self._next = trace.samples // self._every * self._every + self._every
+
+
+class Clock:
+    """Accumulates the time of the calls that count."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self._last = seconds, 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._last = time.perf_counter() - self._since
+        self.seconds += self._last
+
+    @property
+    def with_another(self) -> float:
+        """What it will be after one more call that takes as long as the last."""
+        return self.seconds + self._last
+
+
+class Estimates:
+    """The time of a run's estimates: `ESTIMATING` of its seconds beside them are free, more comes off the run.
+
+    The last is of the whole trace, and takes as much longer than one on the way as that has more batches: of a run in
+    seconds no more are kept than half of what is free suffices for. The first loads what all need and is not counted;
+    what some do once and for all says nothing of those to come, which take as long as the briefest so far.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._free = ESTIMATING * budget.seconds if budget.seconds is not None else math.inf
+        self._seconds, self._briefest, self._per_batch = 0.0, math.inf, math.inf
+        self._made = 0
+
+    @contextmanager
+    def __call__(self, view: Trace, trace: Trace) -> Iterator[None]:
+        """Time an estimate from a view of the trace."""
+        since = time.perf_counter()
+        yield
+        took = time.perf_counter() - since
+        self._made += 1
+        self._briefest, self._per_batch = min(self._briefest, took), min(self._per_batch, took / len(view.counts))
+        if self._made == 1 or self._free == math.inf:
+            return
+        self._seconds += took
+        trace.limit(int(self._free / 2 / max(self._per_batch, 1e-9)))
+
+    def due(self, run: Clock, trace: Trace) -> bool:
+        """Whether there is time for one more, and one at the end."""
+        if self._free == math.inf or not self._made:
+            return True
+        spent = self._seconds + self._briefest + (self._at_the_end(trace) if self._made > 1 else 0.0)
+        return spent <= ESTIMATING * run.seconds
+
+    def owed(self, trace: Trace) -> float:
+        """Seconds by which the run ends early, no more than are free."""
+        return min(max(0.0, self._seconds + self._at_the_end(trace) - self._free), self._free)
+
+    def _at_the_end(self, trace: Trace) -> float:
+        return max(self._briefest, self._per_batch * len(trace.counts)) if self._made > 1 else 0.0

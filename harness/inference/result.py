@@ -8,6 +8,9 @@ from typing import Any
 
 from spinbench.api import LogZKind, Precision, Tier
 from spinbench.api.bounds import Bound
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.frames import Kind, frame
+from spinbench.inference import all_states
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.laps import Laps
@@ -114,6 +117,27 @@ class Result:
     def pairs_se(self) -> Any:
         """As `pairs`."""
         return self.joint.found()[1]
+
+    def to_dataframe(self, kind: Kind = "pandas") -> Any:
+        """The marginals as a data frame, a line for each state of each variable, of binary models alike.
+
+        Columns: variable, state, marginal, and standard_error, ess and r_hat where the method has them.
+
+        Args:
+            kind: "pandas", "polars" or "arrow".
+
+        Raises:
+            SpinbenchError: no such kind, or there are no marginals.
+            UnavailableError: its package is not installed.
+        """
+        if self.marginals is None:
+            raise SpinbenchError(f"{self.method} gives no marginals")
+        variables, states = all_states.names(self.marginals)
+        found = {"variable": variables, "state": states, "marginal": all_states.of_marginals(self.marginals)}
+        for name, values in (("standard_error", self.marginals_se), ("ess", self.ess), ("r_hat", self.r_hat)):
+            if values is not None:
+                found[name] = all_states.of_errors(values)
+        return frame(found, kind)
 
     def __repr__(self) -> str:
         log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"

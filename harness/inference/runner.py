@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,8 +25,9 @@ from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
-from spinbench.inference.phases import Phases
+from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.result import Result, Seconds
+from spinbench.inference.trials import check_planning
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
@@ -32,6 +35,15 @@ from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.answer import left_open
 
 
+@contextmanager
+def _memory_in_words() -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise SpinbenchError(f"out of memory: {error}; fewer chains or smaller settings take less") from error
+
+
+@_memory_in_words()
 def run(
     model: Model,
     method: str | Method = "gibbs",
@@ -79,6 +91,8 @@ def run(
     """
     check_model(model)
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
+    if not isinstance(simplify, bool):
+        raise SpinbenchError(f"simplify={simplify!r} was given; true or false is needed")
     if precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
     chosen, wish = _chosen(method, settings), Wish(tier, kernel)
@@ -97,7 +111,9 @@ def run(
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
     states = starts.dispersed(given, chains, seed, sampler) if start is None else starts.checked(start, given)
-    tables = chosen.plan(given)
+    check_planning(chosen, given, parsed)
+    with one_blas_thread():
+        tables = chosen.plan(given)
     warm_up = partial(chosen.warm_up, tables)
     planned = time.perf_counter()
     found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
@@ -106,7 +122,8 @@ def run(
 
     who = f"{chosen.name} on {backend}"
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
-    islands, phases = Islands(given, seed, sampler), Phases(given, sampler)
+    islands = Islands(given, seed, sampler)
+    phases = Phases(given, sampler, is_long(parsed, states.shape[1]))
 
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import Model
 
 Precision = Literal["float32", "float64"]
 FloatArray = npt.NDArray[np.float64]
@@ -16,8 +16,9 @@ FloatArray = npt.NDArray[np.float64]
 def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> Any:
     """Claims of marginals, no finer than the numbers that chains compute with.
 
-    A field a_i + Σ_j w_ij s_j is off by a unit in the last place of its terms, and a probability by p(1 - p) times
-    that, beside a unit of its own: of many chains' means, whose errors are as small as that, this is what remains.
+    What the factors of a variable add to its states' log weights (a field a_i + Σ_j w_ij s_j) is off by a unit in the
+    last place of their terms, and a probability by p(1 - p) times that, beside a unit of its own: of many chains'
+    means, whose errors are as small as that, this is what remains.
 
     Args:
         errors, marginals: (N,), or lists of (K,) arrays.
@@ -28,10 +29,15 @@ def widened(errors: Any, marginals: Any, model: Model, precision: Precision) -> 
         In the layout of `errors`.
     """
     unit = float(np.finfo(precision).eps)
-    if not isinstance(model, PairwiseModel):
-        return [np.hypot(part, unit) for part in errors] if isinstance(errors, list) else np.hypot(errors, unit)
+    if isinstance(errors, list):
+        parts = zip(errors, marginals, model.reach, strict=True)
+        return [np.hypot(error, unit * _remaining(p, reach)) for error, p, reach in parts]
+    return np.hypot(errors, unit * _remaining(marginals, model.reach))
+
+
+def _remaining(marginals: Any, reach: Any) -> FloatArray:
     p = np.clip(np.asarray(marginals, dtype=np.float64), 0.0, 1.0)
-    return np.hypot(errors, unit * (1.0 + p * (1.0 - p) * model.reach))
+    return np.asarray(1.0 + p * (1.0 - p) * reach)
 
 
 def widened_log_z(error: float, log_z: float, model: Model, precision: Precision) -> float:
@@ -43,5 +49,4 @@ def widened_log_z(error: float, log_z: float, model: Model, precision: Precision
         model: that was sampled.
         precision: of the chains' states and sums.
     """
-    sizes = float(model.reach.sum()) if isinstance(model, PairwiseModel) else 0.0
-    return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + sizes)))
+    return float(np.hypot(error, float(np.finfo(precision).eps) * (abs(log_z) + float(model.reach.sum()))))

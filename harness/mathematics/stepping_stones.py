@@ -35,6 +35,8 @@ FEWEST_SWEEPS = 6
 """Of a rung; a quarter of them is dropped."""
 FEW_SWEEPS = 10
 """Rungs of fewer are thinned out first."""
+MOST_STEPS, CLOSE = 100, 1e-12
+"""Of Newton's, or halvings where those do not shrink, until a ratio's logarithm moves by no more than that."""
 PILOT = (8, 24)
 """Temperatures of the pilot, at least and at most."""
 
@@ -139,14 +141,20 @@ def _neighbours(upper: FloatArray, lower: FloatArray) -> _Pairs:
     shift = np.log(m / n)
     low = np.minimum(upper.min(axis=1), lower.min(axis=1)) - 10.0 - abs(shift)
     high = np.maximum(upper.max(axis=1), lower.max(axis=1)) + 10.0 + abs(shift)
-    for _ in range(60):
-        value = (low + high) / 2
+    value, moved = (low + high) / 2, high - low
+    for _ in range(MOST_STEPS):
         a, b = _shares(upper, lower, value, shift)
-        above = b.sum(axis=1) > a.sum(axis=1)
-        low, high = np.where(above, value, low), np.where(above, high, value)
-    a, b = _shares(upper, lower, value, shift)
-    weight = (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
-    safe = np.maximum(weight, np.finfo(float).tiny)[:, None]
+        weight = (a * (1 - a)).sum(axis=1) + (b * (1 - b)).sum(axis=1)
+        safe = np.maximum(weight, np.finfo(float).tiny)
+        if (moved <= CLOSE * np.maximum(np.abs(value), 1.0)).all():
+            break
+        gap = b.sum(axis=1) - a.sum(axis=1)
+        low, high = np.where(gap > 0, value, low), np.where(gap > 0, high, value)
+        newton = value + np.clip(gap / safe, low - high, high - low)
+        fast = (low <= newton) & (newton <= high) & (2 * np.abs(newton - value) <= moved) & (weight > NOTHING)
+        following = np.where(fast, newton, (low + high) / 2)
+        value, moved = following, np.abs(following - value)
+    safe = safe[:, None]
     return _Pairs(
         value,
         weight * (n + m) / (n * m),

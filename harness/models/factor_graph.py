@@ -116,6 +116,15 @@ class FactorGraph:
         """Whether a table has a hard zero."""
         return any(f.log_table.min() == -np.inf for f in self.factors)
 
+    @cached_property
+    def reach(self) -> FloatArray:
+        """(N,) sum over a variable's factors of their largest finite |log weight|: how large its terms can be."""
+        found = np.zeros(self.num_variables)
+        for factor in self.factors:
+            finite = np.isfinite(factor.log_table)
+            np.add.at(found, list(factor.scope), np.abs(factor.log_table).max(where=finite, initial=0.0))
+        return found
+
     def log_weight(self, states: npt.ArrayLike) -> FloatArray:
         """log_constant + Σ log tables of states (..., N) of integers; shape (...).
 

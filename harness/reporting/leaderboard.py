@@ -167,7 +167,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
     def metric(name: str) -> Callable[[Record], float | None]:
         return lambda record: record["metrics"].get(name, {}).get("value")
 
-    rmse = ranks.pooled([record["metrics"].get("marginal_rmse", {}) for record in good])
+    rmse = ranks.pooled([record["metrics"].get("marginal_rmse", {}) for record in good], _path(good[0]) if good else ())
     per_sample = median(metric("seconds_per_ess"))
     return Row(
         model=axes["model"],
@@ -190,6 +190,12 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
         doubted=any(record["result"]["status"] != "ok" for record in good),
         more=_more(good, headings),
     )
+
+
+def _path(record: Record) -> ranks.Path:
+    points = record["result"].get("trajectory") or ()
+    known = [point for point in points if {"samples", "marginal_rmse"} <= point.keys()]
+    return [(point["samples"], point["marginal_rmse"]) for point in known]
 
 
 def more_titles(board: Iterable[Row]) -> list[str]:

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
+from spinbench.measuring import reading
 from spinbench.measuring.records import Record
 from spinbench.reporting import content, curves, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
@@ -81,7 +82,7 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
         folder.mkdir(parents=True, exist_ok=True)
         tables = {
             "leaderboard": export.leaderboard(board),
-            "cells": export.cells(records),
+            "cells": reading.lines(records),
             "trajectories": export.trajectories(records),
         }
         files = [*export.write(tables, folder), *_pictures(board, folder)]

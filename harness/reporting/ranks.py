@@ -12,6 +12,14 @@ NORMAL = 1.96
 """Quantile of the normal law for two-sided intervals of that confidence."""
 ROUNDING = 1e-9
 """Errors that differ by less are equal."""
+BACK = 64
+"""Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters."""
+FEWEST = 4
+"""Such checkpoints."""
+UNTOLD = 0.7
+"""Half-width, as a share of the error, of a single run that has fewer."""
+Path = Sequence[tuple[float, float]]
+"""(samples, error) of the checkpoints of a run."""
 
 
 class Pooled(NamedTuple):
@@ -28,12 +36,15 @@ class Pooled(NamedTuple):
     half_width: float
 
 
-def pooled(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
-    """The RMSE of replicates.
+def pooled(metrics: Sequence[Mapping[str, Any]], path: Path = ()) -> Pooled:
+    """The RMSE of replicates; of a single one that has a standard error, its path tells what replicates would.
 
     Each replicate's own standard error takes the errors of variables to be independent, and knows nothing of how many
     samples another run would have drawn in its seconds. Where replicates scatter more than that, their scatter counts:
     Q = ΣR² / n has the standard error s(R²) / √n, and √Q that over 2√Q.
+
+    Errors of variables that move together scatter far more than independent ones, and a single run shows it along its
+    path: R √n of n samples scatters about a constant from checkpoint to checkpoint as it does from run to run.
     """
     values = [metric["value"] for metric in metrics if "value" in metric]
     if not values:
@@ -46,11 +57,26 @@ def pooled(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
     if len(errors) == count:
         own = math.sqrt(sum((one * error) ** 2 for one, error in zip(values, errors, strict=True))) / (count * value)
     if count > 1:
-        from scipy.special import stdtrit
-
         spread = statistics.stdev(one**2 for one in values) / (2 * value * math.sqrt(count))
-        quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+        quantile = _quantile(count - 1)
+    elif own and path:
+        spread, quantile = _along(path, value)
     return Pooled(value, max(own, spread) or None, max(NORMAL * own, quantile * spread))
+
+
+def _along(path: Path, value: float) -> tuple[float, float]:
+    """Standard error of a single run's error, and the quantile for its interval."""
+    last = max((samples for samples, _ in path), default=0.0)
+    logs = [math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * BACK >= last]
+    if len(logs) < FEWEST:
+        return UNTOLD * value / NORMAL, NORMAL
+    return statistics.stdev(logs) * value, _quantile(len(logs) - 1)
+
+
+def _quantile(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
 def averaged(metrics: Sequence[Mapping[str, Any]]) -> Pooled:

@@ -59,7 +59,7 @@ def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
         "branches": [branch],
         "dvcs": "git",
         "environment_type": "spinbench",
-        "plugins": [".spinbench.history.asv_plugin"],
+        "plugins": [".spinbench.history.asv_plugin", ".spinbench.reporting.past.changes"],
         "benchmark_dir": SUITE,
         "results_dir": ".asv/results",
         "html_dir": ".asv/html",

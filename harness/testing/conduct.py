@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spinbench.api import LogZKind, Method, Precision
 from spinbench.api.trace import Trace
+from spinbench.foundation.trees import OnHost
 from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.cases import CASES, law
@@ -239,5 +240,5 @@ def _leaves(tree: Any) -> Iterator[Any]:
     if isinstance(tree, tuple | list):
         for node in tree:
             yield from _leaves(node)
-    else:
+    elif not isinstance(tree, OnHost):  # estimates show what these are
         yield tree

@@ -58,7 +58,10 @@ def known(name: str) -> Known:
 
 
 def _large(rungs: int, leaves: int, name: str) -> Known:
-    """A ladder and a star in random order: loops, and a variable with more neighbours than tables of rows hold."""
+    """A ladder and a star in random order: loops, and a variable with more neighbours than tables of rows hold.
+
+    Without leaves the star is one variable apart.
+    """
     rng = np.random.default_rng(17)
     parts = [_ladder(rungs, rng), _star(leaves, rng)]
     first = np.cumsum([0, *(part.fields.size for part in parts)])
@@ -154,6 +157,50 @@ def _zero_states() -> Known:
     return of_graph(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
 
 
+def _wide() -> Known:
+    """A law like others, of tables that say so with numbers of up to 800 nats of either sign, which cancel; and a
+    state whose weight is not 0 but far below the smallest number."""
+    rng = np.random.default_rng(23)
+    sizes = [3, 2, 2, 3, 2, 3]
+    shifts = [400 * rng.uniform(-1, 1, size) for size in sizes]
+    tables: Tables = [((v,), 0.8 * rng.normal(size=size)) for v, size in enumerate(sizes)]
+    signs = {(0, 1): (1, -1), (1, 2): (1, -1), (2, 3): (1, -1), (0, 3): (-1, 1), (3, 4): (0, 1), (4, 5): (-1, 0)}
+    for scope, (ahead, behind) in signs.items():
+        rows, columns = ahead * shifts[scope[0]], behind * shifts[scope[1]]
+        tables.append((scope, 0.8 * rng.normal(size=(rows.size, columns.size)) + rows[:, None] + columns))
+    tables[5][1][1] -= 900.0
+    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
+
+
+def _knot() -> Known:
+    """Twelve variables of eleven neighbours each."""
+    rng = np.random.default_rng(29)
+    tables: Tables = [((v,), np.array([0.0, bias])) for v, bias in enumerate(0.5 * rng.normal(size=12))]
+    tables += [((i, j), np.diag([0.0, 0.7 * rng.normal()])) for i in range(12) for j in range(i)]
+    return of_graph(FactorGraph.from_log_tables([2] * 12, tables, name="eleven neighbours"))
+
+
+def _tree() -> Known:
+    """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
+    rng = np.random.default_rng(21)
+    edges = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (6, 7), *((k, k + 1) for k in range(7, 13))]
+    model = PairwiseModel.from_edges(0.8 * rng.normal(size=14), edges, 1.4 * rng.normal(size=len(edges)), name="tree")
+    states = ((np.arange(2**14)[:, None] >> np.arange(14)) & 1).astype(np.int8)
+    weights = model.log_weight(states)
+    log_z = float(np.logaddexp.reduce(weights))
+    return Known(model, log_z, np.exp(weights - log_z) @ states)
+
+
+def _tree_of_factors() -> Known:
+    """Factors of orders one to three, without a loop."""
+    rng = np.random.default_rng(22)
+    sizes = [3, 2, 4, 2, 2]
+    tables: Tables = [
+        (scope, rng.normal(size=[sizes[v] for v in scope])) for scope in ((0,), (2,), (0, 1, 2), (2, 3), (4, 3))
+    ]
+    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))
+
+
 def of_graph(graph: FactorGraph) -> Known:
     """The answers of a small graph, by enumeration."""
     log_z, marginals = enumerate_graph(graph)
@@ -170,5 +217,9 @@ MODELS: dict[str, Callable[[], Known]] = {
     "one to nine states": _several_states,
     "zeros": _zeros,
     "a state of no weight": _zero_states,
+    "wide tables": _wide,
+    "eleven neighbours": _knot,
+    "tree": _tree,
+    "tree of factors": _tree_of_factors,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables")

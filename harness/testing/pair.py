@@ -69,7 +69,7 @@ class Pair:
     chains: int = CHAINS
     wish: Wish = ANY
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
-    _samples: dict[tuple[str, Precision, int], Sample] = field(default_factory=dict)
+    _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
     """What `spinbench.testing.trial` has bound."""
     many: Any = None
@@ -107,14 +107,14 @@ class Pair:
         """As `registry.bound`."""
         return registry.bound(self.method, self.backend, model, tables, precision=precision, wish=self.wish)
 
-    def sample(self, case: str, precision: Precision | None = None, *, least: int = 1) -> Sample:
+    def sample(self, case: str, precision: Precision | None = None, *, least: int = 1, seed: int = SEED) -> Sample:
         """`BATCHES` batches of the pair's chains, or of the `least` if those are fewer, started as the case says."""
         chains = max(self.chains, least)
-        key = (case, precision or self.precision, chains)
+        key = (case, precision or self.precision, chains, seed)
         if key not in self._samples:
             bound = self.bound(case, precision)
             draw = bound.law.draws if CASES[case].start == "exact" else bound.law.bits
-            state = bound.engine.init(SEED, draw(chains, SEED))
+            state = bound.engine.init(seed, draw(chains, seed))
             if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
                 state = burn_in(bound.engine, state, BURN_IN)
             lengths = [BATCH] * BATCHES if self.method.anytime else [1]

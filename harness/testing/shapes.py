@@ -7,7 +7,6 @@ from unittest import SkipTest
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
 from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_errors, compare_log_z, replicas, steps
@@ -43,11 +42,11 @@ def size(pair: Pair, name: str) -> None:
     except IntractableError as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal
     if not at.sampler or found.marginals is None or found.log_z_kind == "exact":
-        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True)
+        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True, chains=chains)
         return
     require(found.marginals_se is not None, "a stochastic method reports marginals without standard errors")
     if not np.any(found.marginals_se):  # no chance is claimed to be in it
-        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True)
+        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True, chains=chains)
         return
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
     require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
@@ -59,12 +58,12 @@ def size(pair: Pair, name: str) -> None:
         f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
         f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
     )
-    if _unsure(found) and error.size == WHOLE:  # what comes before burn-in, and looks, may tell
+    if found.doubted("log Z") and error.size == WHOLE:  # what comes before burn-in, and looks, may tell
         found = at.whole(chains, SEED)
-    if not _unsure(found):
+    if not found.doubted("log Z"):
         compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
     square = float(np.mean((error / np.maximum(claimed, FLOOR[pair.precision])) ** 2))
-    doubted = any(doubt.startswith("marginals") for doubt in found.doubts)  # such errors may be of any size above
+    doubted = found.doubted("marginals")  # such errors may be of any size above
     low, high = _chance(error.size, doubted)
     if not low <= square <= high:  # what single chains show is asked only here: estimates of large models take long
         low, high = _chance(
@@ -85,10 +84,10 @@ def log_z(pair: Pair) -> None:
     """
     case = law("dense")
     at = trial(pair, case.model)
-    if not _unsure(at.estimate(at.run(FEW, SEED, [1]))):
+    if not at.estimate(at.run(FEW, SEED, [1])).doubted("log Z"):
         skip("other calibrations have it")
     found = [at.whole(FEW, SEED + r) for r in range(WHOLES)]
-    sure = [e for e in found if not _unsure(e) and e.log_z is not None and e.log_z_se]
+    sure = [e for e in found if not e.doubted("log Z") and e.log_z is not None and e.log_z_se]
     z = np.array([((e.log_z or 0.0) - case.log_z) / e.log_z_se for e in sure if e.log_z_se])
     if z.size < WHOLES / 2:
         skip(f"{WHOLES - z.size} of {WHOLES} short runs claim nothing of log Z")
@@ -100,10 +99,6 @@ def log_z(pair: Pair) -> None:
         f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too "
         f"{'small' if square > 1 else 'large'}",
     )
-
-
-def _unsure(answer: Estimate) -> bool:
-    return any(doubt.startswith("log Z") for doubt in answer.doubts)
 
 
 def _chance(degrees: float, doubted: bool) -> tuple[float, float]:
@@ -139,7 +134,7 @@ def lanes(pair: Pair, count: int) -> None:
         known_law = law("zero couplings")
         at = trial(pair, known_law.model)
         found = at.estimate(at.run(count, SEED, LENGTHS))
-        compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False)
+        compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False, chains=count)
         return
     at = trial(pair, law("dense").model)
     _short(at, count)

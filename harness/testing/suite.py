@@ -13,7 +13,18 @@ from spinbench.inference import registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, arrays, conduct, declared, digits, hidden, members, randomness, shapes, variants
+from spinbench.testing import (
+    agreement,
+    answers,
+    arrays,
+    conduct,
+    declared,
+    hidden,
+    members,
+    randomness,
+    shapes,
+    variants,
+)
 from spinbench.testing.answers import GROUPS
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
@@ -24,7 +35,7 @@ SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
 CALIBRATED = ("dense", "sparse")
 LOOPED = "one to nine states"
-ZEROS = (LOOPED, "zeros", "a state of no weight")
+SMALL = (LOOPED, "zeros", "a state of no weight", "wide tables", "eleven neighbours")
 OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
@@ -143,7 +154,7 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"accuracy, {case}", partial(answers.accuracy, pair, case, pair.precision)
     yield "accuracy, three states", partial(answers.graph, pair, potts)
     yield "accuracy, orders three and five", partial(answers.graph, pair, triples)
-    for name in ZEROS:
+    for name in SMALL:
         yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
     yield "accuracy, evidence", partial(answers.graph, pair, partial(_model, LOOPED), evidence={1: 7})
     yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
@@ -165,6 +176,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "independence of batching", partial(conduct.batching, pair)
         if not pair.method.stochastic:
             yield "end of iterations", partial(conduct.ending, pair)
+            yield from _of_iterations(pair)
     if pair.sampler:
         for case in SHORT:
             yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
@@ -177,16 +189,29 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "frozen settings", partial(hidden.frozen, pair)
 
 
+def _of_iterations(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
+    if pair.method.exact_on_trees:
+        for name in agreement.TREES:
+            yield f"accuracy, {name}", partial(agreement.tree, pair, name)
+    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
+    if native and (where := agreement.other(pair)):
+        yield "kernel and program", partial(agreement.alike, pair, *where)
+
+
 def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
-    """With each other value that the types of the settings name."""
+    """With each other value that the types of the settings name, and with small numbers."""
     for setting, value in variants.of(pair.method):
         yield f"{setting}={value}", partial(variants.setting, pair, setting, value)
+    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
+    if native or "loop" not in registry.backend_class(pair.backend).provides:  # programs are compiled for each
+        for setting, value in variants.numbers(pair.method):
+            yield f"{setting}={value}", partial(variants.number, pair, setting, value)
 
 
 def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     """The other precision than the pair's: some cases, or its refusal; and that a sampler's differ."""
     if pair.sampler and len(arrays.precisions(pair.backend)) > 1:
-        yield "last digits", partial(digits.digits, pair)
+        yield "last digits", partial(agreement.digits, pair)
     for precision in arrays.PRECISIONS.values():
         if precision not in arrays.precisions(pair.backend):
             yield f"refusal, {precision}", partial(conduct.refused_precision, pair, precision)

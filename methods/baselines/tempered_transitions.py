@@ -26,10 +26,10 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, marginal_claims, ratio
-from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables
 from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER
@@ -62,16 +62,16 @@ class TemperedTransitions(Method):
     takes: ClassVar[Any] = "any"
 
     def __post_init__(self) -> None:
-        given = self.temperatures
-        if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-            raise SpinbenchError(
-                f"tempered_transitions: temperatures={given!r} was given; an integer of at least 0 is needed"
-            )
+        check_whole(self, "temperatures", 0)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """p (R, C), accepted (C,)."""
         return dict.fromkeys(("p", "accepted"), "sum")
+
+    def planning_seconds(self, model: Model) -> float:
+        """Of levels, in Python."""
+        return 1.1e-4 * (model.num_variables + links(model))
 
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures by the pilot.

@@ -24,7 +24,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, t_factor
-from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import Draws, Tables, draw_tables
 from spinbench.methods.baselines.proposals import KINDS, Kind, forest
 from spinbench.methods.population.estimates import weighed
@@ -64,6 +64,10 @@ class Weighted(Method):
         if self.proposal not in KINDS:
             allowed = ", ".join(KINDS)
             raise SpinbenchError(f"{self.name}: proposal={self.proposal!r} was given; {allowed} are allowed")
+
+    def planning_seconds(self, model: Model) -> float:
+        """Of messages and a forest, in Python."""
+        return 4.5e-5 * links(model)
 
     def plan(self, model: Model) -> Tables:
         """The proposal and its bound.
@@ -118,6 +122,10 @@ class Rejection(Weighted):
     def reductions(self) -> Mapping[str, Reduction]:
         """z, square: (C,) log w and twice that; s: (M, C), kept: (C,): accepted draws with the state, and all."""
         return {"z": "logsumexp", "square": "logsumexp", "s": "sum", "kept": "sum"}
+
+    def planning_seconds(self, model: Model) -> float:
+        """And of draws that tell how many would be accepted."""
+        return 3 * super().planning_seconds(model)
 
     def plan(self, model: Model) -> Tables:
         """The proposal and its bound.

@@ -16,7 +16,7 @@ from spinbench.methods.buckets.orders import search
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
-from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner
+from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
@@ -75,6 +75,8 @@ class BucketKernel(Kernel):
 
     def adapt(self, state: BucketState, last: bool) -> BucketState:
         if not last or not state.seconds or not self._first.split:
+            return state
+        if time.perf_counter() + looking(self._first.at) > state.end:  # nothing would be left for passes
             return state
         return replace(state, tuned=self._tuner.best(state.seconds, self._real, state.end))
 

@@ -216,6 +216,11 @@ class Tuner:
         return self._at_stake._replace(steps=steps).allowance(float(shifted.sum()))
 
 
+def looking(at: Buckets) -> float:
+    """Seconds that it takes about to look at other mini-buckets in place of these."""
+    return _PARTITION * len(at.variable) * _LOOKED_AT / 2
+
+
 def _greedy(orders: list[Found]) -> list[Found]:
     return [order for order in orders if order.greedy]
 

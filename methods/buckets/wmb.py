@@ -17,6 +17,7 @@ import numpy as np
 from spinbench.api import Engine, Estimate, Method, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_whole
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate
@@ -68,8 +69,7 @@ class WeightedMiniBuckets(Method):
     started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.ibound, bool) or not isinstance(self.ibound, int) or not 0 <= self.ibound <= 30:
-            raise SpinbenchError(f"wmb: ibound={self.ibound!r} was given; an integer from 0 to 30 is needed")
+        check_whole(self, "ibound", 0, 30)
         if not self.max_gib > 0:
             raise SpinbenchError(f"wmb: max_gib={self.max_gib} was given; a positive number is needed")
         if not 0 < self.delta < 1:

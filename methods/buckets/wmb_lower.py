@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api import Estimate, Method, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.settings import check_whole
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.models import Model
@@ -46,8 +47,7 @@ class LowerMiniBuckets(Method):
     counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:
-        if isinstance(self.ibound, bool) or not isinstance(self.ibound, int) or not 0 <= self.ibound <= 30:
-            raise SpinbenchError(f"wmb_lower: ibound={self.ibound!r} was given; an integer from 0 to 30 is needed")
+        check_whole(self, "ibound", 0, 30)
         if not self.max_gib > 0:
             raise SpinbenchError(f"wmb_lower: max_gib={self.max_gib} was given; a positive number is needed")
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.mathematics.graphs.rows import compressed_rows
@@ -87,9 +87,7 @@ class CouplingFromThePast(Method):
     summary: ClassVar[str] = "exact draws of attractive models by coupling from the past"
 
     def __post_init__(self) -> None:
-        if self.marginals not in get_args(Marginals):
-            allowed = ", ".join(get_args(Marginals))
-            raise SpinbenchError(f"cftp: marginals={self.marginals!r} was given; {allowed} are allowed")
+        check_choice(self, "marginals", Marginals)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

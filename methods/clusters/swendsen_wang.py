@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.rows import compressed_rows
@@ -76,11 +76,8 @@ class SwendsenWang(Method):
     summary: ClassVar[str] = "Swendsen-Wang clusters with fields, then a Gibbs sweep"
 
     def __post_init__(self) -> None:
-        if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 0:
-            raise SpinbenchError(f"swendsen_wang: sweeps={self.sweeps!r} was given; an integer, 0 or more, is needed")
-        if self.marginals not in get_args(Marginals):
-            allowed = ", ".join(get_args(Marginals))
-            raise SpinbenchError(f"swendsen_wang: marginals={self.marginals!r} was given; {allowed} are allowed")
+        check_whole(self, "sweeps", 0)
+        check_choice(self, "marginals", Marginals)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -13,7 +13,7 @@ from spinbench.mathematics.forney.contraction import contract
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
-from spinbench.methods.gauge.prepare import Labels, check_merge, prepare
+from spinbench.methods.gauge.prepare import Labels, check_merge, prepare, seconds_of
 from spinbench.methods.gauge.progress import Report, first_report
 from spinbench.methods.gauge.search import Headline, search_point_mass
 from spinbench.methods.gauge.sequential import search_sequential
@@ -66,6 +66,10 @@ class Gauged(Method):
     def reductions(self) -> Mapping[str, Reduction]:
         """See `spinbench.methods.gauge.kernel.REDUCTIONS`; the order of `bounds` is `names`."""
         return REDUCTIONS
+
+    def planning_seconds(self, model: Model) -> float:
+        """Of the Forney form and its labels."""
+        return seconds_of(model)
 
     def plan(self, model: Model) -> GaugePlan:
         """The contracted Forney model in each of the labellings.

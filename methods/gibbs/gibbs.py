@@ -34,13 +34,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction, State
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import FEWEST_SAMPLES, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
@@ -112,15 +113,10 @@ class Gibbs(Method):
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
     def __post_init__(self) -> None:
-        for setting, allowed in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):
-            if (given := getattr(self, setting)) not in get_args(allowed):
-                raise SpinbenchError(
-                    f"gibbs: {setting}={given!r} was given; {', '.join(get_args(allowed))} are allowed"
-                )
-        for setting in ("ladder", "threads"):
-            given = getattr(self, setting)
-            if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-                raise SpinbenchError(f"gibbs: {setting}={given!r} was given; an integer of at least 1 is needed")
+        for setting, choices in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):
+            check_choice(self, setting, choices)
+        check_whole(self, "ladder", 1)
+        check_whole(self, "threads", 1)
         self._check_precision_bits()
         if self.precision_bits or self.log_z == "chib_ms":
             object.__setattr__(self, "takes", "pairwise")

@@ -138,6 +138,9 @@ def _odds(tables: FactorTables, v: int) -> tuple[FloatArray, FloatArray]:
         t = np.moveaxis(table, 1, 0).reshape(size, -1)
         with np.errstate(invalid="ignore"):
             apart = t[:, None] - t[None]
+        if np.isfinite(t).all():
+            least, most = least + apart.min(axis=2), most + apart.max(axis=2)
+            continue
         never = np.isneginf(t).all(axis=0)
         apart[:, :, never] = np.nan
         apart[np.isnan(apart) & ~never] = 0.0  # both zero, and another state is not: it alone has weight

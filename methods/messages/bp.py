@@ -87,6 +87,7 @@ class BeliefPropagation(Method):
     summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    exact_on_trees: ClassVar[bool] = True
     counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:

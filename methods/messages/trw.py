@@ -74,6 +74,7 @@ class TreeReweighted(Method):
     summary: ClassVar[str] = "tree-reweighted sum-product, an upper bound on log Z"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
+    exact_on_trees: ClassVar[bool] = True
     counted_by: ClassVar[str | None] = "iterations"
 
     def __post_init__(self) -> None:

@@ -72,8 +72,8 @@ class PopulationProgram:
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
-        xp, chains = self._xp, start.shape[1]
-        return State(xp.zeros_like(start[0, :]), xp.zeros((t.rows.shape[0], chains), dtype=self._backend.real))
+        none = 0.0 * start[0, :]  # constants would not be where steps leave their results, for which JAX compiles again
+        return State(none, none + self._xp.zeros((t.rows.shape[0], 1), dtype=none.dtype))
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One run of every population."""
@@ -131,11 +131,16 @@ class PopulationProgram:
         xp, (count, chains) = self._xp, log_w.shape
         weights, log_mean = self._normalised(log_w)
         poor = xp.sum(weights**2, axis=0) * count * self._resample >= 1
-        reached = xp.cumulative_sum(weights, axis=0)
-        slots = xp.arange(count, dtype=log_w.dtype)[:, None]
-        goals = (slots + self._backend.uniform(key, (chains,))) / count
-        chosen = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
-        chosen = xp.minimum(chosen, xp.zeros_like(chosen) + (count - 1))
-        chosen = xp.where(poor, chosen, xp.arange(count, dtype=xp.int32)[:, None])
-        places = xp.reshape(chosen * chains + xp.arange(chains, dtype=xp.int32), (-1,))
+        picked = chosen(self._backend, self._backend.uniform(key, (chains,)), weights)
+        picked = xp.where(poor, picked, xp.arange(count, dtype=xp.int32)[:, None])
+        places = xp.reshape(picked * chains + xp.arange(chains, dtype=xp.int32), (-1,))
         return Population(xp.take(x, places, axis=1), xp.where(poor, 0.0, log_w), log_z + xp.where(poor, log_mean, 0.0))
+
+
+def chosen(backend: Backend, u: Array, weights: Array) -> Array:
+    """(P, C) int32 systematically resampled numbers of particles; weights (P, C) of sum 1, u (C,) uniform."""
+    xp, count = backend.xp, weights.shape[0]
+    reached = xp.cumulative_sum(weights, axis=0)
+    goals = (xp.arange(count, dtype=weights.dtype)[:, None] + u) / count
+    found = xp.sum(xp.astype(reached[:, None, :] <= goals[None, :, :], xp.int32), axis=0, dtype=xp.int32)
+    return xp.minimum(found, xp.zeros_like(found) + (count - 1))

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.settings import check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
@@ -50,8 +51,11 @@ STEPS = 8.0
 """Temperatures for a unit of the barrier: between neighbours a weight varies by a fifth."""
 PARTICLES = 1.25
 """For a unit of the barrier: where sweeps mix, their Ẑ then varies by about a half."""
-FEWEST, MOST = (4, 8), (512, 64)
-"""Temperatures and particles, at least and at most."""
+FEWEST, MOST, CROWD = (4, 8), (512, 64), 2**16
+"""Temperatures and particles, at least and at most; particles that may be asked for."""
+UPDATES = 2**24
+"""Of variables in a run, beyond which there are fewer particles and then temperatures: of a large model a run is not
+worth the minutes it would take."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,10 @@ class Annealed(Method):
     """Settings.
 
     Attributes:
-        particles: P of a population; 0: as many as the pilot's barrier asks for, 8 to 64.
-        temperatures: T of a run; 0: as many as it asks for, 4 to 512.
+        particles: P of a population; 0: as many as the pilot's barrier asks for, 8 to 64. One is a run of annealed
+            importance sampling, with nothing to resample.
+        temperatures: T of a run; 0: as many as it asks for, 4 to 512; fewer, of both, where a run would have more than
+            2^24 updates of variables. At one the draws of β = 0 are weighed as they are.
         moves: Gibbs sweeps at each temperature.
         resample: the share of P below which the effective number of particles makes them be drawn anew: 0 never
             (annealed importance sampling), 1 always (population annealing).
@@ -76,10 +82,9 @@ class Annealed(Method):
     takes: ClassVar[Any] = "any"
 
     def __post_init__(self) -> None:
-        for setting, least in (("particles", 0), ("temperatures", 0), ("moves", 1)):
-            given = getattr(self, setting)
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise SpinbenchError(f"smc: {setting}={given!r} was given; an integer of at least {least} is needed")
+        check_whole(self, "particles", 0, CROWD)
+        check_whole(self, "temperatures", 0)
+        check_whole(self, "moves", 1)
         if not 0 <= self.resample <= 1:
             raise SpinbenchError(f"smc: resample={self.resample!r} was given; a number from 0 to 1 is needed")
 
@@ -98,22 +103,30 @@ class Annealed(Method):
         pairs = to_pairwise(model) if are_pairs(model) else None
         tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
         betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
-        wanted = np.ceil(barriers[-1] * np.array([STEPS, PARTICLES])).astype(int)
-        count, particles = np.clip(wanted, FEWEST, MOST).tolist()
+        count, particles = self._size(float(barriers[-1]), model.num_variables)
         if pairs is None:
             rows, signs = state_rows(np.array(model.cardinalities))
         else:
             rows, signs = np.argsort(tables.order), np.ones(model.num_variables)
         base = (model if pairs is None else pairs).log_constant + float(np.log(model.cardinalities).sum())
         return Tables(
-            betas=schedule(betas, barriers, self.temperatures or count),
-            particles=np.zeros(self.particles or particles),
+            betas=schedule(betas, barriers, count),
+            particles=np.zeros(particles),
             sizes=np.zeros(model.num_variables),
             replicas=tables,
             rows=rows,
             signs=signs,
             base=np.array(base),
         )
+
+    def _size(self, barrier: float, variables: int) -> tuple[int, int]:
+        """T and P: what is set, else what the barrier asks for and `UPDATES` leave room for."""
+        wanted = np.ceil(barrier * np.array([STEPS, PARTICLES])).astype(int)
+        count, particles = np.clip(wanted, FEWEST, MOST).tolist()
+        room = UPDATES // (max(variables, 1) * self.moves)
+        count = self.temperatures or count
+        particles = self.particles or int(np.clip(room // count, FEWEST[1], particles))
+        return self.temperatures or int(np.clip(room // particles, FEWEST[0], count)), particles
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""

@@ -96,6 +96,10 @@ class BlockGibbs(Method):
         """As many as `draws` asks for."""
         return family.batches(self.draws, self.log_z, chains)
 
+    def planning_seconds(self, model: Model) -> float:
+        """Of dense matrices."""
+        return family.planning_seconds(model, self.form)
+
     def plan(self, model: Model) -> BlockGibbsTables:
         """D and the factor of Q.
 

@@ -114,6 +114,10 @@ class DHMC(Method):
         """As many as `draws` asks for."""
         return family.batches(self.draws, self.log_z, chains)
 
+    def planning_seconds(self, model: Model) -> float:
+        """Of dense matrices."""
+        return family.planning_seconds(model, self.form)
+
     def plan(self, model: Model) -> DHMCTables:
         """D, the factors of Q, and the first step size: √λ_min(Q)/2 for A = I, ½ otherwise.
 

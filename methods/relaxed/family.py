@@ -18,10 +18,10 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.arrays import take
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.relaxation import estimators
-from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
+from spinbench.mathematics.relaxation.density import DENSE_BYTES, EdgeFactor, Relaxation, Sites, bytes_of
 from spinbench.mathematics.relaxation.estimators import LogZEstimates
 from spinbench.methods.relaxed import arrivals
-from spinbench.models import PairwiseModel
+from spinbench.models import Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 LogZ = Literal["bridge", "mirrored", "mirrored_in_sample", "zero_state", "none"]
@@ -55,6 +55,13 @@ def check_draws(draws: object) -> None:
 def batches(draws: int | None, log_z: LogZ, chains: int) -> int:
     """What `Method.batches` gives so that log Z comes from `draws` draws of all chains together."""
     return 0 if draws is None or log_z == "none" else -(-draws // chains)
+
+
+def planning_seconds(model: Model, form: str) -> float:
+    """About what factors of Q take on one core: eigenvectors, else Cholesky's and an inverse; none where it is sparse,
+    or refused."""
+    n, cubes = model.num_variables, {"sparse": 0.0, "harmonium": 1.6e-10}.get(form, 8e-11)
+    return cubes * n**3 if bytes_of(n) <= DENSE_BYTES else 0.0
 
 
 def check_model(model: PairwiseModel, log_z: LogZ) -> None:

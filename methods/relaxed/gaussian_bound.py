@@ -19,7 +19,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.claims import UNSEEN, expit, t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, log_cosh
+from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, log_cosh, seconds_of
 from spinbench.models import Model, PairwiseModel
 
 LARGEST = 3000
@@ -52,6 +52,10 @@ class GaussianBound(Method):
         """Weights relative to the bound: log_weight, log_square (C,) and rows (N, C), log Σ w, log Σ w² and
         log Σ w p(s_i = 1 | u)."""
         return dict.fromkeys(("log_weight", "log_square", "rows"), "logsumexp")
+
+    def planning_seconds(self, model: Model) -> float:
+        """Of the matrices that are inverted; none of a model that is refused."""
+        return seconds_of(n) if (n := model.num_variables) <= LARGEST else 0.0
 
     def plan(self, model: Model) -> Fit:
         """The bound.

@@ -84,6 +84,10 @@ class Outside(Method):
         """As many as `draws` asks for."""
         return family.batches(self.draws, self.log_z, chains)
 
+    def planning_seconds(self, model: Model) -> float:
+        """Of dense matrices."""
+        return family.planning_seconds(model, "harmonium")
+
     def plan(self, model: Model) -> Tables:
         """D and the root of Q.
 

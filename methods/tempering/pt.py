@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -49,6 +50,8 @@ from spinbench.models.origin import laid_out
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Updates = Literal["gibbs", "swendsen_wang"]
+LONGEST = 1024
+"""Rungs that may be asked for."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,13 @@ class ParallelTempering(Method):
     burnt_in: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for setting, least in (("rungs", 0), ("sweeps", 1), ("blocks", 0), ("houdayer", 0)):
-            given = getattr(self, setting)
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise SpinbenchError(f"pt: {setting}={given!r} was given; an integer of at least {least} is needed")
-        if self.rungs == 1 or self.blocks == 1:
-            given = "rungs" if self.rungs == 1 else "blocks"
-            raise SpinbenchError(f"pt: {given}=1 was given; 0, or 2 or more, is needed")
+        check_whole(self, "rungs", 2, LONGEST, zero=True)
+        check_whole(self, "sweeps", 1)
+        check_whole(self, "blocks", 2, zero=True)
+        check_whole(self, "houdayer", 0)
+        check_choice(self, "updates", Updates)
         if self.blocks and self.houdayer:
             raise SpinbenchError(f"pt: houdayer={self.houdayer} was given with blocks={self.blocks}; one must be 0")
-        if self.updates not in get_args(Updates):
-            allowed = ", ".join(get_args(Updates))
-            raise SpinbenchError(f"pt: updates={self.updates!r} was given; {allowed} are allowed")
         if self.updates != "gibbs" and (self.blocks or self.houdayer):
             other = f"blocks={self.blocks}" if self.blocks else f"houdayer={self.houdayer}"
             raise SpinbenchError(f"pt: updates={self.updates} was given with {other}, which needs updates=gibbs")

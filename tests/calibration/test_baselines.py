@@ -20,6 +20,7 @@ CASES: dict[str, tuple[int, dict[str, Any]]] = {
     "multicanonical": (400, {}),
     "importance": (200, {}),
     "rejection": (200, {"proposal": "uniform"}),
+    "nested": (40, {}),
 }
 """Samples of each of 16 chains, and settings."""
 WIDE = {"multicanonical": "1.5 over the number of round trips is claimed for what they have not shown"}

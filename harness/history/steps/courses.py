@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from spinbench.history.judging import evidence
 from spinbench.history.judging.accuracy import ROUNDING
 from spinbench.history.judging.evidence import Place, Run, Runs
 from spinbench.history.judging.table import steady, yardstick
-from spinbench.history.judging.variance import FloatArray
+from spinbench.history.judging.variance import BoolArray, FloatArray
 
 MOST_SEEDS = 16
 """In a history, up to which seeds are told apart in costs; beyond it they count as independent."""
@@ -41,10 +42,15 @@ class Course:
     paired: bool
     speed: FloatArray
 
-    @property
+    @cached_property
     def groups(self) -> list[str]:
-        """Of each cell."""
-        return [place.group for place in self.places]
+        """Their names, each once."""
+        return sorted({place.group for place in self.places})
+
+    @cached_property
+    def member(self) -> BoolArray:
+        """(groups, cells)."""
+        return np.array([[place.group == name for place in self.places] for name in self.groups], dtype=bool)
 
 
 def cost(metric: Metric, chain: Sequence[Runs]) -> Course:

@@ -128,12 +128,10 @@ def _levelled(
     values, variance = values.copy(), variance.copy()
     rest = residuals(values, 1 / variance, pieces)
     speed = course.speed - np.nanmedian(course.speed) if np.isfinite(course.speed).any() else course.speed
-    names = sorted(set(course.groups))
-    member = np.array([[group == name for group in course.groups] for name in names], dtype=bool)
     for turn in range(values.shape[1]):
         known = np.isfinite(rest[:, turn])
         if abs(speed[turn]) > MOST_DRIFT:
-            groups = [float(np.mean(rest[own & known, turn])) for own in member if (own & known).any()]
+            groups = [float(np.mean(rest[own & known, turn])) for own in course.member if (own & known).any()]
             values[:, turn] -= np.median(groups) if len(groups) >= FEWEST_GROUPS else math.nan
         error = np.sqrt(variance[known, turn])
         level = Level("cell", rest[known, turn], error, np.ones(len(error)), np.empty((len(error), 0)))
@@ -143,11 +141,10 @@ def _levelled(
 
 def _shared(course: Course, pieces: FloatArray, precision: FloatArray) -> dict[str, float]:
     """B of each group, from what its mean varies by."""
-    names = sorted(set(course.groups))
-    member = np.array([[group == name for group in course.groups] for name in names], dtype=np.float64)
+    names = course.groups
     centred = course.values - _pieces_means(course.values, pieces)
     blocks = Blocks(centred, course.scatter, course.paired, [False] * (course.values.shape[1] - 1))
-    grouped = blocks.pooled(member * precision) if names else blocks
+    grouped = blocks.pooled(course.member * precision) if names else blocks
     return dict(zip(names, between("group", grouped, within(grouped).variance).variance, strict=True)) if names else {}
 
 

@@ -100,10 +100,8 @@ def _units(name: str, course: Course) -> _Units:
     if name == "cell":
         units = _Units(name, np.eye(len(course.places), dtype=bool), course.places)
     else:
-        names = sorted(set(course.groups))
-        member = np.array([[group == one for group in course.groups] for one in names], dtype=bool)
-        firsts = [course.places[int(row.argmax())] for row in member]
-        units = _Units(name, member, tuple(place._replace(model=ALL) for place in firsts))
+        firsts = [course.places[int(row.argmax())] for row in course.member]
+        units = _Units(name, course.member, tuple(place._replace(model=ALL) for place in firsts))
     units.cuts = [{} for _ in units.places]
     return units
 

@@ -167,7 +167,7 @@ class Race:
             kept += [view for view in racing if "too short" in view.doubt]
         for runner in self._racing():
             if all(runner.candidate is not view.candidate for view in kept):
-                runner.leave(f"behind after {runner.rounds} runs")
+                runner.leave("fell behind")
 
     def _finish(self) -> None:
         """The winner so far gets what is left, less a share for somebody who may bear it out.

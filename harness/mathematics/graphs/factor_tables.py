@@ -12,12 +12,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import FactorGraph, Model, to_factor_graph
+from spinbench.models import FactorGraph, Model, PairwiseModel, to_factor_graph
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Tables = dict[tuple[int, ...], FloatArray]
 """Log tables by scope, variables ascending."""
+
+
+def links(model: Model) -> int:
+    """Pairs of a factor, or a coupling, and a variable that it holds."""
+    return 2 * model.num_edges if isinstance(model, PairwiseModel) else sum(len(f.scope) for f in model.factors)
 
 
 class FactorTables(NamedTuple):

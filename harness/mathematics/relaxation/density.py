@@ -37,6 +37,11 @@ MAX_PADDING = 64
 """Largest ratio of padded to real entries in a table of incident edges."""
 
 
+def bytes_of(n: int) -> int:
+    """Memory of dense arrays for n variables."""
+    return 4 * 8 * n * n
+
+
 class EdgeFactor(NamedTuple):
     """Q = Σ_e w_e (e_i + g_e e_j)(e_i + g_e e_j)ᵀ + diag(rest), the factorisation for diagonally dominant Q.
 
@@ -96,7 +101,7 @@ class Relaxation:
             UnsupportedError: N is too large for dense arrays.
         """
         n = self.model.num_variables
-        if (need := 4 * 8 * n * n) > DENSE_BYTES:
+        if (need := bytes_of(n)) > DENSE_BYTES:
             raise UnsupportedError(
                 f"{self.model.name} has N = {n} variables, whose dense (N, N) arrays would take {need / 2**20:.0f} MiB "
                 f"of {DENSE_BYTES // 2**20} MiB allowed; form=sparse with diagonal=dd needs none"

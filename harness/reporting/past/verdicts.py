@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
-from spinbench.history.gate import GateReport, gate
+from spinbench.history.gate import GateReport, between
 from spinbench.history.judging import wording
+from spinbench.history.recorder import History
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,21 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
         root: the checkout.
         commits: full hashes that have results, two or more.
     """
+    history = History.open(root)
     silent: list[str] = []
 
-    def ask(pairs: Sequence[tuple[str, str]], told: bool) -> Iterator[GateReport]:
-        for base, head in pairs:
+    def ask(pairs: Sequence[tuple[str, str]]) -> Iterator[GateReport]:
+        for pair in pairs:
             try:
-                yield gate(root, base, head)
+                yield between(history, *pair)
             except HistoryError as error:
-                if told:
-                    silent.append(str(error))
+                silent.append(str(error))
 
-    steps = tuple(ask(list(itertools.pairwise(commits)), told=True))
-    spans = tuple(ask([(commits[0], other) for other in commits[1:]], told=False))
-    return Row(steps, spans, tuple(silent))
+    steps = tuple(ask(list(itertools.pairwise(commits))))
+    told = tuple(silent)
+    first = (step for step in steps[:1] if (step.base, step.head) == (commits[0], commits[1]))
+    spans = (*first, *ask([(commits[0], other) for other in commits[2:]]))
+    return Row(steps, spans, told)
 
 
 def lines(row: Row) -> list[str]:

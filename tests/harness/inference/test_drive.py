@@ -12,8 +12,9 @@ import pytest
 from spinbench.api import Estimate
 from spinbench.api.trace import Climb, Trace
 from spinbench.errors import BudgetError
+from spinbench.foundation import deadline
 from spinbench.inference import drive as drive_module
-from spinbench.inference import looks
+from spinbench.inference import looks, trials
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
 
@@ -142,7 +143,7 @@ def test_seconds_include_burn_in_and_end_in_time() -> None:
     assert outcome.trajectory[-1].seconds == pytest.approx(total)
 
 
-def test_seconds_too_few_for_burn_in() -> None:
+def test_seconds_too_few_for_burn_in(clock: Clock) -> None:
     with pytest.raises(BudgetError, match="within burn-in"):
         run(Budget(seconds=0.01, burn_in=100), Counter(seconds=1e-3))
 
@@ -164,9 +165,23 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A machine on which nothing else runs."""
     found = Clock()
-    monkeypatch.setattr(drive_module, "time", found)
+    for module in (looks, trials, deadline):
+        monkeypatch.setattr(module, "time", found)
     monkeypatch.setitem(globals(), "time", found)
     return found
+
+
+def test_seconds_too_few_for_a_sample_are_refused_before_burn_in(clock: Clock) -> None:
+    with pytest.raises(BudgetError, match="a budget of 1 s is too short: a sample takes 2 s"):
+        run(Budget(seconds=1.0), Counter(seconds=2.0))
+    assert clock.now == 3 * 2.0  # what compiles, warm and advance, and what tells the time of a step
+    with pytest.raises(BudgetError, match="within burn-in"):
+        run(Budget(seconds=1.0), Counter(seconds=0.8))
+
+
+@pytest.mark.parametrize(("step", "samples"), [(0.6, 2), (0.7, 1), (0.3, 4), (1.2, 1)])
+def test_no_sample_is_begun_that_would_end_late(clock: Clock, step: float, samples: int) -> None:
+    assert run(Budget(seconds=1.0, burn_in=0), Counter(seconds=step)).trace.samples == samples
 
 
 class Interrupted(Counter):
@@ -202,6 +217,76 @@ def test_burn_in_that_turns_out_slow_leaves_time_for_samples(clock: Clock) -> No
     assert 10 <= outcome.burn_in == engine.runs[-1]["warm"] <= 12  # 80 were planned
     assert engine.runs[-1]["adapt"][-1] == (outcome.burn_in, True)
     assert outcome.trace.samples >= 1
+
+
+class Interpreted(Counter):
+    """Nothing is compiled, and loops in Python keep the deadline."""
+
+    compiles = False
+
+    def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        for _ in range(100):
+            deadline.check()
+            time.sleep(self.seconds * steps / 100)
+        state["steps"] += steps
+        return state, {"s": np.full((2, 3), float(steps))}
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.01, 1.05), (0.15, 1.2), (0.3, 1.4)])
+def test_what_compiles_nothing_ends_in_time_all_in_all(clock: Clock, seconds: float, most: float) -> None:
+    outcome = run(Budget(seconds=1.0), Interpreted(seconds))
+    assert outcome.trace.samples >= 1
+    assert outcome.compile_seconds + outcome.burn_in_seconds + outcome.run_seconds == pytest.approx(clock.now)
+    assert outcome.compile_seconds <= seconds + 1e-9
+    assert clock.now <= most
+
+
+@pytest.mark.parametrize("seconds", [0.6, 5.0])
+def test_what_compiles_nothing_is_refused_in_time(clock: Clock, seconds: float) -> None:
+    with pytest.raises(BudgetError, match="give more seconds"):
+        run(Budget(seconds=1.0), Interpreted(seconds))
+    assert clock.now <= drive_module.LATE
+
+
+def test_steps_that_are_seen_to_be_too_long_are_refused_before_the_run(clock: Clock) -> None:
+    with pytest.raises(BudgetError, match="a budget of 1 s is too short: a sample takes 2 s"):
+        run(Budget(seconds=1.0), engine := Counter(2.0))
+    assert len(engine.runs) == 1
+
+
+def test_what_compiles_nothing_is_not_tried_where_samples_are_counted() -> None:
+    engine = Interpreted()
+    run(Budget(samples=10), engine)
+    assert [state["steps"] for state in engine.runs] == [10]
+
+
+@pytest.mark.parametrize("each", [1e-4, 1e-3, 1e-2])
+def test_estimates_take_no_more_than_their_share(clock: Clock, each: float) -> None:
+    def slow(trace: Trace) -> Estimate:
+        time.sleep(each * len(trace.counts))
+        return Estimate()
+
+    start = np.zeros((2, 3), dtype=np.int8)
+    outcome = drive(Interpreted(1e-3), Trace({"s": "sum"}), slow, Budget(seconds=1.0), start=start, seed=0)
+    assert clock.now - outcome.compile_seconds <= 1.3 + each
+    assert outcome.run_seconds >= 0.5
+    assert len(outcome.trajectory) >= 2
+    assert clock.now > outcome.burn_in_seconds + outcome.run_seconds
+
+
+@pytest.mark.parametrize("when", [1, 2])
+def test_what_an_estimate_does_once_and_for_all_does_not_end_the_run(clock: Clock, when: int) -> None:
+    calls: list[int] = []
+
+    def once(trace: Trace) -> Estimate:
+        calls.append(trace.samples)
+        time.sleep(0.2 if len(calls) == when else 1e-4)
+        return Estimate()
+
+    start = np.zeros((2, 3), dtype=np.int8)
+    outcome = drive(Interpreted(1e-3), Trace({"s": "sum"}), once, Budget(seconds=1.0), start=start, seed=0)
+    assert outcome.burn_in_seconds + outcome.run_seconds >= 0.99
+    assert len(calls) >= 3
 
 
 @pytest.mark.parametrize("samples", [100, 1000, 1001])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
 import spinbench
 from spinbench.api import Estimate
-from spinbench.inference.phases import Phases
-from spinbench.models import FactorGraph
+from spinbench.inference.budget import Budget
+from spinbench.inference.phases import Phases, is_long
+from spinbench.models import FactorGraph, PairwiseModel
+from tests.helpers.planted_parities import planted_parities
 from tests.helpers.small_exact_models import SMALL_MODELS
 
 
@@ -57,3 +60,77 @@ def test_too_small_a_sum_is_contradicted_unless_it_is_a_bound() -> None:
     assert phases.doubted(said).log_z_se == np.inf
     assert not phases.doubted(dataclasses.replace(said, log_z_se=0.4)).doubts
     assert not phases.doubted(dataclasses.replace(said, log_z_kind="lower")).doubts
+
+
+@pytest.mark.parametrize("change", [{"doubts": ("log Z unresolved",)}, {"log_z": None}, {"log_z_se": np.inf}])
+def test_no_probes_are_sent_where_no_sum_is_claimed(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spinbench.inference.phases._bounds", lambda _: pytest.fail("probes were sent"))
+    said = dataclasses.replace(Estimate(np.array([0.5]), np.array([0.1]), 0.0, 0.1, "estimate"), **change)
+    assert Phases(PairwiseModel.from_dense([0.0], [[0.0]]), sampler=True).doubted(said) == said
+
+
+def test_a_planted_state_is_known_that_no_local_move_leads_to() -> None:
+    """Above it there are only disordered states, whose sum is that of independent parities."""
+    variables, triples, beta = 80, 96, 1.2
+    disordered = variables * np.log(2) + triples * np.log(np.cosh(beta))
+    said = Estimate(np.full(variables, 0.5), np.full(variables, 0.01), disordered, 0.01, "estimate")
+    phases = Phases(planted_parities(variables, triples, beta), sampler=True)
+    assert phases.doubted(said).doubts == ("marginals not mixed", "log Z unresolved")
+
+
+@pytest.mark.parametrize(("error", "believed"), [(0.003, False), (0.03, True)])
+def test_log_z_lacks_a_well_that_was_not_seen_however_wide_marginals_are(error: float, believed: bool) -> None:
+    """Twelve spins that all agree, and favour one side: up, as the run has it, is 19 in 20."""
+    pairs = [([i, j], 0.7 * np.eye(2)) for i in range(12) for j in range(i)]
+    model = FactorGraph.from_log_tables([2] * 12, [*pairs, *(([i], [0.0, 0.25]) for i in range(12))])
+    exact = spinbench.exact(model, cache=False)
+    up = 1 / (1 + np.exp(-12 * 0.25))
+    said = Estimate(np.full(12, 0.999), np.full(12, 0.02), exact.log_z + np.log(up), error, "estimate")
+    found = Phases(model, sampler=True).doubted(said)
+    assert found.doubts == (() if believed else ("log Z unresolved",))
+
+
+@pytest.mark.parametrize(("share", "believed"), [(0.3, False), (1e-4, True)])
+def test_a_phase_is_found_that_others_make_of_a_hub_once_they_follow_it(share: float, believed: bool) -> None:
+    """A variable that couples a ring of others or leaves them free; the run has seen them free."""
+    leaves, coupling, sign = 24, 1.6, np.array([-1.0, 1.0])
+    of_ring = leaves * np.log(2 * np.array([np.cosh(coupling), np.sinh(coupling)]))
+    free, ring = leaves * np.log(2), np.logaddexp.reduce(of_ring)
+    bias = float(free - ring + np.log(share / (1 - share)))
+    together = np.stack([np.zeros((2, 2)), coupling * np.outer(sign, sign)])
+    rings = [([0, 1 + i, 1 + (i + 1) % leaves], together) for i in range(leaves)]
+    model = FactorGraph.from_log_tables([2] * (leaves + 1), [*rings, ([0], [0.0, bias])])
+    seen, claims = np.append(0.0, np.full(leaves, 0.5)), np.full(leaves + 1, 0.005)
+    said = Estimate(seen, claims, free, 0.005, "estimate")
+    doubts = Phases(model, sampler=True).doubted(said).doubts
+    assert doubts == (() if believed else ("marginals not mixed", "log Z unresolved"))
+
+
+@pytest.mark.parametrize(("share", "believed"), [(0.9, False), (1e-4, True)])
+def test_a_phase_is_weighed_in_which_few_draws_of_a_product_law_lie(share: float, believed: bool) -> None:
+    """A variable that keeps neighbours in a ring from both being 1, or leaves them free; the run has seen them free."""
+    leaves, apart = 60, np.zeros((2, 2, 2))
+    apart[1, 1, 1] = -np.inf
+    free, ring = leaves * np.log(2), leaves * np.log((1 + np.sqrt(5)) / 2)
+    bias = float(free - ring + np.log(share / (1 - share)))
+    rings = [([0, 1 + i, 1 + (i + 1) % leaves], apart) for i in range(leaves)]
+    model = FactorGraph.from_log_tables([2] * (leaves + 1), [*rings, ([0], [0.0, bias])])
+    seen, claims = np.append(0.0, np.full(leaves, 0.5)), np.full(leaves + 1, 0.005)
+    said = Estimate(seen, claims, free, 0.005, "estimate")
+    doubts = Phases(model, sampler=True).doubted(said).doubts
+    assert doubts == (() if believed else ("marginals not mixed", "log Z unresolved"))
+
+
+@pytest.mark.parametrize(("beta", "long", "believed"), [(1.25, True, False), (1.25, False, True), (0.7, True, True)])
+def test_marginals_alone_are_judged_of_long_runs(beta: float, long: bool, believed: bool) -> None:
+    """All is disorder but for one planted state, which at the lower temperature has almost all weight."""
+    said = Estimate(np.full(80, 0.5), np.full(80, 0.03), None, None, "estimate")
+    phases = Phases(planted_parities(80, 96, beta), sampler=True, long=long)
+    assert phases.doubted(said).doubts == (() if believed else ("marginals not mixed",))
+
+
+def test_a_run_is_long_by_what_it_was_asked() -> None:
+    assert is_long(Budget(seconds=1.0), 8)
+    assert not is_long(Budget(seconds=0.1), 8)
+    assert is_long(Budget(samples=100_000), 8)
+    assert not is_long(Budget(samples=100), 8)

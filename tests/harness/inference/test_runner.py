@@ -120,6 +120,8 @@ def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
         ({"seed": None}, "seed=None was given; a whole number, 0 or more"),
         ({"checkpoints": 0}, "checkpoints=0 was given; a whole number, 1 or more"),
         ({"method": 3}, "method=3 was given; a name such as 'gibbs'"),
+        ({"chains": 2**50}, "out of memory: .*; fewer chains"),
+        ({"simplify": "no"}, "simplify='no' was given; true or false is needed"),
         ({"precision": "float16"}, "float32 and float64 are allowed"),
         ({"budget": "3 weeks"}, "examples"),
         ({"scam": "raster"}, "did you mean scan"),

@@ -125,6 +125,42 @@ def test_rows_within_noise_share_a_rank() -> None:
     assert "=: within noise (95 %) of others of this rank" in output.export_text()
 
 
+@pytest.mark.parametrize(("modes", "most"), [(1, 0.05), (4, 0.05), (100, 0.05)])
+def test_equals_of_one_seed_each_share_a_rank(modes: int, most: float) -> None:
+    """Errors of 100 variables that move together in so many groups, each of which takes all errors for independent."""
+    rng, apart, runs = np.random.default_rng(modes), 0, 300
+    samples = np.round(np.geomspace(10, 10_000, 12)).astype(int)
+
+    def run(name: str) -> dict[str, Any]:
+        steps = rng.normal(size=(modes, len(samples))) * np.sqrt(np.diff(samples, prepend=0))
+        walks = np.cumsum(steps, axis=1) / samples
+        errors = np.sqrt((walks**2).mean(axis=0))
+        points = [
+            {"seconds": 1e-3 * n, "samples": int(n), "marginal_rmse": float(error)}
+            for n, error in zip(samples, errors, strict=True)
+        ]
+        return record(name, rmse=points[-1]["marginal_rmse"], error=errors[-1] / np.sqrt(200), trajectory=points)
+
+    for _ in range(runs):
+        apart += [row.rank for row in leaderboard.rows([run("gibbs"), run("dhmc")])] != [1, 1]
+    assert apart <= most * runs
+
+
+def test_one_seed_tells_what_is_far_better() -> None:
+    waves = {50: 0.9, 100: 1.2, 200: 1.0, 400: 0.85, 800: 1.0}
+    paths = [
+        [{"seconds": n, "samples": n, "marginal_rmse": share * wave / n**0.5} for n, wave in waves.items()]
+        for share in (1.0, 4.0)
+    ]
+    found = [record(name, rmse=p[-1]["marginal_rmse"], trajectory=p) for name, p in zip("ab", paths, strict=True)]
+    assert [row.rank for row in leaderboard.rows(found)] == [1, 2]
+    for one, path in zip(found, paths, strict=True):
+        one["result"]["trajectory"] = path[-2:]  # which tell nothing of their scatter
+    assert [row.rank for row in leaderboard.rows(found)] == [1, 2]
+    found[1]["metrics"]["marginal_rmse"]["value"] /= 2
+    assert [row.rank for row in leaderboard.rows(found)] == [1, 1]
+
+
 def test_two_seeds_know_little_of_their_scatter() -> None:
     def places(seeds: int) -> list[str]:
         better = [record("a", rmse=0.010 + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]

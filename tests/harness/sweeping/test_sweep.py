@@ -137,7 +137,7 @@ class TestSweep:
 
     def test_budget_too_small_for_a_sample(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert sweep(*CELL, "budget.seconds=1e-9", "sweep_dir=out") == 1
-        assert "a budget of 1e-09 s ended" in capsys.readouterr().out
+        assert "a budget of 1e-09 s is too short: a sample takes" in capsys.readouterr().out
 
     def test_nothing_but_refusals_is_an_error(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert sweep(*QUICK, "method.how=refuse", "sweep_dir=out") == 2

@@ -18,17 +18,22 @@ from spinbench.api import (
     marginal_claims,
     standard_error,
 )
-from spinbench.errors import UnsupportedError
+from spinbench.errors import SpinbenchError, UnsupportedError
 
 
 @dataclass(frozen=True)
 class Planted(Method):
     bug: str = ""
     order: Literal["forward", "backward"] = "forward"
+    sweeps: int = 1
 
     name = "planted"
     summary = "Gibbs in raster order"
     needs = frozenset()
+
+    def __post_init__(self):
+        if self.sweeps < 1:
+            raise SpinbenchError(f"planted: sweeps={self.sweeps} was given; at least 1 is needed")
 
     @property
     def reductions(self):
@@ -127,7 +132,7 @@ def _bound(bug, model, n):
 
 class PlantedKernel(Kernel):
     def __init__(self, method, backend, model, tables):
-        self.bug, self.model, self.order = method.bug, model, method.order
+        self.bug, self.model, self.order, self.sweeps = method.bug, model, method.order, method.sweeps
         self.real = np.dtype(backend.precision)
         if self.bug in ("float32 in float64", "float64 in float32"):
             self.real = np.dtype(self.bug[-7:])
@@ -186,6 +191,9 @@ class PlantedKernel(Kernel):
             self.tables[0][:] += 0.01
         for step in range(index, index + steps):
             p = self._sweep(s, self._numbers(seed, step, index, s.shape), scale)
+            warmer = 0.7 if self.bug == "second sweeps are warmer" else 1.0
+            for sweep in range(1, self.sweeps):
+                p = self._sweep(s, np.random.default_rng((seed, step, sweep)).random(s.shape), scale * warmer)
             if not (self.bug == "forgets the last step" and steps > 3 and step == index + steps - 1):
                 total += p
             if self.bug == "forgets what 64 leave over" and steps > 64 and step >= index + steps // 64 * 64:
@@ -208,6 +216,10 @@ class PlantedKernel(Kernel):
                 return self.rng.random(shape)
             case "the same numbers each step":
                 return np.random.default_rng(seed).random(shape)
+            case "numbers shared by chains at one variable":
+                u = np.random.default_rng((seed, step)).random(shape)
+                u[1] = u[1, 0]
+                return u
             case "numbers shared by chains":
                 return np.repeat(np.random.default_rng((seed, step)).random((shape[0], 1)), chains, axis=1)
             case "numbers shared by neighbours":

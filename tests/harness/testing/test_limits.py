@@ -7,6 +7,7 @@ import pytest
 
 from spinbench.api import Estimate
 from spinbench.inference import registry
+from spinbench.testing import limits
 from spinbench.testing.answers import FEWEST, GROUPS, accuracy, compare_errors, replicas
 from spinbench.testing.cases import law
 from spinbench.testing.check import CheckError
@@ -78,3 +79,15 @@ def test_single_claims_may_be_wider_by_what_chains_remember(claimed: float, r_ha
     else:
         with pytest.raises(CheckError, match=r"a standard error of a marginal is 0.05; 0.033 is the most possible"):
             accuracy(pair, "dense", "float64")
+
+
+@pytest.mark.parametrize("chains", [256, 1024])
+def test_counts_of_the_right_law_are_beyond_the_limit_as_often_as_they_should_be(
+    chains: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ALARM", 0.01)
+    exact = law("dense").probabilities
+    draws = np.random.default_rng(5).multinomial(chains, exact, size=4000)
+    found = [limits.likelihood_ratio(counts, exact) for counts in draws]
+    most = limits.chi_square_limits(found[0][1], 1)[1]  # at half of ALARM
+    assert 10 <= sum(value > most for value, _ in found) <= 32

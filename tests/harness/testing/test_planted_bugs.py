@@ -24,6 +24,7 @@ BUGS = [
     ("the last of three stands still", "3 chains", "of 3 chains, 2 stand still"),
     ("the last chain is warmer", "5 chains", "of 5 chains, 4 have another law"),
     ("numbers shared by chains", "independence of chains", "of 2048 chains that start alike, 1 differ"),
+    ("numbers shared by chains at one variable", "accuracy, dense", "marginals .* are off by"),
     ("numbers shared by neighbours", "independence of chains", "neighbouring chains are correlated"),
     ("chains beyond 4096 stand still", "4099 chains", "of 4099 chains, 4096 to 4098 stand still"),
     ("mirrored chains", "independence of chains", r"chains c and c \+ C/2 are correlated"),
@@ -83,6 +84,7 @@ BUGS = [
     ("draws of any law", "accuracy, dense", "draws have another law"),
     # settings
     ("forgets a variable backwards", "order=backward", "marginals .* are off by"),
+    ("second sweeps are warmer", "sweeps=2", "from exact draws"),
     # laws
     ("all at once", "stationarity, dense", "from exact draws"),
     ("what is rare never happens", "accuracy, sparse", "marginals .* are off by"),

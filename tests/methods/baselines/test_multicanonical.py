@@ -80,5 +80,5 @@ def test_what_it_does_not_take() -> None:
         spinbench.run(groups, "multicanonical", "numpy", 10)
     with pytest.raises(UnsupportedError, match="numba"):
         spinbench.run(MODELS["bits"], "multicanonical", "numba", 10)
-    with pytest.raises(SpinbenchError, match="from 2 on"):
+    with pytest.raises(SpinbenchError, match="from 2 to"):
         Multicanonical(bins=1)

@@ -65,5 +65,5 @@ def test_what_it_does_not_take() -> None:
         spinbench.run(groups, "tempered_transitions", "numpy", 10)
     with pytest.raises(UnsupportedError, match="numba"):
         spinbench.run(MODELS["bits"], "tempered_transitions", "numba", 10)
-    with pytest.raises(SpinbenchError, match="at least 0"):
+    with pytest.raises(SpinbenchError, match="temperatures=-1 was given; an integer from 0"):
         TemperedTransitions(temperatures=-1)

@@ -91,7 +91,7 @@ def test_a_move_keeps_the_law_at_each_chains_own_temperature(name, moved):
         chains = slice(k * DRAWS, (k + 1) * DRAWS)
         states, exact = law(model, beta)
         counts = np.bincount(s[:, chains].T.astype(int) @ (2 ** np.arange(len(s))), minlength=len(states))
-        statistic, degrees = limits.pooled_chi_square(counts, exact)
+        statistic, degrees = limits.likelihood_ratio(counts, exact)
         assert statistic < limits.chi_square_limits(degrees, 1)[1]
         errors = p[:, chains].std(axis=1) / DRAWS**0.5
         assert (np.abs(p[:, chains].mean(axis=1) - exact @ states) < 4.5 * errors + 1e-12).all()

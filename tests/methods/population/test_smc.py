@@ -9,6 +9,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
+from spinbench.methods.population import smc
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.population.smc import Annealed
 from spinbench.models import FactorGraph, PairwiseModel
@@ -152,6 +153,23 @@ def test_errors_are_those_of_weighted_means():
         found = weighed((2,), trace_of(rng.normal(size=(25, 16)) - 0.5, p))
         z.append(((found.means[0] - 0.5) / found.standard[0], found.log_z / found.log_z_error))
     assert (np.abs(np.mean(np.square(z), axis=0) - 1) < 0.35).all()
+
+
+@pytest.mark.parametrize("settings", [{"particles": 1}, {"particles": 1, "temperatures": 1}], ids=str)
+def test_populations_of_one_are_annealed_importance_sampling(settings):
+    model = PairwiseModel.from_edges([0.5, -0.4, 0.3], [(0, 1), (1, 2)], [0.6, -0.5])
+    found = spinbench.run(model, "smc", "numpy", 200, **settings)
+    assert abs(found.log_z - log_z(model)) < 3 * found.log_z_se < 0.1
+    np.testing.assert_array_less(abs(found.marginals - marginals(model)), 3 * found.marginals_se)
+
+
+def test_runs_of_large_models_are_cut(monkeypatch):
+    whole = Annealed().plan(glass())
+    monkeypatch.setattr(smc, "UPDATES", 6 * 90)
+    cut, asked = Annealed().plan(glass()), Annealed(temperatures=50).plan(glass())
+    assert len(whole.particles) * (len(whole.betas) - 1) > 90
+    assert (len(cut.particles), len(cut.betas) - 1) == (8, 11)
+    assert (len(asked.particles), len(asked.betas) - 1) == (8, 50)
 
 
 def test_what_it_does_not_take():

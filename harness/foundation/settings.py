@@ -1,0 +1,29 @@
+"""Checks of a method's settings, for its `__post_init__`.
+
+What is out of range, or too large for any machine, is refused in one sentence before anything is planned.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from spinbench.errors import SpinbenchError
+
+LARGEST = 2**20
+"""Of what is counted: more is a slip of the pen."""
+
+
+def check_whole(method: Any, setting: str, least: int, most: int = LARGEST, *, zero: bool = False) -> None:
+    """Raises SpinbenchError unless the setting is an integer from `least` to `most`, or 0 where `zero` allows it."""
+    given = getattr(method, setting)
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    if not whole or not (least <= given <= most or (zero and given == 0)):
+        needed = f"0, or an integer from {least} to {most}," if zero else f"an integer from {least} to {most}"
+        raise SpinbenchError(f"{method.name}: {setting}={given!r} was given; {needed} is needed")
+
+
+def check_choice(method: Any, setting: str, choices: Any) -> None:
+    """Raises SpinbenchError unless the setting is one of a Literal's texts."""
+    given, allowed = getattr(method, setting), get_args(choices)
+    if given not in allowed:
+        raise SpinbenchError(f"{method.name}: {setting}={given!r} was given; {', '.join(allowed)} are allowed")

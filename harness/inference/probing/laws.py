@@ -1,0 +1,108 @@
+"""Probes: where chains stay that were cooled from unlikely places, and what such a place weighs at most."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.inference import all_states
+from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.parity_starts import parity_starts
+from spinbench.mathematics.graphs.table_layouts import Section
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables
+from spinbench.methods.tempering.pilot import HostArrays
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+PROBES = 32
+COLDEST = 8.0
+"""Where they begin; each at a β of its own from 1 to this."""
+SWEEPS = 6, 8, 24
+"""While they are warmed up to β = 1, before and while they are looked at."""
+EAGER = 0.25, 4.0
+"""β of the starts at which factors would like to be: by each the best that it offers a state."""
+HUB = 3.0
+"""Times as many factors as the median variable has one that is held while the others come to follow it: before they do,
+they tell it nothing of what it would make of them."""
+HELD = 10
+"""Sweeps."""
+ELIMINATED = 4
+"""Probes of binary models that start where the strongest parities hold, see `parity_starts`."""
+
+
+class Probed(NamedTuple):
+    """Of P probes, each in a well of its own.
+
+    Attributes:
+        laws: (S, P) probabilities of all states, variable by variable.
+        entropies: (P,) of the product laws.
+        most: (P,) log Z of the well at most, but for chance.
+    """
+
+    laws: FloatArray
+    entropies: FloatArray
+    most: FloatArray
+
+
+def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> Probed:
+    """Cool, warm up, and look. A law of marginals p_v has E[log p*] + Σ_v H(p_v) >= log Z of what it is the law of."""
+    replicas, sizes = GraphReplicas(HostArrays()), flat.cardinalities
+    x = replicas.begin(tables, _starts(flat, rng))
+    below = np.nextafter(1, 0)  # where hard zeros are soft
+    cold = rng.permutation(np.geomspace(1.0, COLDEST, PROBES))
+    degrees = np.diff(flat.starts)
+    holding = _Holding(degrees >= HUB * np.median(degrees))
+    for sweep, left in enumerate([*np.linspace(1.0, 0.0, SWEEPS[0]), *np.zeros(SWEEPS[1])]):
+        bath = holding if sweep < HELD else TableBath(HostArrays())
+        x = bath.sweep(rng, tables.sweep, x, np.maximum(cold**left, 1.0) * below)
+    total, energy = np.zeros(1), np.zeros(PROBES)
+    for _ in range(SWEEPS[2]):
+        x, p = replicas.sweep(rng, tables, x, np.full(PROBES, below))
+        total = total + np.asarray(p)
+        energy += np.asarray(replicas.log_weights(tables, x)[0])
+    laws = all_states.of_reported(sizes.tolist(), total / SWEEPS[2])
+    entropies = -(laws * np.log(np.where(laws > 0, laws, 1.0))).sum(axis=0)
+    return Probed(laws, entropies, energy / SWEEPS[2] + flat.log_constant + entropies)
+
+
+class _Holding(TableBath):
+    """Sweeps that leave some variables, of which it is told, (N,) bool, as they are."""
+
+    def __init__(self, held: npt.NDArray[np.bool_]) -> None:
+        super().__init__(HostArrays())
+        self._held = held
+
+    def choose(self, section: Section, b: Any, weights: Any, x: Any, u: Any) -> tuple[Any, Any]:
+        drawn, total = super().choose(section, b, weights, x, u)
+        rows = section.rows[b]
+        return np.where(self._held[rows][:, None], x[rows], drawn), total
+
+
+def _starts(flat: FactorTables, rng: np.random.Generator) -> FloatArray:
+    """(N, P): half where each state counts by the best that every factor offers it, most others at random."""
+    sizes = flat.cardinalities
+    x = rng.integers(0, sizes[:, None], size=(len(sizes), PROBES))
+    _make_eager(x[:, : PROBES // 2], flat, rng)
+    if (sizes == 2).all():
+        x[:, -ELIMINATED:] = parity_starts(flat, ELIMINATED, rng)
+    return x.astype(np.float64)
+
+
+def _make_eager(x: IntArray, flat: FactorTables, rng: np.random.Generator) -> None:
+    """Draw x (N, C) anew, at inverse temperatures from the first of `EAGER` to the last."""
+    sizes, firsts = flat.cardinalities, np.cumsum(flat.cardinalities) - flat.cardinalities
+    offered = np.zeros(int(sizes.sum()))
+    for f in range(len(flat.offsets) - 1):
+        scope = flat.scope_variables[flat.scope_starts[f] : flat.scope_starts[f + 1]]
+        table = flat.values[flat.offsets[f] : flat.offsets[f + 1]].reshape(sizes[scope])
+        for axis, v in enumerate(scope):
+            others = tuple(other for other in range(len(scope)) if other != axis)
+            offered[firsts[v] : firsts[v] + sizes[v]] += table.max(axis=others)
+    betas = np.geomspace(*EAGER, x.shape[1])[:, None]
+    for v, first in enumerate(firsts):
+        own = np.maximum(offered[first : first + sizes[v]], -1e300)
+        x[v] = (betas * (own - own.max()) + rng.gumbel(size=(len(betas), sizes[v]))).argmax(axis=1)

@@ -1,0 +1,142 @@
+"""What there is at least of Z and of Z P(x_v = k), from means of importance weights.
+
+They hold but for chance, whatever the proposal; what it does not cover is missing from them. Two are at hand, from the
+product laws of where probes stay: the mixture of all of these, and draws of one that are annealed within its well.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.inference.probing.laws import PROBES, Probed, probe
+from spinbench.inference.probing.wells import annealed
+from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.methods.tempering.graphs import graph_tables
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+FLOOR = 1e-3
+"""Of each probe's law, shared by all states."""
+DRAWS = 64
+"""Of each probe."""
+ERRORS = 3.0, 5.0
+"""Standard errors by which a mean may be above: of all weights, and of those of states, of which there are many."""
+
+SLOWLY = 64
+"""Steps of annealing where it is to come near to Z, and not only below."""
+UNSEEN = 5.0
+"""Over the number of draws is how often weights may be 0 of which none was seen: no standard error shows those."""
+
+
+class Least(NamedTuple):
+    """Logarithms of what there is at least. Attributes: z: Z; states: (S,) Z P(x_v = k), variable by variable."""
+
+    z: float
+    states: FloatArray
+
+
+class Bounds:
+    """Of one model, each found when it is asked for. Attributes: probed: where probes stay."""
+
+    def __init__(self, flat: FactorTables) -> None:
+        self._flat = flat
+        self._tables = graph_tables(flat)
+        self._wells = dict[int, Least]()
+        self.probed: Probed = probe(flat, self._tables, np.random.default_rng(0))
+
+    @cached_property
+    def mixture(self) -> Least:
+        """From draws of all probes' laws, as of one proposal."""
+        flat, logs = self._flat, np.log(self._laws)
+        rows = _drawn(flat.cardinalities, self._laws, np.random.default_rng(1))
+        log_q = np.zeros((PROBES, rows.shape[1]))
+        for own in rows:
+            log_q += logs[own].T
+        states = rows - _firsts(flat.cardinalities)[:, None]
+        log_p = flat.log_constant + flat.values[flat.positions(states)].sum(axis=0)
+        return _least(log_p - np.logaddexp.reduce(log_q) + np.log(PROBES), rows, len(logs), DRAWS // 2)
+
+    def well(self, number: int) -> Least:
+        """Of the well in which a probe stays."""
+        if number not in self._wells:
+            law, rng = self._laws[:, number], np.random.default_rng((2, number))
+            log_w, x = annealed(self._flat, self._tables.sweep, law, DRAWS, rng)
+            self._wells[number] = _least(log_w, x + _firsts(self._flat.cardinalities)[:, None], len(law), DRAWS // 8)
+        return self._wells[number]
+
+    def at_most(self, found: FloatArray) -> float:
+        """log Z of where a run's marginals (S,) are, if log weights that come from there have a normal law.
+
+        log Z is then their mean and half their variance, for which errors are allowed.
+        """
+        law, rng = self._positive(np.clip(found, 0.0, 1.0)), np.random.default_rng(3)
+        log_w = annealed(self._flat, self._tables.sweep, law, DRAWS, rng, steps=SLOWLY)[0]
+        finite = log_w[np.isfinite(log_w)]
+        if 2 * len(finite) < len(log_w):
+            return np.inf
+        variance = finite.var(ddof=1)
+        error = np.sqrt((variance + variance**2 / 2) / len(finite))
+        mean = np.logaddexp.reduce(finite) - np.log(len(finite))
+        return float(max(mean, finite.mean() + variance / 2 + ERRORS[0] * error))
+
+    def _positive(self, laws: FloatArray) -> FloatArray:
+        sizes = self._flat.cardinalities
+        spread = (FLOOR / np.repeat(sizes, sizes)).reshape(-1, *[1] * (laws.ndim - 1))
+        return np.asarray((1 - FLOOR) * laws + spread)
+
+    @cached_property
+    def _laws(self) -> FloatArray:
+        return self._positive(self.probed.laws)
+
+
+def _least(log_w: FloatArray, rows: IntArray, states: int, groups: int) -> Least:
+    """Of weights (C,), at draws that have the states `rows` (N, C) of all S, in groups that are all alike."""
+    top = float(log_w.max())
+    if not np.isfinite(top):
+        return Least(-np.inf, np.full(states, -np.inf))
+    w, own = np.exp(log_w - top), rows + states * (np.arange(log_w.size) * groups // log_w.size)
+    sums, squares = (_summed(own, part, groups, states) for part in (w, w**2))
+    of_states = _surely(sums, squares, log_w.size, ERRORS[1])
+    z = _surely(w.reshape(groups, -1).sum(axis=1), (w**2).reshape(groups, -1).sum(axis=1), log_w.size, ERRORS[0])
+    return Least(float(z) + top, np.asarray(of_states) + top)
+
+
+def _summed(own: IntArray, parts: FloatArray, groups: int, states: int) -> FloatArray:
+    """(G, S)."""
+    found = np.bincount(own.ravel(), np.tile(parts, len(own)), groups * states)
+    return found.reshape(groups, states).astype(np.float64)
+
+
+def _surely(sums: FloatArray, squares: FloatArray, number: int, errors: float) -> Any:
+    """Logarithm of what the mean of so many weights is at least, by groups' sums (G, …) of them and of their squares.
+
+    Their mean, less its errors; or, where a few weights have most of it, that of the logarithms of groups' means, which
+    is too low, less its own.
+    """
+    mean, groups = sums.sum(axis=0) / number, len(sums)
+    error = np.sqrt(np.maximum(squares.sum(axis=0) / number - mean**2, 0.0) / number)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = 1 - UNSEEN / number
+        plain = np.log(np.maximum(seen * mean - errors * error, 0.0))
+        logs = np.log(seen * sums * groups / number)
+        of_logs = logs.mean(axis=0) - errors * logs.std(axis=0, ddof=1) / np.sqrt(groups)
+    return np.fmax(plain, of_logs)
+
+
+def _drawn(sizes: IntArray, law: FloatArray, rng: np.random.Generator) -> IntArray:
+    """(N, D P) places in the law's first axis of D states drawn from each probe's law, one of each after another."""
+    rows = np.empty((len(sizes), DRAWS, PROBES), dtype=np.int64)
+    for v, first in enumerate(_firsts(sizes)):
+        reached = np.cumsum(law[first : first + sizes[v]], axis=0)
+        goals = rng.random((DRAWS, PROBES)) * reached[-1]
+        rows[v] = first + (goals >= reached[:-1, None, :]).sum(axis=0)
+    return rows.reshape(len(sizes), -1)
+
+
+def _firsts(sizes: IntArray) -> IntArray:
+    return np.asarray(np.cumsum(sizes) - sizes)

@@ -1,0 +1,122 @@
+"""Before a run counts: everything is compiled, the time of a step is measured, and a budget too short is refused."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from spinbench.api import Engine, Method, State
+from spinbench.api.trace import Trace
+from spinbench.errors import BudgetError, UnsupportedError
+from spinbench.foundation import deadline
+from spinbench.inference.budget import Budget
+from spinbench.models import Model
+
+BATCH_SECONDS = 2e-3
+"""Shortest batch of a budget in seconds, long against the cost of a call."""
+MEASURED = 3
+"""Batches that long, where they take less than `MEASURING` of the budget, or all of it where they do not count."""
+MEASURING = 0.5
+BRIEF = 0.3
+"""Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
+beside the budget."""
+MOST_STEPS = 2**20
+"""Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
+PLANNING = 0.5
+"""Of a budget's seconds, beside them."""
+WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
+
+
+class Trial(NamedTuple):
+    """What came of it, in seconds.
+
+    Attributes:
+        per_step: of a step; 0 where it is not needed.
+        compile_seconds: of first calls.
+        seconds: that count as the run's: of an engine that compiles nothing all calls but the first are alike.
+        state: where it begins, if it is there already.
+    """
+
+    per_step: float = 0.0
+    compile_seconds: float = 0.0
+    seconds: float = 0.0
+    state: State = None
+
+
+def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, seed: int, warm_up: WarmUp) -> Trial:
+    """Try an engine on states that are thrown away.
+
+    Args:
+        engine: that compiles, unless it has an attribute `compiles` that is false.
+        budget: of the run to come.
+        iterates: whether none of its steps is to be thrown away, and the run finds out how long they take.
+        start, seed, warm_up: as of `drive`.
+
+    Raises:
+        BudgetError: the seconds are over before an engine that compiles nothing has made a step.
+    """
+    since = time.perf_counter()
+    if getattr(engine, "compiles", True):
+        scratch = _one_of_each(engine, seed, start, warm_up)
+        compiled = time.perf_counter() - since
+        most = max(budget.seconds or 0.0, BRIEF)
+        return Trial(0.0 if iterates else _seconds_per_step(engine, scratch, budget, most), compiled)
+    if iterates or budget.seconds is None:
+        return Trial()
+    try:
+        with deadline.at(since + max(budget.seconds, BRIEF)):
+            state = engine.init(seed, start)
+            engine.advance(copy.deepcopy(state), 1)
+    except deadline.OverdueError:
+        raise BudgetError(f"a budget of {budget} ended within the first step; give more seconds") from None
+    first = time.perf_counter() - since
+    if first > BRIEF:  # more than it takes to load what a first call needs
+        return Trial(first, seconds=first, state=state)
+    per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
+    return Trial(per_step, first, time.perf_counter() - since - first, state)
+
+
+def check_planning(method: Method, model: Model, budget: Budget) -> None:
+    """Raises UnsupportedError where planning is seen to take more than half as long as the run itself."""
+    if budget.seconds is None or (most := method.planning_seconds(model)) <= PLANNING * budget.seconds:
+        return
+    raise UnsupportedError(
+        f"{method.name}: planning takes about {most:.2g} s for {model.name}, and a budget of {budget} was given; "
+        "give more seconds, or count samples"
+    )
+
+
+def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) -> State:
+    """Compile every function by calling it once on a state that is thrown away."""
+    state = engine.warm(engine.init(seed, start), 1)
+    for last in (False, True):
+        state = engine.adapt(state, last)
+    engine.look(state)
+    engine.slopes(state)
+    state, _ = engine.climb(state, np.array([0.5]), 1)
+    state, _ = warm_up(engine, state, 1, Trace({}))
+    return engine.advance(state, 1)[0]
+
+
+def _seconds_per_step(engine: Engine, state: State, budget: Budget, most: float) -> float:
+    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
+
+    The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
+    most are, and burn-in will be.
+    """
+    if budget.seconds is None:
+        return 0.0
+    steps, spent, times = 1, 0.0, list[float]()
+    while not times or (spent < most and len(times) < MEASURED):
+        since = time.perf_counter()
+        state, _ = engine.advance(state, steps)
+        times.append(time.perf_counter() - since)
+        spent += times[-1]
+        if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
+            times.clear()
+            steps *= 2
+    return sorted(times)[len(times) // 2] / steps

@@ -1,0 +1,104 @@
+"""A page of asv's site: the commits at which accuracy or cost changed, judged by the errors of the numbers.
+
+asv's own page of regressions knows no errors. asv.conf.json names this module under `plugins`, and asv calls what is
+derived from its `OutputPublisher` whenever it publishes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asv.publishing import OutputPublisher
+
+from spinbench.errors import HistoryError
+from spinbench.history.recorder import History
+from spinbench.history.steps import report, wording
+from spinbench.history.steps.report import Found
+from spinbench.reporting import page
+
+PAGE = "changes.html"
+HEIGHT = 20.0
+"""Of a picture; a commit is as wide."""
+_BEFORE = '<li id="nav-li-graphdisplay">'
+_LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
+
+
+class Row(NamedTuple):
+    """A change. Attributes: commit: in words; points: of the picture, (x, y) and whether it is after the change."""
+
+    found: Found
+    machine: str
+    commit: str
+    points: tuple[tuple[float, float, bool], ...]
+
+
+class Changes(OutputPublisher):  # type: ignore[misc]
+    """Writes the page and links it."""
+
+    name = "changes"
+    button_label = "Changes"
+    description = "Commits at which accuracy or cost changed, beyond noise"
+    order = 4
+
+    @classmethod
+    def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:
+        """Called by asv, in the folder of asv.conf.json, after it wrote its own pages."""
+        write(Path(), Path(conf.html_dir), commits=str(conf.show_commit_url))
+
+
+def write(root: Path, site: Path, commits: str = "#") -> Path:
+    """Write the page, and link it from the site's index.
+
+    Args:
+        root: the checkout.
+        site: folder of the site.
+        commits: address to which a commit's hash is added; "#" is none.
+
+    Raises:
+        HistoryError: the index has another form than asv's.
+    """
+    rows, sentences = _found(root)
+    choices = {axis: sorted({getattr(row.found.step.place, axis) for row in rows}) for axis in ("method", "backend")}
+    text = (
+        page.environment()
+        .get_template("changes.html")
+        .render(rows=rows, sentences=sentences, choices=choices, height=HEIGHT, commits=commits.removesuffix("#"))
+    )
+    path, index = site / PAGE, site / "index.html"
+    whole = index.read_text(encoding="utf-8")
+    if whole.count(_BEFORE) != 1:
+        raise HistoryError(f"asv's page has no place for a link to {PAGE}; pin asv<0.7")
+    path.write_text(text, encoding="utf-8")
+    index.write_text(whole.replace(_BEFORE, _LINK + _BEFORE), encoding="utf-8")
+    return path
+
+
+def _found(root: Path) -> tuple[list[Row], list[str]]:
+    """Of all machines: changes, and a sentence each."""
+    rows, sentences = [], []
+    for machine in History.open(root).machines():
+        try:
+            steps = report.steps(root, machine=machine)
+        except HistoryError as error:
+            sentences.append(str(error))
+            continue
+        sentences.append(wording.summary(steps))
+        rows += [_row(one, machine) for one in steps.found]
+    return rows, sentences
+
+
+def _row(found: Found, machine: str) -> Row:
+    return Row(found, machine, wording.commit(found.commit), tuple(_points(found.step.values, found.step.at)))
+
+
+def _points(values: Sequence[float], at: int) -> Iterable[tuple[float, float, bool]]:
+    """One a commit with a value, on a logarithmic scale."""
+    logs = [math.log(value) if math.isfinite(value) and value > 0 else math.nan for value in values]
+    known = [log for log in logs if not math.isnan(log)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    for turn, log in enumerate(logs):
+        if not math.isnan(log):
+            yield turn + 0.5, (high - log) / (high - low) if high > low else 0.5, turn >= at

@@ -1,0 +1,115 @@
+"""Checks of iterations by what they agree with, exact answers of trees and the method's other programs; and of
+precisions, which do not agree to the last digit."""
+
+from __future__ import annotations
+
+from unittest import SkipTest
+
+import numpy as np
+
+from spinbench.api import Precision
+from spinbench.inference import registry
+from spinbench.inference.kernels import Wish
+from spinbench.inference.result import Result
+from spinbench.inference.runner import run
+from spinbench.models import Model
+from spinbench.testing.cases import CASES, law
+from spinbench.testing.check import REFUSALS, require, skip
+from spinbench.testing.known import known
+from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
+from spinbench.testing.trial import flat, watched
+
+TREES = ("tree", "tree of factors")
+COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
+"""Models on which most iterations have one fixed point."""
+STEPS = 2000
+CHAINS = 3
+ENDED = 1e-9
+"""Changes at which iterations end, relative for log Z."""
+CLOSE = 1e-6
+"""What they leave."""
+
+
+def tree(pair: Pair, name: str) -> None:
+    """Exact on a tree, as `Method.exact_on_trees` says."""
+    exact = known(name)
+    found = _answer(pair, exact.model, pair.backend, pair.wish)
+    require(found.status == "ok", f"on a tree it says {found.status}, where its answer is said to be exact")
+    _close(found, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
+
+
+def alike(pair: Pair, backend: str, wish: Wish) -> None:
+    """A kernel gives the answers of the method's program, or of its other kernel, wherever both have ended."""
+    seen = 0
+    for name in COMPARED:
+        model = law(name).model if name in CASES else known(name).model
+        try:
+            one, two = _answer(pair, model, pair.backend, pair.wish), _answer(pair, model, backend, wish)
+        except SkipTest:
+            continue
+        if one.status == two.status == "ok":
+            what = f"the {'program' if wish.tier else 'kernel'}'s on {backend}, on {name!r}"
+            _close(one, two.log_z, flat(two.marginals), what)
+            seen += 1
+    if not seen:
+        skip(f"there is no model of the suite on which it ends here and on {backend}")
+
+
+def digits(pair: Pair) -> None:
+    """float32 and float64 must differ where numbers are not whole: the same digits mean the same arithmetic."""
+    seen = {}
+    precisions: tuple[Precision, ...] = ("float32", "float64")
+    for precision in precisions:
+        at = watched(pair, precision)
+        state = at.engine.init(SEED, np.zeros((at.given.num_variables, FEW_CHAINS), dtype=np.int8))
+        steps = 3 if pair.method.anytime else 1
+        seen[precision] = advance(at.engine, state, [steps])[1][0][1]
+    broken = {name: np.isfinite(a) & (a != np.rint(a)) for name, a in seen["float64"].items() if a.dtype.kind == "f"}
+    if not any(where.any() for where in broken.values()):
+        skip("it reports whole numbers alone, which do not show the precision")
+    same = all(
+        np.array_equal(seen["float32"][name][where].astype(np.float32), seen["float64"][name][where].astype(np.float32))
+        for name, where in broken.items()
+        if seen["float32"][name].shape == where.shape
+    )
+    short = all(
+        np.array_equal(seen["float64"][name][where], seen["float64"][name][where].astype(np.float32))
+        for name, where in broken.items()
+    )
+    kind = "float64 is computed in float32" if short else "float32 is computed in float64"
+    require(not same, f"float32 and float64 give the same digits: {kind}")
+
+
+def _answer(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
+    """Of a whole run.
+
+    Raises:
+        SkipTest: the method refuses the model, or the backend the settings.
+    """
+    options = {"budget": STEPS, "chains": CHAINS, "seed": SEED, "precision": pair.precision, "simplify": False}
+    try:
+        return run(model, pair.method, backend, tier=wish.tier, kernel=wish.kernel, **options)  # type: ignore[arg-type]
+    except REFUSALS as refusal:
+        raise SkipTest(f"refused: {refusal}") from refusal
+
+
+def other(pair: Pair) -> tuple[str, Wish] | None:
+    """Where else the method runs: its program, here or on NumPy, else NumPy's kernel."""
+    for backend, wish in ((pair.backend, Wish("generic")), ("numpy", Wish("generic")), ("numpy", Wish())):
+        tier = registry.support(pair.method.name, backend, wish).tier
+        if tier in ("native", "generic") and (backend, tier) != (pair.backend, "native"):
+            return backend, wish
+    return None
+
+
+def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, what: str) -> None:
+    if found.log_z is not None and log_z is not None:
+        off = found.log_z - log_z
+        require(abs(off) <= CLOSE * max(1.0, abs(log_z)), f"log Z differs by {off:.3g} from {what}")
+    own = flat(found.marginals)
+    if own is not None and marginals is not None:
+        off = float(np.abs(own - marginals).max(initial=0))
+        # about the optimum of a bound, marginals move by the root of what the bound does
+        flat_top = found.log_z_kind in ("lower", "upper") and found.log_z is not None
+        allowed = max(CLOSE, (ENDED * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
+        require(off <= allowed, f"marginals differ by up to {off:.3g} from {what}")

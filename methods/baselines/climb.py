@@ -1,0 +1,96 @@
+"""The generic program of nested sampling: populations that climb through levels given once for all runs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.baselines.shells import Points, Shells, Tables
+
+MORE = 3
+"""Times as many sweeps in the second half of the chains, which have to agree with the others."""
+
+
+class State(NamedTuple):
+    """Of the last run. Attributes: log_z (C,) the logarithm of its Ẑ, less `Tables.base`; p (R, C) its marginals."""
+
+    log_z: Array
+    p: Array
+
+
+class Climb:
+    """Init, step and observe over a backend's arrays; `sweeps` after each level, in half of the chains `MORE` times."""
+
+    def __init__(self, backend: Backend, sweeps: int) -> None:
+        self._backend, self._xp = backend, backend.xp
+        self._shells, self._sweeps = Shells(backend), sweeps
+
+    def program(self) -> Program:
+        """A step is a whole run, and knows nothing of those before it; there is nothing to burn in."""
+        return Program(self.init, self.step, self.observe, warm=lambda key, t, state: state)
+
+    def init(self, key: Key, t: Tables, start: Array) -> State:
+        """Of no run."""
+        none = 0.0 * start[0, :]  # constants would not be where steps leave their results, for which JAX compiles again
+        return State(none, none + self._xp.zeros((t.states.shape[0], 1), dtype=none.dtype))
+
+    def step(self, key: Key, t: Tables, state: State) -> State:
+        """One run of every population."""
+        backend, xp = self._backend, self._xp
+        shape = t.points.shape[0], state.log_z.shape[0]
+        points = self._shells.begin(backend.fold_in(key, 0), t, shape)
+        none = State(points.log_x - xp.inf, 0.0 * state.p)
+
+        def climb(k: Any, carry: tuple[Points, State]) -> tuple[Points, State]:
+            points, seen = carry
+            own, level = backend.fold_in(key, k), backend.take(t.levels, k)
+            left = self._shells.left(points.d, backend.take(t.levels, k - 1), level)
+            seen = self._gathered(t, points, 1 - left, seen)
+            points = self._shells.thinned(backend.fold_in(own, 0), points, left)
+            return self._swept(backend.fold_in(own, 1), t, points, level), seen
+
+        points, seen = backend.fori_loop(1, t.levels.shape[0], climb, (points, none))
+        return self._gathered(t, points, xp.ones_like(points.d), seen)
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `NestedSampling.reductions`."""
+        safe = self._xp.where(state.p > 0, state.p, 1.0)
+        parts = self._xp.where(state.p > 0, self._xp.log(safe), -self._xp.inf)
+        return {"z": state.log_z, "square": 2 * state.log_z, "p": state.log_z + parts}
+
+    def _swept(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
+        """The sweeps after a level; those of the second half of the chains alone go on."""
+        xp, backend, chains = self._xp, self._backend, points.log_x.shape[0]
+
+        def sweep(j: Any, points: Points) -> Points:
+            return self._shells.sweep(backend.fold_in(key, j), t, points, level)
+
+        def parts(values: Array) -> tuple[Array, Array]:
+            every = xp.reshape(values, (*values.shape[:-1], -1, chains))
+            return every[..., : chains // 2], every[..., chains // 2 :]
+
+        def joined(first: Array, second: Array, like: Array) -> Array:
+            shape = *like.shape[:-1], -1, chains - chains // 2
+            return xp.reshape(xp.concat([first, xp.reshape(second, shape)], axis=-1), like.shape)
+
+        points = backend.fori_loop(0, self._sweeps, sweep, points)
+        (x, more_x), (d, more_d) = parts(points.x), parts(points.d)
+        more = Points(xp.reshape(more_x, (points.x.shape[0], -1)), xp.reshape(more_d, (-1,)), points.log_x)
+        more = backend.fori_loop(self._sweeps, MORE * self._sweeps, sweep, more)
+        return points._replace(x=joined(x, more.x, points.x), d=joined(d, more.d, points.d))
+
+    def _gathered(self, t: Tables, points: Points, share: Array, seen: State) -> State:
+        """With what the points' share `share` (P C,) weighs, of all states that are left."""
+        xp, chains = self._xp, points.log_x.shape[0]
+        some = share > 0
+        log_w = xp.where(some, xp.log(xp.where(some, share, 1.0)) + self._shells.log_exact(t, points.x), -xp.inf)
+        log_w = xp.reshape(log_w, (-1, chains)) + points.log_x
+        top = xp.maximum(xp.max(log_w, axis=0), seen.log_z)
+        top = xp.where(top == -xp.inf, 0.0, top)
+        w, before = xp.exp(log_w - top) / log_w.shape[0], xp.exp(seen.log_z - top)
+        total = before + xp.sum(w, axis=0)
+        hit = self._backend.take(points.x, t.variables) == t.states[:, None]
+        hits = xp.sum(xp.where(xp.reshape(hit, (-1, *log_w.shape)), w, 0.0), axis=1)
+        safe = xp.where(total > 0, total, 1.0)
+        log_z = xp.where(total > 0, top + xp.log(safe), -xp.inf)
+        return State(log_z, (seen.p * before + hits) / safe)

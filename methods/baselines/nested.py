@@ -1,0 +1,148 @@
+"""Nested sampling: points climb through ever smaller sets of states, those of D = log p* above a level.
+
+    P points drawn at β = 0;
+    k = 1 … T:  X_k, the share of states above level k, is X_k-1 times the share of points that are;
+                those that fall add (X_k-1 / P) p*(x) to Ẑ; as many are copied from those that are left;
+                `sweeps` sweeps in which every variable is drawn evenly among its states above level k;
+    those that are left add (X_T / P) p*(x).
+
+A state has many values of D in common with others, so that a label, uniform on a nat, is added to it, and summed over.
+Skilling, "Nested sampling for general Bayesian computation", Bayesian Analysis 2006; of discrete models, with labels:
+Murray, MacKay, Ghahramani, Skilling, "Nested sampling for Potts models", NIPS 2005.
+
+There each level is the lowest point's D, and Ẑ is as good as the sweeps: too few of them leave copies together, and
+nothing in a run tells. Here a pilot, run so on the host, sets the levels once for all runs, each at half of what is
+left, up to where those that are left weigh about the same; then E Ẑ = Z whatever the sweeps do (Salomone, South,
+Drovandi, Kroese, "Unbiased and consistent nested sampling via sequential Monte Carlo", 2018). Runs are weighed by Ẑ as
+those of `smc`, and their scatter is what is claimed. The published error, sqrt(H / P) over the root of the number of
+runs, H being the information that p has over β = 0, stands in the diagnostics: it takes sweeps to mix. What shows that
+they do not: half of the chains make three times as many. Where the halves disagree, or few runs carry all the weight,
+or would be expected to, marginals and log Z are doubted.
+
+**A chain of a run of spinbench is a population, a step is a whole run**, and nothing is burnt in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
+from spinbench.api.trace import Trace
+from spinbench.foundation.settings import check_whole
+from spinbench.mathematics import statistics
+from spinbench.mathematics.claims import CONTRADICTED, NOTHING
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import table_sweep
+from spinbench.methods.baselines.climb import Climb
+from spinbench.methods.baselines.levels import climbed
+from spinbench.methods.baselines.shells import GROUND, Tables
+from spinbench.methods.baselines.weighing import state_pairs
+from spinbench.methods.population.estimates import weighed
+from spinbench.models import Model
+from spinbench.models.convert import refuse_groups
+from spinbench.models.origin import laid_out
+
+FEWEST, MOST, CROWD = 8, 64, 2**16
+"""Points, at least and at most: as many as levels; and that may be asked for."""
+
+
+@dataclass(frozen=True)
+class NestedSampling(Method):
+    """Settings.
+
+    Attributes:
+        points: P of a population; 0: as many as the pilot has levels, 8 to 64.
+        sweeps: after each level.
+        levels: at most, that of all states among them; 0: as many as it takes, to be found in a pilot's 25,000 updates.
+    """
+
+    points: int = 0
+    sweeps: int = 1
+    levels: int = 0
+
+    name: ClassVar[str] = "nested"
+    summary: ClassVar[str] = (
+        "nested sampling with labels and levels set by a pilot; log Z without bias; any factor graph"
+    )
+    takes: ClassVar[Any] = "any"
+
+    def __post_init__(self) -> None:
+        check_whole(self, "points", 0, CROWD)
+        check_whole(self, "sweeps", 1)
+        check_whole(self, "levels", 0)
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """z, square: (C,) log Ẑ and twice that; p: (R, C) log of Ẑ p."""
+        return dict.fromkeys(("z", "square", "p"), "logsumexp")
+
+    def plan(self, model: Model) -> Tables:
+        """Tables of the sweeps; levels by the pilot.
+
+        Raises:
+            UnsupportedError: 1-of-K groups, whose factor graph is taken; the pilot has not found all levels.
+        """
+        refuse_groups(self.name, model)
+        graph = factor_tables(model)
+        begun = Tables(
+            np.array([GROUND]),
+            np.zeros(MOST),
+            np.array(model.cardinalities, dtype=np.float64),
+            table_sweep(graph, "raster", single=True),
+            *state_pairs(model.cardinalities),
+            np.array(graph.log_constant + np.log(model.cardinalities).sum()),
+            np.array(0.0),
+        )
+        levels, information = climbed(begun, self.sweeps, self.levels)
+        points = np.zeros(self.points or int(np.clip(len(levels), FEWEST, MOST)))
+        return begun._replace(levels=levels, points=points, information=np.array(information))
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return Climb(backend, self.sweeps).program()
+
+    def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
+        """Marginals and log Z, and what may be claimed of both."""
+        found = weighed(model.cardinalities, trace)
+        draws = found.runs * len(tables.points)
+        published = float(np.sqrt(max(float(tables.information), 0.0) / draws))
+        alike, error = halves(trace), found.log_z_error
+        believed = found.supported and alike < CONTRADICTED
+        value = found.log_z + float(tables.base)
+        ess = statistics.effective_sample_size(found.means, found.standard, draws)
+        parts = {"marginals": found.means, "marginals_se": found.errors, "ess": ess}
+        return Estimate(
+            **laid_out(model.cardinalities, **parts),
+            log_z=value if np.isfinite(value) else None,
+            log_z_se=error if believed else np.inf,
+            log_z_estimates={"mean": (value, error if believed else np.inf)} if np.isfinite(value) else {},
+            diagnostics={
+                "levels": float(len(tables.levels) - 1),
+                "points": float(len(tables.points)),
+                "information": float(tables.information),
+                "published_error": published,
+                "runs": float(found.runs),
+                "effective_runs": found.effective,
+                "halves_apart": alike,
+            },
+            doubts=() if believed else ("marginals not mixed", "log Z unresolved"),
+        )
+
+
+def halves(trace: Trace) -> float:
+    """By how many joint standard errors log Ẑ of the chains with more sweeps and of the others are apart."""
+    z = trace.series("z")
+    if z.shape[1] < 4 or not np.isfinite(z.max()):
+        return np.inf
+    parts = [z[:, : z.shape[1] // 2].ravel(), z[:, z.shape[1] // 2 :].ravel()]
+    top = float(z.max())
+    w = [np.exp(part - top) for part in parts]
+    if not all(part.any() for part in w):
+        return np.inf
+    noise = float(np.hypot(*(part.std(ddof=1) / part.mean() / np.sqrt(part.size) for part in w)))
+    apart = abs(float(np.log(w[0].mean() / w[1].mean())))
+    return apart / noise if noise > NOTHING else 0.0

@@ -1,0 +1,118 @@
+"""Points in the sets of states above a level of D = log p*: what nested sampling draws, sweeps and copies.
+
+A chain is a population of P points; its columns in arrays (…, P C) are those of the other chains beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spinbench.api import Array, Backend, Key
+from spinbench.mathematics.graphs.table_layouts import TableSweep
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.population.program import chosen
+
+WIDTH = 1.0
+"""Nats of a label, which is added to D: states of one D do not all fall at once."""
+GROUND = -1e30
+"""Below all levels."""
+
+
+class Tables(NamedTuple):
+    """What `NestedSampling.plan` prepares.
+
+    Attributes:
+        levels: (T,) ascending, the first `GROUND`.
+        points: (P,) 0, for its length.
+        sizes: (N,) states of the variables; sweep: with single variables.
+        variables, states: (R,) int32, what is reported.
+        base: () log Z at β = 0, and what is added to every log weight; information: () H, as the pilot saw it.
+    """
+
+    levels: Array
+    points: Array
+    sizes: Array
+    sweep: TableSweep
+    variables: Array
+    states: Array
+    base: Array
+    information: Array
+
+
+class Points(NamedTuple):
+    """On their way. Attributes: x (N, P C) int32; d (P C,) D; log_x (C,) log of the share of states that is left."""
+
+    x: Array
+    d: Array
+    log_x: Array
+
+
+class Shells:
+    """Over a backend's arrays."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp, self._bath = backend, backend.xp, TableBath(backend)
+
+    def begin(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
+        """Independent draws at β = 0."""
+        xp = self._xp
+        u = self._backend.uniform(key, (t.sizes.shape[0], shape[0] * shape[1]))
+        x = xp.astype(xp.minimum(xp.floor(u * t.sizes[:, None]), t.sizes[:, None] - 1), xp.int32)
+        return Points(x, self.log_weights(t, x), xp.zeros_like(u[0, : shape[1]]))
+
+    def sweep(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
+        """Each variable once, given the rest, by the room that its states leave labels above the level."""
+        backend, xp, single = self._backend, self._xp, t.sweep.single
+        if single is None:
+            return points
+        x, d = points.x + 0, self.log_weights(t, points.x)
+        u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
+        shift = xp.zeros_like(x[0, :]) + t.sweep.entries.floored
+
+        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, d = carry
+            row = backend.take(single.rows, b)
+            logits = xp.sum(backend.take(t.sweep.entries.values, self._bath.places(single, b, x, shift)), axis=1)
+            logits, numbers = logits[:, 0, :], xp.arange(logits.shape[0], dtype=xp.int32)[:, None]
+            offered = d + logits - xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
+            there = backend.take(single.states, b) == numbers  # a spare state is not its own number
+            upto = xp.cumulative_sum(xp.where(there, room(xp, offered, level), 0.0), axis=0)
+            beyond = (upto <= backend.take(u, b) * upto[-1, :]) & (upto < upto[-1, :])
+            drawn = xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32)
+            d = xp.sum(xp.where(numbers == drawn, offered, 0.0), axis=0)
+            return backend.update(x, row, drawn[None, :], donate=True), d
+
+        x, d = backend.fori_loop(0, single.rows.shape[0], body, (x, d))
+        return points._replace(x=x, d=d)
+
+    def left(self, d: Array, before: Array, level: Array) -> Array:
+        """(P C,) the share of labels above `before` that is above `level`, of points that stand above `before`."""
+        own = room(self._xp, d, before)
+        some = own > 0  # but for rounding
+        return self._xp.where(some, room(self._xp, d, level) / self._xp.where(some, own, 1.0), 0.0)
+
+    def thinned(self, key: Key, points: Points, left: Array) -> Points:
+        """As many points as before, drawn from those that are left."""
+        xp, chains = self._xp, points.log_x.shape[0]
+        left = xp.reshape(left, (-1, chains))
+        mean = xp.mean(left, axis=0)
+        weights = xp.where(mean > 0, left, 1.0)
+        picked = chosen(self._backend, self._backend.uniform(key, (chains,)), weights / xp.sum(weights, axis=0))
+        places = xp.reshape(picked * chains + xp.arange(chains, dtype=xp.int32), (-1,))
+        fewer = xp.where(mean > 0, xp.log(xp.where(mean > 0, mean, 1.0)), -xp.inf)
+        x, d = xp.take(points.x, places, axis=1), self._backend.take(points.d, places)
+        return Points(x, d, points.log_x + fewer)
+
+    def log_weights(self, t: Tables, x: Array) -> Array:
+        """(P C,) D with soft zeros."""
+        return self._bath.log_weights(t.sweep.entries, x, floored=True)
+
+    def log_exact(self, t: Tables, x: Array) -> Array:
+        """(P C,) D, -inf where a state meets a hard zero."""
+        return self._bath.log_weights(t.sweep.entries, x)
+
+
+def room(xp: Any, d: Array, level: Array) -> Array:
+    """The share of labels with which D and the label are above the level."""
+    share = (d + WIDTH - level) / WIDTH
+    return xp.where(share > 1, xp.ones_like(d), xp.where(share > 0, share, xp.zeros_like(d)))

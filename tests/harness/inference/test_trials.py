@@ -1,0 +1,69 @@
+"""What is known before a run counts: plans that take too long are refused before they begin."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import BudgetError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.engine import ProgramEngine
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.models import Model, PairwiseModel
+
+
+def grid(side: int) -> PairwiseModel:
+    sites = np.arange(side * side).reshape(side, side)
+    pairs = [np.stack([sites[:, :-1], sites[:, 1:]], -1), np.stack([sites[:-1], sites[1:]], -1)]
+    edges, rng = np.concatenate([p.reshape(-1, 2) for p in pairs]), np.random.default_rng(0)
+    return PairwiseModel.from_spins(rng.normal(size=side * side), edges, rng.normal(size=len(edges)), name="grid")
+
+
+@pytest.mark.parametrize("method", ["block_gibbs", "dhmc", "blocks", "forney_mf", "g_bp", "importance", "rejection"])
+def test_plans_that_are_seen_to_take_too_long_are_refused(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("it was planned")
+
+    monkeypatch.setattr(type(registry.make_method(method, {})), "plan", never)
+    with pytest.raises(UnsupportedError, match=f"{method}: planning takes about .* s for grid, and a budget of 0.3 s"):
+        spinbench.run(grid(40), method, "numpy", "0.3 s")
+    for budget in ("100 s", 10):
+        with pytest.raises(AssertionError, match="it was planned"):
+            spinbench.run(grid(40), method, "numpy", budget)
+
+
+def test_plans_use_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from threadpoolctl import threadpool_info
+
+    plan, seen = Gibbs.plan, []
+
+    def watched(self: Gibbs, model: Model) -> Any:
+        seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return plan(self, model)
+
+    monkeypatch.setattr(Gibbs, "plan", watched)
+    spinbench.run(grid(3), "gibbs", "numpy", 10)
+    assert set(seen) == {1}
+
+
+def test_numpy_is_refused_steps_longer_than_the_budget_in_time() -> None:
+    with pytest.raises(BudgetError, match="give more seconds"):
+        spinbench.run(grid(30), "blocks", "numpy", "0.3 s", burn_in=0)
+
+
+def test_what_a_first_call_loads_does_not_use_up_a_short_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, calls = ProgramEngine.advance, []
+
+    def loading(self: Any, state: Any, steps: int) -> Any:
+        calls.append(steps)
+        time.sleep(0.2 if len(calls) == 1 else 0.0)
+        return advance(self, state, steps)
+
+    monkeypatch.setattr(ProgramEngine, "advance", loading)
+    result = spinbench.run(grid(3), "gibbs", "numpy", "0.1 s")
+    assert result.samples > 16
+    assert result.seconds.compile >= 0.2 > result.seconds.run

@@ -1,0 +1,56 @@
+"""Kernels of iterations that compute something else than the program, exact ones that are not, and underflow."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+
+from spinbench.errors import InvalidResultError
+from spinbench.testing import Check, method_checks
+
+SOURCE = Path(__file__).with_name("iterated_plugin.py").read_text()
+POINTS = {
+    "methods": {"iterated": "Iterated", "sworn": "Exact", "summed": "Summed"},
+    "kernels": {"iterated.numpy": "IteratedKernel", "sworn.numpy": "IteratedKernel"},
+}
+BUGS = [
+    ("the last coupling counts less", "marginals differ by up to .* from the program's on numpy, on 'dense'"),
+    ("fields of large models", "marginals differ by up to .* from the program's on numpy, on '101 variables'"),
+]
+
+
+@pytest.fixture(autouse=True)
+def plugin(install_plugin: Any) -> None:
+    install_plugin("iteratedplugin", SOURCE, POINTS)
+
+
+def check_of(method: str, name: str, **settings: Any) -> Check:
+    (found,) = [check for check in method_checks(method, "numpy", **settings) if check.name == name]
+    return found
+
+
+def test_without_a_bug_it_passes() -> None:
+    for check in method_checks("iterated", "numpy"):
+        with suppress(SkipTest):
+            check()
+
+
+@pytest.mark.parametrize(("bug", "message"), BUGS)
+def test_kernels_that_compute_something_else_are_found(bug: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_of("iterated", "kernel and program", bug=bug)()
+
+
+def test_who_is_said_to_be_exact_on_trees_is_held_to_it() -> None:
+    with pytest.raises(AssertionError, match=r"marginals differ by .* from the exact one, where a tree's"):
+        check_of("sworn", "accuracy, tree")()
+
+
+def test_tables_that_underflow_are_found() -> None:
+    check_of("summed", "accuracy, wide tables")()
+    with pytest.raises(InvalidResultError, match="log Z = -inf"):
+        check_of("summed", "accuracy, wide tables", bug="products of tables")()

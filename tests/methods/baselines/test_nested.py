@@ -1,0 +1,112 @@
+"""Nested sampling of factor graphs, against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_graphs import MODELS, bound, check_run, flat, law
+
+import spinbench
+from spinbench.api.trace import Trace
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.methods.baselines import levels
+from spinbench.methods.baselines.nested import NestedSampling, halves
+from spinbench.methods.baselines.shells import WIDTH, Points, Shells, room
+from spinbench.methods.tempering.pilot import HostArrays
+from spinbench.models import FactorGraph, PairwiseModel
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sweeps_keep_the_law_above_a_level(name: str) -> None:
+    """States with so much weight as they leave labels room, drawn exactly, stay so."""
+    method, count = NestedSampling(), 20_000
+    tables, rng = method.plan(MODELS[name]), np.random.default_rng(2)
+    shells, states = Shells(HostArrays()), law(name)[0].astype(np.int32)
+    d = shells.log_weights(tables, states)
+    level = float(np.quantile(d, 0.8))
+    p = room(np, d, np.array(level))
+    p /= p.sum()
+    drawn = rng.choice(len(p), size=count, p=p)
+    moved = shells.sweep(rng, tables, Points(states[:, drawn], d[drawn], np.zeros(1)), np.array(level))
+    strides = np.append(np.cumprod(np.array(MODELS[name].cardinalities)[::-1])[-2::-1], 1)
+    found = np.bincount(strides @ moved.x, minlength=len(p)) / count
+    assert (moved.x != states[:, drawn]).any(axis=0).mean() > 0.3
+    np.testing.assert_array_less(np.abs(found - p), 5 * np.sqrt(p * (1 - p) / count) + 1e-12)
+    np.testing.assert_allclose(moved.d, shells.log_weights(tables, moved.x), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_z_is_unbiased_with_few_points_and_sweeps(name: str) -> None:
+    """Over 2560 runs of 4 points: where levels are those of the run itself, copies together make it biased."""
+    tables, engine = bound(name, "numpy", NestedSampling(points=4, sweeps=1))
+    _, seen = engine.advance(engine.init(5, np.zeros((6, 2560), dtype=np.int8)), 1)
+    ratios = np.exp(seen["z"] + float(tables.base) - law(name)[2])
+    assert 0.1 < ratios.std() < 3
+    assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_runs_are_right_within_what_they_claim(name: str) -> None:
+    found = check_run(name, "nested", "numpy", 30)
+    assert abs(found.log_z - law(name)[2]) < 3 * found.log_z_se < 0.2
+    assert 0.3 < found.log_z_se / found.diagnostics["published_error"] < 3
+    assert found.diagnostics["halves_apart"] < 3
+
+
+def test_plateaus_and_certain_models() -> None:
+    """All states alike, and only two of 1024 of any weight to speak of."""
+    even = FactorGraph.from_log_tables([2, 3], [((0, 1), np.full((2, 3), 7.5))], log_constant=1.0)
+    found = spinbench.run(even, "nested", "numpy", 20)
+    assert found.log_z == pytest.approx(8.5 + np.log(6), abs=1e-9)
+    tied = FactorGraph.from_log_tables([2] * 10, [((v, v + 1), 12 * np.eye(2)) for v in range(9)])
+    found = spinbench.run(tied, "nested", "numpy", 20)
+    exact = spinbench.exact(tied, cache=False)
+    assert found.status == "ok"
+    assert abs(found.log_z - exact.log_z) < 3 * found.log_z_se < 0.6
+    assert np.abs(flat(found.marginals) - flat(exact.marginals)).max() < 0.1
+
+
+@pytest.mark.parametrize(("shift", "agree"), [(0.0, True), (0.5, False)])
+def test_halves_of_the_chains_have_to_agree(shift: float, agree: bool) -> None:
+    rng, method, name = np.random.default_rng(3), NestedSampling(), "bits"
+    trace = Trace(method.reductions)
+    for _ in range(20):
+        z = 0.3 * rng.normal(size=16) + shift * (np.arange(16) >= 8)
+        trace.add({"z": z, "square": 2 * z, "p": z + np.log(np.full((6, 1), 0.5))}, 1)
+    assert (halves(trace) < 3) == agree
+    assert (method.estimate(MODELS[name], method.plan(MODELS[name]), trace).status == "ok") == agree
+
+
+def test_wells_that_no_point_climbs_to_are_doubted() -> None:
+    """Most of Z is where most variables are alike, which sweeps do not reach from where they all differ: runs that find
+    such states by chance count for all others."""
+    scopes = [(a, b) for b in range(16) for a in range(b)]
+    potts = FactorGraph.from_log_tables([8] * 16, [(scope, 0.5 * np.eye(8)) for scope in scopes])
+    ordered = 120 * 0.5 + np.log(8)
+    for seed in range(3):
+        found = spinbench.run(potts, "nested", "numpy", 2, chains=16, seed=seed)
+        assert found.log_z < ordered - 1
+        assert found.status == "marginals not mixed, log Z unresolved"
+        assert np.isinf(found.log_z_se)
+
+
+def test_too_many_levels_are_refused_before_anything_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "UPDATES", 1000)
+    many = FactorGraph.from_log_tables([32] * 100, [((v,), 20 * np.eye(32)[0]) for v in range(100)])
+    with pytest.raises(UnsupportedError, match="after 11 levels of 100 variables"):
+        NestedSampling().plan(many)
+    assert len(NestedSampling(levels=3).plan(many).levels) == 3
+
+
+def test_labels_have_room_above_a_level() -> None:
+    assert room(np, np.array([-3.0, -WIDTH / 4, 0.0, 1.0]), np.array(0.0)).tolist() == [0.0, 0.75, 1.0, 1.0]
+
+
+def test_what_it_does_not_take() -> None:
+    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
+    with pytest.raises(UnsupportedError, match="1-of-K groups"):
+        spinbench.run(groups, "nested", "numpy", 10)
+    with pytest.raises(UnsupportedError, match="numba"):
+        spinbench.run(MODELS["bits"], "nested", "numba", 10)
+    with pytest.raises(SpinbenchError, match="sweeps=0 was given"):
+        NestedSampling(sweeps=0)
