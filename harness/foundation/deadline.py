@@ -1,4 +1,7 @@
-"""A time by which loops in Python end: what they do for longer than they may is not finished."""
+"""A time by which loops in Python end: what they do for longer than they may is not finished.
+
+It is the CPU's time of this thread, which stands still while the machine is with others.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ class OverdueError(Exception):
 
 
 @contextmanager
-def at(end: float) -> Iterator[None]:
-    """Inside, `check` fails when the clock `perf_counter` stands at `end`, or at the deadline outside if earlier."""
-    token = _END.set(min(end, _END.get()))
+def within(seconds: float) -> Iterator[None]:
+    """Inside, `check` fails after so many seconds, or at the deadline outside if earlier."""
+    token = _END.set(min(time.thread_time() + seconds, _END.get()))
     try:
         yield
     finally:
@@ -27,5 +30,5 @@ def at(end: float) -> Iterator[None]:
 
 def check() -> None:
     """Raises OverdueError beyond the deadline."""
-    if (end := _END.get()) < math.inf and time.perf_counter() > end:
+    if (end := _END.get()) < math.inf and time.thread_time() > end:
         raise OverdueError

@@ -28,7 +28,8 @@ class Budget:
         samples: kept samples of each chain.
         seconds: wall-clock for burn-in and sampling together. Compilation is not counted, nor is planning, which is
             refused where it is seen to take more than half as long; estimates are, beyond a quarter of them. What would
-            take 1.3 times as long is refused, or ends before.
+            take 1.3 times as long is refused, or ends before. What burn-in waits while others have the machine, beyond
+            .3 of them, is added to them.
         burn_in: samples dropped at the start; None: a fifth of the kept samples, or a tenth of the seconds.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from spinbench.inference.trials import BATCH_SECONDS, WarmUp, tried
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
 MOST_BURN_IN = 0.3
-"""Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow."""
+"""Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what
+it may wait for others without ending the run later."""
 LATE = 1.3
 """Of a budget in seconds, which nothing is begun that is expected to end beyond."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
@@ -82,8 +83,8 @@ def drive(
         BudgetError: the seconds end before the first sample, or are seen to be too few for it.
     """
     trial = tried(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
-    per_step, clock, estimating = trial.per_step, Clock(trial.seconds), Estimates(budget)
-    if _late(budget, trial.seconds + per_step):
+    per_step, clock, estimating = trial.per_step, Clock(trial.seconds, trial.busy), Estimates(budget)
+    if _late(budget, clock.seconds - clock.waited + per_step):
         raise BudgetError(f"a budget of {budget} is too short: a sample takes {per_step:.3g} s; give more seconds")
     with clock:
         state = trial.state if trial.state is not None else engine.init(seed, start)
@@ -93,7 +94,7 @@ def drive(
         state, done = warm_up(engine, state, total, trace)
     state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget), trace)
     burn_in = done + warmed
-    _check_rest(budget, burn_in, clock.seconds, per_step)
+    budget = _rest(budget, clock, burn_in, per_step)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, trial.compile_seconds)
     due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
     looks = Looks(budget.samples)
@@ -185,12 +186,22 @@ def _late(budget: Budget, seconds: float) -> bool:
     return budget.seconds is not None and seconds > LATE * budget.seconds
 
 
-def _check_rest(budget: Budget, burn_in: int, seconds: float, per_step: float) -> None:
-    if budget.seconds is not None and (seconds >= budget.seconds or _late(budget, seconds + per_step)):
+def _rest(budget: Budget, clock: Clock, burn_in: int, per_step: float) -> Budget:
+    """The budget after burn-in: it ends later by what was waited while others had the machine, where that is much.
+
+    Raises:
+        BudgetError: it is spent.
+    """
+    if budget.seconds is None or clock.seconds <= MOST_BURN_IN * budget.seconds:
+        return budget
+    waited = min(clock.waited, max(0.0, clock.seconds - burn_in * per_step))
+    later = replace(budget, seconds=budget.seconds + waited)
+    if clock.seconds >= budget.seconds + waited or _late(later, clock.seconds + per_step):
         raise BudgetError(
-            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {seconds:.3g} s); "
+            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
             "give more seconds or less burn_in"
         )
+    return later
 
 
 def _batches(budget: Budget, per_step: float, trace: Trace, clock: Clock, estimating: Estimates) -> Iterator[int]:

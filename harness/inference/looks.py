@@ -53,22 +53,34 @@ class Looks:
 
 
 class Clock:
-    """Accumulates the time of the calls that count."""
+    """Accumulates the time of the calls that count.
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.seconds, self._last = seconds, 0.0
+    Attributes:
+        seconds: of the wall's clock.
+        busy: of the CPUs, on which all threads of the process add up.
+        last: of the wall, of the last call.
+    """
+
+    def __init__(self, seconds: float = 0.0, busy: float = 0.0) -> None:
+        self.seconds, self.busy, self.last = seconds, busy, 0.0
 
     def __enter__(self) -> None:
-        self._since = time.perf_counter()
+        self._since, self._busy_since = time.perf_counter(), time.process_time()
 
     def __exit__(self, *_: object) -> None:
-        self._last = time.perf_counter() - self._since
-        self.seconds += self._last
+        self.last = time.perf_counter() - self._since
+        self.seconds += self.last
+        self.busy += time.process_time() - self._busy_since
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which nothing was computed: others had the machine, or a device was waited for."""
+        return max(0.0, self.seconds - self.busy)
 
     @property
     def with_another(self) -> float:
         """What it will be after one more call that takes as long as the last."""
-        return self.seconds + self._last
+        return self.seconds + self.last
 
 
 class Estimates:

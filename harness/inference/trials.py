@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
+from spinbench.inference.looks import Clock
 from spinbench.models import Model
 
 BATCH_SECONDS = 2e-3
@@ -38,12 +38,14 @@ class Trial(NamedTuple):
         per_step: of a step; 0 where it is not needed.
         compile_seconds: of first calls.
         seconds: that count as the run's: of an engine that compiles nothing all calls but the first are alike.
+        busy: of `seconds` those of the CPUs.
         state: where it begins, if it is there already.
     """
 
     per_step: float = 0.0
     compile_seconds: float = 0.0
     seconds: float = 0.0
+    busy: float = 0.0
     state: State = None
 
 
@@ -59,25 +61,25 @@ def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, 
     Raises:
         BudgetError: the seconds are over before an engine that compiles nothing has made a step.
     """
-    since = time.perf_counter()
+    first, measured = Clock(), Clock()
     if getattr(engine, "compiles", True):
-        scratch = _one_of_each(engine, seed, start, warm_up)
-        compiled = time.perf_counter() - since
+        with first:
+            scratch = _one_of_each(engine, seed, start, warm_up)
         most = max(budget.seconds or 0.0, BRIEF)
-        return Trial(0.0 if iterates else _seconds_per_step(engine, scratch, budget, most), compiled)
+        return Trial(0.0 if iterates else _seconds_per_step(engine, scratch, budget, most), first.seconds)
     if iterates or budget.seconds is None:
         return Trial()
     try:
-        with deadline.at(since + max(budget.seconds, BRIEF)):
+        with first, deadline.within(max(budget.seconds, BRIEF)):
             state = engine.init(seed, start)
             engine.advance(copy.deepcopy(state), 1)
     except deadline.OverdueError:
         raise BudgetError(f"a budget of {budget} ended within the first step; give more seconds") from None
-    first = time.perf_counter() - since
-    if first > BRIEF:  # more than it takes to load what a first call needs
-        return Trial(first, seconds=first, state=state)
-    per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
-    return Trial(per_step, first, time.perf_counter() - since - first, state)
+    if first.busy > BRIEF:  # more than it takes to load what a first call needs
+        return Trial(first.seconds, seconds=first.seconds, busy=first.busy, state=state)
+    with measured:
+        per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
+    return Trial(per_step, first.seconds, measured.seconds, measured.busy, state)
 
 
 def check_planning(method: Method, model: Model, budget: Budget) -> None:
@@ -106,17 +108,16 @@ def _seconds_per_step(engine: Engine, state: State, budget: Budget, most: float)
     """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
 
     The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
-    most are, and burn-in will be.
+    most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
     if budget.seconds is None:
         return 0.0
-    steps, spent, times = 1, 0.0, list[float]()
-    while not times or (spent < most and len(times) < MEASURED):
-        since = time.perf_counter()
-        state, _ = engine.advance(state, steps)
-        times.append(time.perf_counter() - since)
-        spent += times[-1]
+    steps, spent, times = 1, Clock(), list[float]()
+    while not times or (min(spent.seconds, max(spent.busy, spent.seconds - BRIEF)) < most and len(times) < MEASURED):
+        with spent:
+            state, _ = engine.advance(state, steps)
+        times.append(spent.last)
         if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
             times.clear()
             steps *= 2
-    return sorted(times)[len(times) // 2] / steps
+    return sorted(times)[(len(times) - 1) // 2] / steps

@@ -14,7 +14,7 @@ from spinbench.api.trace import Climb, Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference import drive as drive_module
-from spinbench.inference import looks, trials
+from spinbench.inference import looks
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
 
@@ -149,15 +149,24 @@ def test_seconds_too_few_for_burn_in(clock: Clock) -> None:
 
 
 class Clock:
-    """In place of `time`: only what sleeps takes any."""
+    """In place of `time`: only what sleeps takes any, and keeps the CPU busy; what waits leaves it to others."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = self.busy = 0.0
 
     def perf_counter(self) -> float:
         return self.now
 
+    def process_time(self) -> float:
+        return self.busy
+
+    thread_time = process_time
+
     def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.busy += seconds
+
+    def wait(self, seconds: float) -> None:
         self.now += seconds
 
 
@@ -165,7 +174,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A machine on which nothing else runs."""
     found = Clock()
-    for module in (looks, trials, deadline):
+    for module in (looks, deadline):
         monkeypatch.setattr(module, "time", found)
     monkeypatch.setitem(globals(), "time", found)
     return found
@@ -185,20 +194,44 @@ def test_no_sample_is_begun_that_would_end_late(clock: Clock, step: float, sampl
 
 
 class Interrupted(Counter):
-    """Its third batch, one of those that tell the time of a step, waits for others."""
+    """One of its calls, of those that warm and advance, waits for others."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, call: int, seconds: float, compiles: bool = True) -> None:
         super().__init__(seconds=5e-3)
-        self.clock, self.calls = clock, 0
+        self.clock, self.call, self.waits, self.compiles, self.calls = clock, call, seconds, compiles, 0
+
+    def _wait(self) -> None:
+        self.calls += 1
+        if self.calls == self.call:
+            self.clock.wait(self.waits)
+
+    def warm(self, state: dict[str, Any], steps: int) -> dict[str, Any]:
+        self._wait()
+        return super().warm(state, steps)
 
     def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        self.calls += 1
-        self.clock.sleep(0.2 if self.calls == 3 else 0.0)
+        self._wait()
         return super().advance(state, steps)
 
 
-def test_one_batch_that_waited_does_not_make_burn_in_short(clock: Clock) -> None:
-    assert run(Budget(seconds=2.0), Interrupted(clock)).burn_in == 40
+@pytest.mark.parametrize("call", [3, 4, 5])
+def test_one_batch_that_waited_does_not_make_burn_in_short(clock: Clock, call: int) -> None:
+    assert run(Budget(seconds=2.0), Interrupted(clock, call, 0.2)).burn_in == 40
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("call", range(1, 12))
+def test_a_budget_that_waited_for_others_before_its_first_sample_is_not_spent(
+    clock: Clock, call: int, compiles: bool
+) -> None:
+    outcome = run(Budget(seconds=0.1), Interrupted(clock, call, 0.25, compiles))
+    assert outcome.trace.samples >= 1
+    assert clock.busy <= drive_module.LATE * 0.1 + 3 * 5e-3 + 0.05  # compilation, and what tells the time of a step
+
+
+def test_a_budget_ends_for_what_computes_in_time_although_burn_in_waited(clock: Clock) -> None:
+    with pytest.raises(BudgetError, match="within burn-in"):
+        run(Budget(seconds=0.1, burn_in=50), Interrupted(clock, 6, 0.25))
 
 
 class SlowerLater(Counter):
