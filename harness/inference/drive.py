@@ -194,7 +194,7 @@ def _rest(budget: Budget, clock: Clock, burn_in: int, per_step: float) -> Budget
     """
     if budget.seconds is None or clock.seconds <= MOST_BURN_IN * budget.seconds:
         return budget
-    waited = min(clock.waited, max(0.0, clock.seconds - burn_in * per_step))
+    waited = min(clock.waited, clock.seconds - MOST_BURN_IN * budget.seconds)
     later = replace(budget, seconds=budget.seconds + waited)
     if clock.seconds >= budget.seconds + waited or _late(later, clock.seconds + per_step):
         raise BudgetError(
