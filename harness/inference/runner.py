@@ -300,7 +300,15 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
     try:
         return to_pairwise(model)
     except ConversionError as why:
-        raise UnsupportedError(f"{method.name} takes pairwise models: {why}; gibbs, bp and mf take this one") from None
+        said = f"takes pairwise models: {why}"
+        if type(method).takes == "pairwise":
+            raise UnsupportedError(f"{method.name} {said}; gibbs, bp and mf take this one") from None
+        fields = dataclasses.fields(method)  # type: ignore[arg-type]
+        given = {field.name: getattr(method, field.name) for field in fields}
+        changed = " ".join(
+            f"{field.name}={given[field.name]}" for field in fields if given[field.name] != field.default
+        )
+        raise UnsupportedError(f"{method.name} with {changed} {said}; with its defaults it takes this one") from None
 
 
 def _drawn_start(model: Model, who: str, chains: int, seed: int) -> np.ndarray:

@@ -45,6 +45,9 @@ FIRST = 4
 """Sweeps that are tried first."""
 DOUBLINGS = 13
 """Of them at most, up to 2^14 sweeps and then no more."""
+UNLIKELY = 0.05
+"""Chance that all chains meet within those below which no more are made: none has met, so each does so within what was
+tried with at most the probability that this leaves as likely."""
 
 
 class Tables(NamedTuple):
@@ -162,21 +165,25 @@ class CoupledProgram:
         xp, backend = self._xp, self._backend
         zeros = xp.zeros_like(state.s)
 
-        def epoch(_: Any, carry: tuple[Array, Array, Array, Array, Array]) -> Any:
-            high, low, back, apart, total = carry
+        def epoch(_: Any, carry: tuple[Array, Array, Array, Array]) -> Any:
+            pair, back, apart, total = carry
             sweeps = apart * back
 
-            def sweep(i: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-                u = backend.uniform(backend.fold_in(key, sweeps - i), high.shape)
-                return self._swept(t.sweep, pair[0], u), self._swept(t.sweep, pair[1], u)
+            def sweep(i: Any, pair: Array) -> Array:
+                u = backend.uniform(backend.fold_in(key, sweeps - i), zeros.shape)
+                return self._swept(t.sweep, pair, xp.concat([u, u], axis=1))
 
-            begun = xp.where(apart > 0, zeros + 1, high), xp.where(apart > 0, zeros, low)
-            high, low = backend.fori_loop(0, sweeps, sweep, begun)
-            return high, low, 2 * back, xp.astype(xp.any(high != low), xp.int32), total + sweeps
+            pair = backend.fori_loop(0, sweeps, sweep, xp.where(apart > 0, begun, pair))
+            high, low = self._both(pair)
+            met = xp.astype(xp.any(xp.all(high == low, axis=0)), xp.int32)
+            more = xp.astype(xp.any(high != low), xp.int32) * xp.maximum(met, xp.astype(back < enough, xp.int32))
+            return pair, 2 * back, more, total + sweeps
 
+        enough = _sweeps_that_tell(zeros.shape[1])
         one = xp.astype(xp.any(zeros == 0), xp.int32)
-        carry = zeros + 1, zeros, FIRST * one, one, 0 * one
-        high, low, _, _, total = backend.fori_loop(0, DOUBLINGS, epoch, carry)
+        begun = xp.concat([zeros + 1, zeros], axis=1)  # one sweep of both costs little more than of one
+        pair, _, _, total = backend.fori_loop(0, DOUBLINGS, epoch, (begun, FIRST * one, one, 0 * one))
+        high, low = self._both(pair)
         apart = xp.astype(xp.any(high != low, axis=0), high.dtype)
         p = self._bath.conditionals(t.sweep, high)
         return State(high, p, xp.zeros_like(apart) + xp.astype(total, apart.dtype), apart)
@@ -188,7 +195,21 @@ class CoupledProgram:
         seen = self._xp.where(turned, 1 - state.p, state.p) if self._averaged else s
         return {"mean": seen, "square": seen**2, "draw": s, "sweeps": state.sweeps, "open": state.open}
 
+    @staticmethod
+    def _both(pair: Array) -> tuple[Array, Array]:
+        """(N, C) each of (N, 2 C)."""
+        chains = pair.shape[1] // 2
+        return pair[:, :chains], pair[:, chains:]
+
     def _swept(self, sweep: Sweep | Scan, s: Array, u: Array) -> Array:
         if isinstance(sweep, Scan):
             return self._bath.sweep_chunks(sweep, s, (), u, backward=False)[0]
         return self._bath.sweep_blocks(sweep, s, u, self._bath.first_fields(sweep, s))[0]
+
+
+def _sweeps_that_tell(chains: int) -> int:
+    """After how many sweeps in which none of the chains met it is hopeless that all meet: see `UNLIKELY`."""
+    apart = UNLIKELY ** (1 / chains)
+    farthest = FIRST << (DOUBLINGS - 1)
+    tried = (FIRST << k for k in range(DOUBLINGS))
+    return next((back for back in tried if (1 - apart ** (farthest / back)) ** chains < UNLIKELY), farthest)

@@ -106,6 +106,11 @@ def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
         spinbench.run(triple, "dhmc", "numpy", 10)
     for method in ("gibbs", "bp", "mf"):
         assert spinbench.run(triple, method, "numpy", 100).log_z is not None
+    with pytest.raises(
+        UnsupportedError,
+        match=r"gibbs with log_z=chib_ms takes pairwise models: .*; with its defaults it takes this one",
+    ):
+        spinbench.run(triple, "gibbs", "numpy", 10, log_z="chib_ms")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,16 @@ def test_draws_that_never_meet_are_doubted(monkeypatch):
     assert found.status == "marginals not mixed"
 
 
+def test_no_more_sweeps_are_made_where_all_chains_will_hardly_meet():
+    """Twelve spins at a third of the critical temperature, of which the one well is left in some 10^8 sweeps."""
+    edges = np.array([(i, j) for i in range(12) for j in range(i)])
+    ordered = balanced(edges, np.full(len(edges), 1.6), 12, 7)
+    found = spinbench.run(ordered, "cftp", "numpy", 1, chains=16)
+    assert found.status == "marginals not mixed"
+    assert found.diagnostics["never_met"] == 16
+    assert found.diagnostics["sweeps"] < 2**13
+
+
 def test_flips_make_couplings_attractive_and_keep_the_law():
     turned, flip = flipped(MODEL, flips("cftp", MODEL)), flips("cftp", MODEL)
     assert 0 < flip.sum() < 6
