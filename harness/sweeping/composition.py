@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.measuring import environment
 from spinbench.models import formats, specs
-from spinbench.sweeping import launchers
+from spinbench.sweeping import launchers, omissions
 
 
 def _seed(*parameters: float) -> int:
@@ -68,12 +67,14 @@ class Plan:
         multirun: whether there is more than one value of anything, or the experiment says so.
         cells: how many cells there are.
         varied: the keys with more than one value.
+        left_out: which combinations are not among them.
     """
 
     config: DictConfig
     multirun: bool
     cells: int
     varied: tuple[str, ...]
+    left_out: tuple[omissions.Entry, ...]
 
 
 def choices(overrides: Sequence[str], key: str) -> list[str]:
@@ -96,7 +97,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     with explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
-        given = _values(parser, overrides)
+        asked = given = _values(parser, overrides)
         config = _compose(_first(given))
         many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
         many = many or any(len(options) > 1 for options in given.values())
@@ -107,8 +108,9 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         for group in set(given) & set(loader.list_groups("")):
             for option in given[group][1:]:
                 _compose(_first({**given, group: [option]}))
-        varied = {key: len(options) for key, options in given.items() if len(options) > 1}
-        return Plan(config, many, math.prod(varied.values()), tuple(varied))
+        varied = tuple(key for key, options in given.items() if len(options) > 1)
+        out = omissions.entries(config, asked)
+        return Plan(config, many, omissions.count(given, out), varied, out)
 
 
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:

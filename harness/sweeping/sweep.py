@@ -26,7 +26,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE, WISHES
 from spinbench.reporting import display, summary
-from spinbench.sweeping import cellconfigs, composition, job, launchers, profiling, shares
+from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, shares
 from spinbench.sweeping.arguments import Arguments
 
 INTERRUPTED = 130
@@ -84,7 +84,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
     """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
-    with _jobs(plan, folder), interruptible() as interrupted:
+    with _jobs(plan, folder), omissions.left_out(plan.left_out), interruptible() as interrupted:
         try:
             _run_hydra(line)
         except KeyboardInterrupt:

@@ -60,12 +60,14 @@ def test_budgets_are_budgets() -> None:
         Budget(**written(f"budget/{name}.yaml"))
 
 
-def test_the_tour_is_four_methods_by_three_backends_by_three_models() -> None:
+def test_the_tour_is_four_methods_by_three_backends_by_three_models_and_two_for_strong_couplings() -> None:
     plan = composition.plan(["experiment=tour"], multirun=False)
-    assert (plan.multirun, plan.cells) == (True, 36)
+    assert (plan.multirun, plan.cells) == (True, 36 + 2)
     assert dict(plan.config.budget) == written("budget/standard.yaml"), "the series of asv has the default budget"
-    short = composition.plan(["experiment=tour", "budget=smoke", "backend=numba"], multirun=True)
-    assert (short.cells, short.config.budget.seconds) == (12, 0.1)
+    short = composition.plan(["experiment=tour", "budget=smoke", "model=uai14/Grids_12"], multirun=True)
+    assert (short.cells, short.config.budget.seconds) == (12 + 2, 0.1)
+    asked = composition.plan(["experiment=tour", "method=pt"], multirun=True)
+    assert asked.cells == 9, "what is asked for is measured"
 
 
 def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:

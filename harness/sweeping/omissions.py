@@ -1,0 +1,76 @@
+"""Combinations that an experiment leaves out of its product: `left_out` in its file.
+
+An entry {method: [blocks, pt], backend: [numpy, jax]} leaves out each cell that has one of the values of every key. It
+holds unless a key of it is given on the command line: who asks for a method gets it on whatever is asked for beside.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from omegaconf import DictConfig, OmegaConf
+
+from spinbench.errors import SpinbenchError
+
+Entry = Mapping[str, Collection[str]]
+
+
+def entries(config: DictConfig, given: Collection[str]) -> tuple[Entry, ...]:
+    """Those that hold, where the keys `given` are on the command line.
+
+    Raises:
+        SpinbenchError: no list of such entries.
+    """
+    asked = config.left_out
+    written: Any = OmegaConf.to_container(asked, resolve=True) if OmegaConf.is_config(asked) else asked
+    if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
+        raise SpinbenchError(f"left_out={written} was given; a list of entries {{NAME: [VALUE, …], …}} is needed")
+    return tuple(
+        {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*given}
+    )
+
+
+def count(options: Mapping[str, Sequence[str]], out: Sequence[Entry]) -> int:
+    """How many cells are left of the product of all options, each NAME=VALUE.
+
+    Raises:
+        SpinbenchError: none is.
+    """
+    named = [options[key] for key in options if any(key in entry for entry in out)]
+    left = sum(not is_out(cell, out) for cell in itertools.product(*named))
+    if not left:
+        raise SpinbenchError("left_out has every combination in it; at least one must be left")
+    others = [len(values) for key, values in options.items() if not any(key in entry for entry in out)]
+    for number in others:
+        left *= number
+    return left
+
+
+@contextmanager
+def left_out(out: Sequence[Entry]) -> Iterator[None]:
+    """Let Hydra's sweeper drop those cells."""
+    split: Callable[..., list[list[list[str]]]] = BasicSweeper.split_arguments
+
+    def fewer(*arguments: Any) -> list[list[list[str]]]:
+        batches = split(*arguments)
+        return [[cell for cell in batch if not is_out(cell, out)] for batch in batches]
+
+    BasicSweeper.split_arguments = staticmethod(fewer)  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        BasicSweeper.split_arguments = staticmethod(split)  # type: ignore[method-assign]
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and bool(entry) and all(isinstance(values, list) for values in entry.values())
+
+
+def is_out(cell: Sequence[str], out: Sequence[Entry]) -> bool:
+    """Whether a cell, one NAME=VALUE for each key, is left out."""
+    values = dict(line.split("=", 1) for line in cell)
+    return any(all(values.get(key) in entry[key] for key in entry) for entry in out)
