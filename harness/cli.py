@@ -71,6 +71,8 @@ def _dispatch(words: list[str]) -> int:
             from spinbench.reporting.commands.profiling import show as profile
 
             return profile(arguments.folders, whole=arguments.all, page=arguments.page)
+        case "run":
+            return _run(arguments)
         case "bracket":
             return _bracket(arguments)
         case "mixing":
@@ -106,6 +108,20 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser(
         "sweep", add_help=False, help="measure cells and compare them: spinbench sweep -m experiment=tour"
+    )
+    run = commands.add_parser("run", help="one answer: a method on a model")
+    run.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    run.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
+    run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
+    run.add_argument("--backend", default="numba", metavar="NAME", help="by default numba")
+    run.add_argument("--budget", default="10s", metavar="TIME", help="or a number of samples; by default 10s")
+    run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
+    run.add_argument("--seed", type=int, default=0, metavar="N", help="by default 0")
+    run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
+    run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
+    run.add_argument(
+        "--output", type=Path, action="append", default=[], metavar="FILE", help="write it: .MAR, .PR or .csv"
     )
     bracket = commands.add_parser("bracket", help="between which numbers log Z lies, and how surely")
     bracket.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
@@ -162,6 +178,16 @@ def _parser() -> argparse.ArgumentParser:
     for kind in ("backend", "method", "family", "format", "metric"):
         kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps and records have it")
     return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from spinbench.foundation.parameters import assignments
+    from spinbench.reporting.commands.running import show
+
+    names = ("method", "backend", "budget", "chains", "seed", "precision", "device")
+    how = {name: getattr(arguments, name) for name in names}
+    settings = assignments(arguments.set, "--set")
+    return show(arguments.model, arguments.evidence, settings=settings, outputs=arguments.output, **how)
 
 
 def _bracket(arguments: argparse.Namespace) -> int:

@@ -23,12 +23,21 @@ def write_json(path: Path, value: Any) -> None:
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, json.dumps(value, allow_nan=False).encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file through a temporary neighbour.
+
+    Raises:
+        OSError: the folder cannot be written, or is not there.
+    """
     # The name must not match *.json: readers list folders while writers are at work. It says whose the file is.
     prefix = f".{path.name}.{_host()}.{os.getpid()}."
     temporary = path.parent / f"{prefix}{uuid.uuid4().hex}.tmp"
     try:
-        with temporary.open("x", encoding="utf-8") as file:  # readable for whom the umask allows
-            json.dump(value, file, allow_nan=False)
+        with temporary.open("xb") as file:  # readable for whom the umask allows
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

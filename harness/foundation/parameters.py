@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from spinbench.errors import ModelError
+from spinbench.errors import ModelError, SpinbenchError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,6 +34,28 @@ def convert(value: Any, hint: Any) -> Any:
             return found
     needed = " or ".join(dict.fromkeys(map(_in_words, options)))
     raise TypeError(f"{value!r} was given; {needed} is needed")
+
+
+def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
+    """Of "NAME=VALUE": VALUE as Python writes it, else the text itself.
+
+    Args:
+        given: such texts.
+        option: of the command line, that they followed.
+
+    Raises:
+        SpinbenchError: a text without "=".
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SpinbenchError(f"{option} {text} was given; NAME=VALUE is needed")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
 
 
 @cache

@@ -21,6 +21,13 @@ def of_marginals(values: FloatArray | list[FloatArray]) -> FloatArray:
     return _both(1 - p, p)
 
 
+def by_variable(values: FloatArray | list[FloatArray]) -> list[FloatArray]:
+    """(K_v,) of each variable."""
+    if isinstance(values, list):
+        return values
+    return list(of_marginals(values).reshape(-1, 2))
+
+
 def of_errors(values: FloatArray | list[FloatArray]) -> FloatArray:
     """Of what both states of a binary variable share: standard errors, ESS, R-hat."""
     if isinstance(values, list):

@@ -106,8 +106,13 @@ def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:
+    """A registered method with settings, as `made`."""
+    return made(method_class(name), settings)
+
+
+def made(cls: type[Method], settings: dict[str, Any]) -> Method:
     """A method with settings; a wrong setting's name or value is one sentence."""
-    cls = method_class(name)
+    name = getattr(cls, "name", cls.__name__)
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:

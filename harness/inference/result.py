@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from spinbench.api import LogZKind, Precision, Tier
 from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
 from spinbench.inference import all_states
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.laps import Laps
+from spinbench.models.files.answers import format_mar, format_pr
+
+SUFFIXES = (".MAR", ".PR", ".csv")
+"""Of the files that hold an answer."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +141,58 @@ class Result:
             SpinbenchError: no such kind, or there are no marginals.
             UnavailableError: its package is not installed.
         """
-        if self.marginals is None:
-            raise SpinbenchError(f"{self.method} gives no marginals")
-        variables, states = all_states.names(self.marginals)
-        found = {"variable": variables, "state": states, "marginal": all_states.of_marginals(self.marginals)}
+        return frame(self.columns(), kind)
+
+    def columns(self) -> dict[str, Any]:
+        """What `to_dataframe` makes a data frame of: an array of each column, by name.
+
+        Raises:
+            SpinbenchError: there are no marginals.
+        """
+        marginals = self._known_marginals()
+        variables, states = all_states.names(marginals)
+        found = {"variable": variables, "state": states, "marginal": all_states.of_marginals(marginals)}
         for name, values in (("standard_error", self.marginals_se), ("ess", self.ess), ("r_hat", self.r_hat)):
             if values is not None:
                 found[name] = all_states.of_errors(values)
-        return frame(found, kind)
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the answer to a file, which appears whole or not at all: what, its suffix says.
+
+        `.MAR` and `.PR` are the UAI competitions' formats, of marginals and of log10 Z; `.csv` has the columns of
+        `to_dataframe`.
+
+        Raises:
+            SpinbenchError: another suffix, what the method does not give, or a file that cannot be written.
+        """
+        target = Path(path)
+        try:
+            atomic.write_bytes(target, self._written(target))
+        except OSError as error:
+            raise SpinbenchError(f"{target}: the file cannot be written ({error.strerror or error})") from None
+
+    def _written(self, path: Path) -> bytes:
+        match path.suffix.lower():
+            case ".mar":
+                return format_mar(all_states.by_variable(self._known_marginals()))
+            case ".pr":
+                if self.log_z is None:
+                    raise SpinbenchError(f"{self.method} gives no log Z")
+                return format_pr(float(self.log_z))
+            case ".csv":
+                text = io.StringIO()
+                writer, columns = csv.writer(text), self.columns()
+                writer.writerow(columns)
+                writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))
+                return text.getvalue().encode()
+            case suffix:
+                raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
+
+    def _known_marginals(self) -> Any:
+        if self.marginals is None:
+            raise SpinbenchError(f"{self.method} gives no marginals")
+        return self.marginals
 
     def __repr__(self) -> str:
         log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.errors import ModelError
+from spinbench.foundation import atomic
 from spinbench.models import catalogue, formats
 from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
@@ -60,13 +60,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     data = formats.written(formats.of_written(target), model)
     if unpacked_name(target.name) != target.name:
         data = gzip.compress(data, mtime=0)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        part.write_bytes(data)
-        os.replace(part, target)
+        atomic.write_bytes(target, data)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise ModelError(f"{target}: the file cannot be written ({error.strerror or error})") from None
 
 

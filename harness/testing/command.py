@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import time
 import traceback
@@ -12,6 +11,7 @@ from unittest import SkipTest
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
+from spinbench.foundation.parameters import assignments
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.pair import CHAINS
 from spinbench.testing.suite import checks
@@ -31,20 +31,6 @@ def outcome(check: Check) -> tuple[str, str]:
         text = " ".join(str(error).split())
         return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}{_place(error)}"
     return "passed", ""
-
-
-def _settings(given: Sequence[str]) -> dict[str, Any]:
-    """Of "NAME=VALUE": VALUE as Python writes it, else the text itself."""
-    settings: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise SpinbenchError(f"--set {text} was given; NAME=VALUE is needed")
-        try:
-            settings[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            settings[name] = value
-    return settings
 
 
 def _place(error: Exception) -> str:
@@ -86,7 +72,7 @@ def main(
     from rich.text import Text
 
     try:
-        settings = _settings(given)
+        settings = assignments(given, "--set")
         selected = checks(backend, method, chains=chains or CHAINS, tier=tier, kernel=kernel, **settings)
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,8 +14,7 @@ from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.advising.advise import advise
 from spinbench.inference.advising.judging import Target
 from spinbench.inference.advising.running import Runner
-from spinbench.models import Model, load, specs
-from spinbench.models.families import FILE
+from spinbench.reporting.commands.answer import of_log_z, opened
 from spinbench.reporting.display import console
 from spinbench.reporting.leaderboard import short
 
@@ -41,14 +38,6 @@ def show(
         found = advise(model, budget, target, candidates, seed, source=source, watch=watch)
     _print(output, found)
     return int(not found.resolved)
-
-
-def opened(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
-    """A model, and its configuration in a sweep."""
-    if name in specs.names() and name != FILE and evidence is None:
-        return specs.build({"name": name}), {"model": name}
-    beside = {} if evidence is None else {"model.evidence": str(Path(evidence))}
-    return load(name, evidence=evidence), {"model": FILE, "model.path": str(Path(name)), **beside}
 
 
 def _running(runners: Sequence[Runner], now: str) -> Table:
@@ -76,16 +65,9 @@ def _print(output: Console, found: Advice) -> None:
 
 
 def _answer(found: Advice) -> list[str]:
-    answer = found.answer
-    spread = "" if answer.log_z_se is None else f" ± {answer.log_z_se:.2g}"
-    lines = [] if answer.log_z is None else [f"log Z = {answer.log_z:.8g}{spread} ({answer.log_z_kind})"]
+    answer, lines = found.answer, of_log_z(found.answer)
     if found.target == "marginals" and found.race:
         lines.append(f"marginals ± {found.error:.2g} (root mean square)")
-    for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
-        sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
-        low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
-        chance = 1 - sum(bound.delta for bound in sides.values())
-        lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
     took = f"{found.seconds:.2f} s of {found.budget:g} s"
     return [*lines, f"by {answer.method} on {answer.backend}, {answer.samples} samples; the whole took {took}"]
 

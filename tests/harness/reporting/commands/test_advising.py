@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench import cli
-from spinbench.reporting.commands import advising
+from spinbench.reporting.commands import answer
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest
 
 
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:
-    assert advising.opened("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
-    model, source = advising.opened(str(path), None)
+    assert answer.opened("uai14/CSP_12", None)[1] == {"model": "uai14/CSP_12"}
+    model, source = answer.opened(str(path), None)
     assert (model.num_variables, source) == (3, {"model": "file", "model.path": str(path)})
 
 

@@ -1,0 +1,77 @@
+"""`spinbench run`: one model, one method, one answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+from spinbench.api import Method
+from spinbench.errors import SpinbenchError
+from spinbench.inference import registry
+from spinbench.inference.result import SUFFIXES, Result
+from spinbench.inference.runner import run
+from spinbench.reporting.commands import method_files
+from spinbench.reporting.commands.answer import of_log_z, of_marginals, opened
+from spinbench.reporting.display import console, shown
+
+
+def show(
+    name: str,
+    evidence: str | None,
+    *,
+    method: str,
+    settings: Mapping[str, Any],
+    outputs: Sequence[Path],
+    **how: Any,
+) -> int:
+    """Run a method on a model of that name or in that file, print the answer, and write it to files.
+
+    Args:
+        name, evidence: of the model.
+        method: a registered name, or a file of Python that defines one.
+        settings: of the method.
+        outputs: files as `Result.save` writes them.
+        how: further arguments of `spinbench.run`.
+
+    Returns:
+        The exit status: 0, or 1 where the verdict is not ok.
+    """
+    for path in outputs:  # before the time is spent
+        if path.suffix.lower() not in [suffix.lower() for suffix in SUFFIXES]:
+            raise SpinbenchError(f"--output {path} was given; {', '.join(SUFFIXES)} are the suffixes that are allowed")
+    made = _method(method, dict(settings))
+    model, _ = opened(name, evidence)
+    found = run(model, made, **how)
+    output = console()
+    for line in _sentences(found):
+        output.print(Text(line), soft_wrap=True)
+    if outputs:
+        for path in outputs:
+            found.save(path)
+            output.print(Text(f"written: {shown(path)}"), soft_wrap=True)
+    elif found.marginals is not None:
+        output.print(of_marginals(found))
+        output.print(Text("--output FILE.csv, .MAR or .PR has all of it"), soft_wrap=True)
+    return int(found.status != "ok")
+
+
+def _method(name: str, settings: dict[str, Any]) -> Method:
+    if name.endswith(method_files.SUFFIX):
+        return method_files.made(Path(name), settings)
+    return registry.make_method(name, settings)
+
+
+def _sentences(found: Result) -> list[str]:
+    lines = [f"{found.model}: {found.status}", *of_log_z(found)]
+    if found.marginals_se is not None:
+        errors = np.asarray(found.columns()["standard_error"])
+        lines.append(f"marginals ± {math.sqrt(float((errors**2).mean())):.2g} (root mean square)")
+    took = found.seconds
+    spent = f"plan {took.plan:.2g} s, compile {took.compile:.2g} s, burn-in {took.burn_in:.2g} s, run {took.run:.2g} s"
+    size = f"{found.samples} samples x {found.chains} chains"
+    return [*lines, f"by {found.method} on {found.backend}, {size}: {spent}", *found.notes]

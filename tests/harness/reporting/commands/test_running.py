@@ -1,0 +1,138 @@
+"""`spinbench run`: the answer of one method on one model, its exit status, its files, and methods from files."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import cli
+
+METHOD = '''
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinbench.methods.gibbs.gibbs import Gibbs
+
+
+@dataclass(frozen=True)
+class Mine(Gibbs):
+    """Gibbs sampling under another name."""
+
+    name = "mine"
+'''
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(5)
+    factors = [((0, 1), rng.uniform(1, 3, size=(2, 3))), ((1, 2), rng.uniform(1, 3, size=(3, 2)))]
+    spinbench.save(spinbench.FactorGraph.from_tables((2, 3, 2), factors, name="chain"), tmp_path / "chain.uai")
+    return tmp_path / "chain.uai"
+
+
+def run(*words: object) -> int:
+    return cli.main(["run", *map(str, words)])
+
+
+def test_an_answer_is_printed_with_its_verdict(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exact = spinbench.exact(spinbench.load(path), cache=False)
+    words = (path, "--backend", "numpy", "--budget", 400, "--chains", 8, "--set", "scan=random")
+    assert run(*words) == 0
+    shown = capsys.readouterr().out
+    result = spinbench.run(spinbench.load(path), "gibbs", "numpy", 400, chains=8, scan="random")
+    assert shown.startswith("chain: ok\n")
+    assert f"log Z = {result.log_z:.8g} ± {result.log_z_se:.2g} (estimate)" in shown
+    assert "400 samples x 8 chains" in shown
+    assert abs(result.log_z - exact.log_z) < 6 * result.log_z_se
+    lines = [line.split() for line in shown.splitlines() if line.strip()[:1].isdigit()]
+    assert [line[:2] for line in lines] == [[str(v), str(k)] for v, size in enumerate((2, 3, 2)) for k in range(size)]
+
+
+def test_what_is_doubted_is_an_exit_status(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(path, "--backend", "numpy", "--budget", 4, "--chains", 1) == 1
+    assert capsys.readouterr().out.startswith("chain: marginals ")
+
+
+def test_answers_are_written_as_the_suffix_says(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exact = spinbench.exact(spinbench.load(path), cache=False)
+    outputs = [tmp_path / name for name in ("chain.uai.MAR", "chain.uai.PR", "chain.csv")]
+    assert run(path, "--method", "exact", *(word for output in outputs for word in ("--output", output))) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("written: ")]
+    head, *numbers = outputs[0].read_text().split()
+    assert head == "MAR"
+    assert numbers[0] == "3"
+    rest = [float(number) for number in numbers[1:]]
+    assert rest == [x for p in exact.marginals for x in (float(len(p)), *p.tolist())]
+    assert outputs[1].read_text().split()[0] == "PR"
+    assert float(outputs[1].read_text().split()[1]) * np.log(10) == pytest.approx(exact.log_z, rel=1e-15)
+    with outputs[2].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["marginal"]) for row in rows] == np.concatenate(exact.marginals).tolist()
+
+
+def test_binary_marginals_have_both_states(tmp_path: Path) -> None:
+    model = spinbench.PairwiseModel.from_spins(np.array([0.3, 0.0]), np.array([[0, 1]]), np.array([0.5]), name="pair")
+    exact = spinbench.exact(model, cache=False)
+    exact.save(tmp_path / "pair.MAR")
+    p = exact.marginals
+    assert np.fromstring((tmp_path / "pair.MAR").read_text().split("\n")[1], sep=" ") == pytest.approx(
+        [2, 2, 1 - p[0], p[0], 2, 1 - p[1], p[1]], abs=1e-15
+    )
+
+
+def test_a_method_from_a_file(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my_method.py").write_text(METHOD)
+    words = (path, "--method", tmp_path / "my_method.py", "--backend", "numpy", "--budget", 400, "--set", "scan=raster")
+    assert run(*words) == 0
+    assert "by mine on numpy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--output", "x.txt"], "--output x.txt was given; .MAR, .PR, .csv are the suffixes that are allowed"),
+        (["--set", "scan"], "--set scan was given; NAME=VALUE is needed"),
+        (["--set", "scan=snake"], "snake"),
+        (["--method", "gibs"], "gibs"),
+        (["--backend", "nump"], "nump"),
+        (["--budget", "soon"], "budget 'soon' is not understood"),
+        (["--chains", "0"], "chains=0 was given"),
+        (["--precision", "float16"], "float16"),
+        (["--method", "nowhere.py"], "method 'nowhere.py' was given; there is no such file"),
+        (["--method", "mf", "--output", "no/folder.csv", "--backend", "numpy"], "the file cannot be written"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    path: Path,
+    words: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(path, "--backend", "numpy", "--budget", 10, *words) == cli.USER_ERROR
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("x = 1", "defines none; one method is needed"),
+        (f"{METHOD}\nclass Other(Mine):\n    name = 'other'\n", "defines Mine, Other; one method is needed"),
+    ],
+)
+def test_a_file_that_is_no_method(
+    path: Path, tmp_path: Path, text: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong_method.py").write_text(text)
+    assert run(path, "--method", tmp_path / "wrong_method.py", "--backend", "numpy") == cli.USER_ERROR
+    assert sentence in capsys.readouterr().err
