@@ -20,6 +20,20 @@ def test_planted_parities_all_hold(variables: int, triples: int) -> None:
     assert (x[:, 0] == x[:, 1]).all() == (triples > variables)  # what is not settled is random
 
 
+@pytest.mark.parametrize(("broken", "field"), [(6, 0.0), (0, 1.4), (3, 0.4)])
+def test_a_planted_state_is_found_that_some_parities_and_fields_contradict(broken: int, field: float) -> None:
+    """Each start is at least as likely as the planted state, of which all triples but the first few hold."""
+    variables, triples, beta = 70, 110, 1.4
+    whole = planted_parities(variables, triples, beta)
+    planted = parity_starts(factor_tables(whole), 1, np.random.default_rng(0))[:, 0]
+    fields = field * np.random.default_rng(1).normal(size=variables)
+    factors = [(f.scope, -f.log_table if k < broken else f.log_table) for k, f in enumerate(whole.factors)]
+    factors += [([v], [0.0, h]) for v, h in enumerate(fields)]
+    model = FactorGraph.from_log_tables([2] * variables, factors)
+    x = parity_starts(factor_tables(model), 4, np.random.default_rng(0))
+    assert (model.log_weight(x.T) >= model.log_weight(planted) - 1e-9).all()
+
+
 def test_of_parities_that_contradict_each_other_the_strongest_hold() -> None:
     differ, same = np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(2)
     triangle = [([0, 1], 3 * differ), ([2, 1], 2 * differ), ([0, 2], 5 * differ), ([3, 0], same), ([3], [0.0, 9.0])]
