@@ -25,6 +25,7 @@ from asv.machine import Machine, MachineCollection
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG
+from spinbench.history import asv_graphs
 from spinbench.history.asv_benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
 from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
@@ -95,6 +96,7 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
     os.environ[SHARED_VARIABLE] = str(_shared())
+    asv_graphs.install()
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
     if Path(CONFIG).is_file():  # asv's working folder is that of its configuration

@@ -58,8 +58,7 @@ def chain(history: History, head: str, most: int) -> tuple[list[str], list[Runs]
     Of a cell those runs count whose settings are the newest's; of several of a seed the last good one. Older commits
     are left out where those of `most` have more than `MOST_RECORDS`.
     """
-    recorded = history.commits()
-    names = list(itertools.islice((name for name in history.checkout.ancestors(head) if name in recorded), most))
+    names = list(itertools.islice(filter(history.knows, history.checkout.ancestors(head)), most))
     counts = itertools.accumulate(history.journal.count(name) for name in names)
     names = names[: max(sum(count <= MOST_RECORDS for count in counts), 2)]
     newest: dict[Key, Record] = {}
@@ -138,9 +137,8 @@ def _records(history: History, commit: str) -> list[Record]:
 
 def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
     """Sittings of a commit and of the recorded ones before it, newest first."""
-    recorded = history.commits()
     for name in history.checkout.ancestors(commit):
-        if name in recorded:
+        if history.knows(name):
             for records in reversed(sittings(history, name)):
                 yield name, records
 

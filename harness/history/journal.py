@@ -79,6 +79,10 @@ class Journal:
         """Full hashes of the commits with records."""
         return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
 
+    def has(self, commit: str) -> bool:
+        """Whether there are records of a commit."""
+        return (self.folder / commit).is_dir()
+
     def count(self, commit: str) -> int:
         """How many records of a commit there are."""
         return sum(1 for _ in (self.folder / commit).glob("record-*.json"))

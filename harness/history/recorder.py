@@ -174,6 +174,10 @@ class History:
             return []
         return sorted(path.name for path in self.journals.iterdir() if MACHINE_NAME.fullmatch(path.name))
 
+    def knows(self, commit: str) -> bool:
+        """Whether a commit, by its full hash, is one of `commits`; of one commit that takes no reading of all files."""
+        return self.journal.has(commit) or self._files.read(commit) is not None
+
     def commits(self) -> set[str]:
         """Full hashes of the commits with a journal or an asv result file of this machine and environment."""
         return self.journal.commits() | self._files.commits()
@@ -188,7 +192,7 @@ class History:
             entries: the journal's, where they have been read.
         """
         entries = self.journal.entries(commit) if entries is None else entries
-        loaded = self._files.read(commit)
+        loaded = self._files.read(commit) if self._files.families else None
         found: dict[tuple[str, str, Cell], Replicates] = {}
         for name, family in self._files.families.items():
             for metric in family.metrics:

@@ -14,6 +14,9 @@ Shape = Check | Mapping[str, Any]
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a terminal would obey, and halves of characters, which no file can hold."""
 
+_SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
+"""What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
+
 
 def parse(text: str) -> Any:
     """The content of a JSON file, without characters that do more than to be shown.
@@ -22,7 +25,8 @@ def parse(text: str) -> Any:
         ValueError: no JSON, or nested more deeply than can be read; NaN and infinities are none.
     """
     try:
-        return _printable(json.loads(text, parse_constant=_refuse))
+        found = json.loads(text, parse_constant=_refuse)
+        return _printable(found) if _SUSPECT.search(text) else found
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from spinbench.history.judging.variance import BoolArray, FloatArray
 
@@ -28,14 +29,14 @@ class Rows:
         weights: 1 / variance; 0 where there is no value, or the commit lies outside the stretch.
         lengths: by how much fewer samples raise a value, as logarithms; a difference counts only as far as it is there
             with and without them.
-        pool: (units, rows) of 0 and 1, the rows that are cut together and of which the mean difference counts.
+        pool: (units, rows) of 0 and 1, sparse, the rows that are cut together and of which the mean difference counts.
         common: (units,) variance between commits that the rows of a unit share.
     """
 
     values: FloatArray
     weights: FloatArray
     lengths: FloatArray
-    pool: FloatArray
+    pool: csr_array
     common: FloatArray
 
 
@@ -67,7 +68,7 @@ def windows(length: int) -> Iterator[tuple[int, int]]:
 def most_striking(rows: Rows, margin: float) -> Cuts:
     """Of all cuts of all windows the one that lies the most standard errors beyond the margin."""
     length = rows.values.shape[1]
-    units = len(rows.pool)
+    units = rows.pool.shape[0]
     sums = [_running(part) for part in (rows.weights, rows.weights * rows.values, rows.weights * rows.lengths)]
     here = rows.pool @ (rows.weights > 0) > 0
     counts = _running(here.astype(np.float64))

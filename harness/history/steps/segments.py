@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from spinbench.history.axes import Metric
 from spinbench.history.judging import accuracy, cost, verdicts
@@ -156,10 +157,9 @@ def _rows(
         cells += list(own)
         owner += [turn] * len(own)
     inside = np.zeros((len(cells), weighed.values.shape[1]))
-    pool = np.zeros((len(stretches), len(cells)))
     for row, turn in enumerate(owner):
         inside[row, stretches[turn][1] : stretches[turn][2]] = 1.0
-        pool[turn, row] = 1.0
+    pool = csr_array((np.ones(len(cells)), (owner, range(len(cells)))), shape=(len(stretches), len(cells)))
     weights = weighed.weights[cells] * inside
     total = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

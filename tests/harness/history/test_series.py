@@ -59,6 +59,17 @@ def test_a_cell_that_conf_axes_does_not_know_has_a_series(project: Any) -> None:
     assert record(project.root, [project.root / "multirun" / "odd"]).new == 0
 
 
+def test_asv_gets_the_median_of_few_seeds_and_the_samples_of_many(project: Any) -> None:
+    commit = project.commit("first")
+    few = [changed(project, commit, seed, chains=3) for seed in range(3)]
+    many = [changed(project, commit, seed, chains=5) for seed in range(8)]
+    record(project.root, [project.sweep("odd", [*few, *many])])
+    row = project.result(commit)[RUN_SECONDS]
+    samples = dict(zip(row["params"][0], row["samples"], strict=True))
+    assert samples["'gibbs numpy chains=3'"] is None
+    assert len(samples["'gibbs numpy chains=5'"]) == 8
+
+
 def test_own_files_are_named_by_content(project: Any) -> None:
     commit = project.commit("first")
     odd = changed(project, commit)
