@@ -26,6 +26,8 @@ BRIEF = 0.3
 beside the budget."""
 MOST_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
+OF_EACH, BESIDE = 10, 0.05
+"""Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them."""
 PLANNING = 0.5
 """Of a budget's seconds, beside them."""
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
@@ -79,6 +81,9 @@ def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, 
         return Trial(first.seconds, seconds=first.seconds, busy=first.busy, state=state)
     with measured:
         per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
+    if OF_EACH * per_step <= BESIDE * budget.seconds:
+        with first:
+            _one_of_each(engine, seed, start, warm_up)
     return Trial(per_step, first.seconds, measured.seconds, measured.busy, state)
 
 
@@ -93,7 +98,7 @@ def check_planning(method: Method, model: Model, budget: Budget) -> None:
 
 
 def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) -> State:
-    """Compile every function by calling it once on a state that is thrown away."""
+    """Call every function once on a state that is thrown away, so that it is compiled, and what it loads is there."""
     state = engine.warm(engine.init(seed, start), 1)
     for last in (False, True):
         state = engine.adapt(state, last)

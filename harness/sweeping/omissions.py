@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 
+SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 Entry = Mapping[str, Collection[str]]
 
 
@@ -53,17 +54,18 @@ def count(options: Mapping[str, Sequence[str]], out: Sequence[Entry]) -> int:
 @contextmanager
 def left_out(out: Sequence[Entry]) -> Iterator[None]:
     """Let Hydra's sweeper drop those cells."""
-    split: Callable[..., list[list[list[str]]]] = BasicSweeper.split_arguments
+    sweeper: Any = get_class(SWEEPER)  # as Hydra looks it up
+    split: Callable[..., list[list[list[str]]]] = sweeper.split_arguments
 
     def fewer(*arguments: Any) -> list[list[list[str]]]:
         batches = split(*arguments)
         return [[cell for cell in batch if not is_out(cell, out)] for batch in batches]
 
-    BasicSweeper.split_arguments = staticmethod(fewer)  # type: ignore[assignment, method-assign]
+    sweeper.split_arguments = staticmethod(fewer)
     try:
         yield
     finally:
-        BasicSweeper.split_arguments = staticmethod(split)  # type: ignore[method-assign]
+        sweeper.split_arguments = staticmethod(split)
 
 
 def _is_entry(entry: Any) -> bool:

@@ -15,7 +15,7 @@ SUFFIX = ".py"
 
 
 def made(path: Path, settings: dict[str, Any]) -> Method:
-    """The one method that a file defines, with settings; the file is run as a module of its name.
+    """The one method that a file defines, with settings; the file is run as a module.
 
     Raises:
         SpinbenchError: there is no such file, it defines no method or several, or a setting is wrong.
@@ -23,20 +23,16 @@ def made(path: Path, settings: dict[str, Any]) -> Method:
     """
     if not path.is_file():
         raise SpinbenchError(f"method {str(path)!r} was given; there is no such file")
-    name = path.stem
+    name = f"_method_of_{path.stem}"  # which hides no module, whatever the file is called
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # the suffix is Python's
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(name)
     sys.modules[name] = module  # dataclasses look their own module up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        if before is None:
-            del sys.modules[name]
-        else:
-            sys.modules[name] = before
+        del sys.modules[name]
         raise BrokenPluginError(f"{path}: {type(error).__name__}: {error}") from error
     found = [
         value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from spinbench.errors import SpinbenchError
@@ -24,13 +25,14 @@ def test_hydra_makes_the_cells_that_are_counted(given: tuple[str, ...], cells: i
     lines = {key: [f"{key}={value}" for value in values] for key, values in OPTIONS.items()}
     assert omissions.count(lines, out) == 2 * cells
     overrides = OverridesParser.create().parse_overrides([f"{key}={','.join(OPTIONS[key])}" for key in OPTIONS])
+    sweeper: Any = get_class(omissions.SWEEPER)
     with omissions.left_out(out):
-        batches = BasicSweeper.split_arguments(overrides, 5)
+        batches = sweeper.split_arguments(overrides, 5)
     made = [tuple(cell) for batch in batches for cell in batch]
     assert len(set(made)) == len(made) == 2 * cells
     assert ("method=pt", "backend=numba", "seed=0", "chains=4") in made
     assert (("method=pt", "backend=numpy", "seed=0", "chains=4") in made) == bool({"method", "backend"} & {*given})
-    whole = list(itertools.chain(*BasicSweeper.split_arguments(overrides, None)))
+    whole = list(itertools.chain(*sweeper.split_arguments(overrides, None)))
     assert len(whole) == 24, "and only there"
 
 

@@ -85,10 +85,10 @@ def test_binary_marginals_have_both_states(tmp_path: Path) -> None:
     )
 
 
-def test_a_method_from_a_file(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "my_method.py").write_text(METHOD)
-    words = (path, "--method", tmp_path / "my_method.py", "--backend", "numpy", "--budget", 400, "--set", "scan=raster")
-    assert run(*words) == 0
+@pytest.mark.parametrize("name", ["my_method.py", "numpy.py"])
+def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).write_text(METHOD)
+    assert run(path, "--method", tmp_path / name, "--backend", "numpy", "--budget", 400, "--set", "scan=raster") == 0
     assert "by mine on numpy" in capsys.readouterr().out
 
 
