@@ -30,9 +30,11 @@ def watched(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     found = {"kind": "none"}
     before = _cached_files()
     yield found
+    if "loop" not in registry.backend_class(backend).provides:
+        return  # new files are another process's
     if _cached_files() > before:
         found["kind"] = "fresh"
-    elif "loop" in registry.backend_class(backend).provides:
+    else:
         found["kind"] = "warm" if warm else "cached" if before else "fresh"
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import spinbench
 from spinbench.mathematics import statistics
-from spinbench.measuring import isolation, provenance, records
+from spinbench.measuring import compilation, isolation, provenance, records
 from spinbench.measuring.compilation import CACHE_VARIABLES
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import Pool
@@ -263,6 +263,15 @@ def test_jax_cell_is_compiled_once_and_says_so(tmp_path: Path, monkeypatch: pyte
         third = pool.measure(config, 120.0)
     assert first["status"] == "ok", first["error"]
     assert [answer["result"]["compilation"] for answer in (first, second, third)] == ["fresh", "warm", "cached"]
+
+
+def test_what_compiles_nothing_is_not_fresh_because_others_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLES[0], str(tmp_path))
+    with compilation.watched("numpy", warm=False) as found:
+        (tmp_path / "of another process").touch()
+    assert found["kind"] == "none"
 
 
 def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
