@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
@@ -109,27 +110,19 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "sweep", add_help=False, help="measure cells and compare them: spinbench sweep -m experiment=tour"
     )
-    run = commands.add_parser("run", help="one answer: a method on a model")
-    run.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    run.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    run = _about_a_model(commands, "run", "one answer: a method on a model", "wall-clock, as 2s or 1min, or samples")
     run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
     run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     run.add_argument("--backend", default="numba", metavar="NAME", help="by default numba")
-    run.add_argument("--budget", default="10s", metavar="TIME", help="or a number of samples; by default 10s")
     run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
-    run.add_argument("--seed", type=int, default=0, metavar="N", help="by default 0")
     run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
     run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
     run.add_argument(
         "--output", type=Path, action="append", default=[], metavar="FILE", help="write it: .MAR, .PR or .csv"
     )
-    bracket = commands.add_parser("bracket", help="between which numbers log Z lies, and how surely")
-    bracket.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    bracket.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
-    bracket.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
-    bracket.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws; by default 0")
     commands.add_parser("list", help="methods, backends and which pairs run here; models")
     report = commands.add_parser(
         "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
@@ -159,25 +152,29 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some checks run 256 at least"
     )
-    advise = commands.add_parser("advise", help="the best answer within some seconds, and whether to believe it")
-    advise.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    advise.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
-    advise.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    advise = _about_a_model(commands, "advise", "the best answer within some seconds, and whether to believe it")
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
-    advise.add_argument("--seed", type=int, default=0, metavar="N", help="of every run; by default 0")
-    mixing = commands.add_parser("mixing", help="after how many sweeps Gibbs sampling has forgotten its starts")
-    mixing.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
-    mixing.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
-    mixing.add_argument("--budget", default="10s", metavar="TIME", help="wall-clock, as 2s or 1min; by default 10s")
+    mixing = _about_a_model(commands, "mixing", "after how many sweeps Gibbs sampling has forgotten its starts")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
-    mixing.add_argument("--seed", type=int, default=0, metavar="N", help="of all draws; by default 0")
     init = commands.add_parser("init", help="write the package that a plugin begins with, or begin a history")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
     kinds = init.add_mutually_exclusive_group()
     for kind in ("backend", "method", "family", "format", "metric"):
         kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps and records have it")
     return parser
+
+
+def _about_a_model(
+    commands: Any, name: str, summary: str, budget: str = "wall-clock, as 2s or 1min"
+) -> argparse.ArgumentParser:
+    """A command on one model, within a budget, from a seed."""
+    command: argparse.ArgumentParser = commands.add_parser(name, help=summary)
+    command.add_argument("model", metavar="MODEL", help="a file, or a name that `spinbench list` shows")
+    command.add_argument("--evidence", metavar="FILE", help="observed variables, a .evid file")
+    command.add_argument("--budget", default="10s", metavar="TIME", help=f"{budget}; by default 10s")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers; by default 0")
+    return command
 
 
 def _run(arguments: argparse.Namespace) -> int:

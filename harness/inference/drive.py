@@ -192,11 +192,12 @@ def _rest(budget: Budget, clock: Clock, burn_in: int, per_step: float) -> Budget
     Raises:
         BudgetError: it is spent.
     """
-    if budget.seconds is None or clock.seconds <= MOST_BURN_IN * budget.seconds:
+    if budget.seconds is None:
         return budget
-    waited = min(clock.waited, clock.seconds - MOST_BURN_IN * budget.seconds)
-    later = replace(budget, seconds=budget.seconds + waited)
-    if clock.seconds >= budget.seconds + waited or _late(later, clock.seconds + per_step):
+    waited = min(clock.waited, max(0.0, clock.seconds - MOST_BURN_IN * budget.seconds))
+    end = budget.seconds + waited
+    later = replace(budget, seconds=end)
+    if clock.seconds >= end or _late(later, clock.seconds + per_step):
         raise BudgetError(
             f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
             "give more seconds or less burn_in"

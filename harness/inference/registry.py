@@ -111,8 +111,9 @@ def make_method(name: str, settings: dict[str, Any]) -> Method:
 
 
 def made(cls: type[Method], settings: dict[str, Any]) -> Method:
-    """A method with settings; a wrong setting's name or value is one sentence."""
-    name = getattr(cls, "name", cls.__name__)
+    """A method with settings; what is wrong with its class, or with a setting's name or value, is one sentence."""
+    _check_method(cls)
+    name = cls.name
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
@@ -255,11 +256,15 @@ def _class_of(method: str | Method) -> type[Method]:
     if isinstance(method, str):
         return method_class(method)
     cls = type(method)
-    if why := _malformed("methods", cls):
-        raise SpinbenchError(f"{_path(cls)} was given, which {why}")
+    _check_method(cls)
     if cls.name in names("methods") and (known := method_class(cls.name)) is not cls:
         raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(known)}; rename it")
     return cls
+
+
+def _check_method(cls: type[Method]) -> None:
+    if why := _malformed("methods", cls):
+        raise SpinbenchError(f"{_path(cls)} was given, which {why}")
 
 
 def _path(cls: type) -> str:

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models.checks import largest
 from spinbench.models.forney.model import ForneyModel
-from spinbench.models.magnitudes import largest
 
 EPS = float(np.finfo(np.float64).eps)
 UNITS = 16

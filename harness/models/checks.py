@@ -69,3 +69,8 @@ def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashabl
         twice = next(label for k, label in enumerate(checked) if label in checked[:k])
         raise ModelError(f"{name}: two variables are labelled {twice!r}")
     return () if checked == tuple(range(n)) else checked
+
+
+def largest(logs: npt.NDArray[np.float64]) -> float:
+    """The largest finite |log weight|; 0 where there is none."""
+    return float(np.abs(logs).max(where=np.isfinite(logs), initial=0.0))

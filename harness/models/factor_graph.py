@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_index, check_labels, check_number, float_array
+from spinbench.models.checks import check_index, check_labels, check_number, float_array, largest
 from spinbench.models.origin import Origin, PerVariable
 
 FloatArray = npt.NDArray[np.float64]
@@ -121,8 +121,7 @@ class FactorGraph:
         """(N,) sum over a variable's factors of their largest finite |log weight|: how large its terms can be."""
         found = np.zeros(self.num_variables)
         for factor in self.factors:
-            finite = np.isfinite(factor.log_table)
-            np.add.at(found, list(factor.scope), np.abs(factor.log_table).max(where=finite, initial=0.0))
+            found[list(factor.scope)] += largest(factor.log_table)
         return found
 
     def log_weight(self, states: npt.ArrayLike) -> FloatArray:

@@ -9,14 +9,10 @@ import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
 from spinbench.models import Model, PairwiseModel
+from spinbench.models.checks import largest
 
 LARGEST: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
 """Finite |log weight| by precision, beside which sums keep two decimals of the others (three and a half in float64)."""
-
-
-def largest(logs: npt.NDArray[np.float64]) -> float:
-    """The largest finite |log weight|; 0 where there is none."""
-    return float(np.abs(logs, where=np.isfinite(logs), out=np.zeros_like(logs)).max(initial=0.0))
 
 
 def check_range(method: str, model: Model, precision: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.table_layouts import FLOOR
 
 FloatArray = npt.NDArray[np.float64]
 BitArray = npt.NDArray[np.uint8]
@@ -28,8 +29,6 @@ TERMS = 4
 """Times as many as variables are looked at."""
 NOISE = 0.1
 """Standard deviation of the log of a strength: ties are broken, and each choice is another."""
-FLOOR = 25.0
-"""Nats by which a hard zero counts as below the lowest other entry of its factor."""
 CHOICES = 64
 """For all starts together, if parities have three variables or more; others do not hide."""
 WORK = 2.0**31

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from spinbench.api import LogZKind
 from spinbench.inference.result import Result
 from spinbench.models import Model, load, specs
 from spinbench.models.families import FILE
@@ -29,14 +31,19 @@ def opened(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
 
 def of_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
-    spread = "" if answer.log_z_se is None else f" ± {answer.log_z_se:.2g}"
-    lines = [] if answer.log_z is None else [f"log Z = {answer.log_z:.8g}{spread} ({answer.log_z_kind})"]
+    lines = [] if answer.log_z is None else [_said_of(answer.log_z, answer.log_z_se, answer.log_z_kind)]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
         low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))
         chance = 1 - sum(bound.delta for bound in sides.values())
         lines.append(f"{grade} bracket of log Z: [{low}, {high}]{f', with {100 * chance:.6g} %' if chance < 1 else ''}")
     return lines
+
+
+def _said_of(log_z: float, error: float | None, kind: LogZKind) -> str:
+    if error is not None and not math.isfinite(error):
+        return f"log Z is unresolved; {log_z:.8g} ({kind}) has no error that it could claim"
+    return f"log Z = {log_z:.8g}{'' if error is None else f' ± {error:.2g}'} ({kind})"
 
 
 def of_marginals(answer: Result) -> Table:

@@ -229,6 +229,20 @@ def test_a_budget_that_waited_for_others_before_its_first_sample_is_not_spent(
     assert clock.busy <= drive_module.LATE * 0.1 + 3 * 5e-3 + 0.05  # compilation, and what tells the time of a step
 
 
+class SlowSamples(Counter):
+    """Burn-in is fast."""
+
+    def warm(self, state: dict[str, Any], steps: int) -> dict[str, Any]:
+        time.sleep(0.02 * steps)
+        state["warm"] += steps
+        return state
+
+
+def test_no_sample_is_begun_after_a_short_burn_in_that_would_end_late(clock: Clock) -> None:
+    with pytest.raises(BudgetError, match="within burn-in"):
+        run(Budget(seconds=1.0, burn_in=10), SlowSamples(seconds=1.2))
+
+
 def test_a_budget_ends_for_what_computes_in_time_although_burn_in_waited(clock: Clock) -> None:
     with pytest.raises(BudgetError, match="within burn-in"):
         run(Budget(seconds=0.1, burn_in=50), Interrupted(clock, [6], 0.25))

@@ -31,6 +31,13 @@ def hub(leaves: int = 14, share: float = 0.6) -> tuple[FactorGraph, float]:
     return FactorGraph.from_log_tables([2] + [9] * leaves, factors), float(free - np.log(1 - share))
 
 
+def doubts_of_the_free(model: FactorGraph, log_z: float) -> tuple[str, ...]:
+    """Of a run that has seen the first variable in state 0 alone, and the others free."""
+    others = model.num_variables - 1
+    seen, claims = np.append(0.0, np.full(others, 0.5)), np.full(others + 1, 0.005)
+    return Phases(model, sampler=True).doubted(Estimate(seen, claims, log_z, 0.005, "estimate")).doubts
+
+
 @pytest.mark.parametrize(("share", "believed"), [(0.6, False), (1e-9, True)])
 def test_populations_that_miss_a_phase_are_believed_where_it_weighs_nothing(share: float, believed: bool) -> None:
     model, log_z = hub(share=share)
@@ -100,10 +107,7 @@ def test_a_phase_is_found_that_others_make_of_a_hub_once_they_follow_it(share: f
     together = np.stack([np.zeros((2, 2)), coupling * np.outer(sign, sign)])
     rings = [([0, 1 + i, 1 + (i + 1) % leaves], together) for i in range(leaves)]
     model = FactorGraph.from_log_tables([2] * (leaves + 1), [*rings, ([0], [0.0, bias])])
-    seen, claims = np.append(0.0, np.full(leaves, 0.5)), np.full(leaves + 1, 0.005)
-    said = Estimate(seen, claims, free, 0.005, "estimate")
-    doubts = Phases(model, sampler=True).doubted(said).doubts
-    assert doubts == (() if believed else ("marginals not mixed", "log Z unresolved"))
+    assert doubts_of_the_free(model, free) == (() if believed else ("marginals not mixed", "log Z unresolved"))
 
 
 @pytest.mark.parametrize(("share", "believed"), [(0.9, False), (1e-4, True)])
@@ -115,10 +119,7 @@ def test_a_phase_is_weighed_in_which_few_draws_of_a_product_law_lie(share: float
     bias = float(free - ring + np.log(share / (1 - share)))
     rings = [([0, 1 + i, 1 + (i + 1) % leaves], apart) for i in range(leaves)]
     model = FactorGraph.from_log_tables([2] * (leaves + 1), [*rings, ([0], [0.0, bias])])
-    seen, claims = np.append(0.0, np.full(leaves, 0.5)), np.full(leaves + 1, 0.005)
-    said = Estimate(seen, claims, free, 0.005, "estimate")
-    doubts = Phases(model, sampler=True).doubted(said).doubts
-    assert doubts == (() if believed else ("marginals not mixed", "log Z unresolved"))
+    assert doubts_of_the_free(model, free) == (() if believed else ("marginals not mixed", "log Z unresolved"))
 
 
 @pytest.mark.parametrize(("beta", "long", "believed"), [(1.25, True, False), (1.25, False, True), (0.7, True, True)])

@@ -26,6 +26,16 @@ class Mine(Gibbs):
     name = "mine"
 '''
 
+PLAIN = '''
+from spinbench.api import Method
+
+
+class Plain(Method):
+    """Nothing that runs."""
+
+    name = summary = "plain"
+'''
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -73,6 +83,15 @@ def test_answers_are_written_as_the_suffix_says(path: Path, tmp_path: Path, caps
     with outputs[2].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["marginal"]) for row in rows] == np.concatenate(exact.marginals).tolist()
+
+
+def test_observed_variables_are_among_the_answers(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "chain.evid").write_text("1 1 2\n")
+    assert run(path, "--evidence", tmp_path / "chain.evid", "--method", "exact", "--output", tmp_path / "a.MAR") == 0
+    numbers = [float(number) for number in (tmp_path / "a.MAR").read_text().split()[1:]]
+    exact = spinbench.exact(spinbench.load(path, evidence={1: 2}), cache=False)
+    assert numbers[:4] == [3.0, 2.0, *exact.marginals[0].tolist()]
+    assert numbers[4:8] == [3.0, 0.0, 0.0, 1.0]
 
 
 def test_binary_marginals_have_both_states(tmp_path: Path) -> None:
@@ -127,6 +146,7 @@ def test_mistakes_are_one_sentence(
     [
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("x = 1", "defines none; one method is needed"),
+        (PLAIN, "Plain was given, which is no dataclass"),
         (f"{METHOD}\nclass Other(Mine):\n    name = 'other'\n", "defines Mine, Other; one method is needed"),
     ],
 )
