@@ -22,3 +22,6 @@ class NumbaBackend(Backend):
             raise UnsupportedError(f"backend numba runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
+        from spinbench.backends.numba.compile_clock import count_compilation
+
+        count_compilation()

@@ -1,10 +1,13 @@
-"""How long Numba has compiled in this process, as Numba's own events tell."""
+"""How long Numba has compiled in this process, as Numba's own events tell; deadlines do not count it."""
 
 from __future__ import annotations
 
 import time
+from functools import cache
 
 from numba.core import event
+
+from spinbench.foundation import deadline
 
 
 class _Clock(event.Listener):
@@ -13,23 +16,29 @@ class _Clock(event.Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
         self._depth = 0
-        self._since = 0.0
+        self._since = self._busy_since = 0.0
 
     def on_start(self, event: event.Event) -> None:
         if not self._depth:
-            self._since = time.perf_counter()
+            self._since, self._busy_since = time.perf_counter(), time.thread_time()
         self._depth += 1
 
     def on_end(self, event: event.Event) -> None:
         self._depth -= 1
         if not self._depth:
             self.seconds += time.perf_counter() - self._since
+            deadline.compiled(time.thread_time() - self._busy_since)
 
 
 _CLOCK = _Clock()
-event.register("numba:compile", _CLOCK)
+
+
+@cache
+def count_compilation() -> None:
+    """From now on."""
+    event.register("numba:compile", _CLOCK)
 
 
 def compile_seconds() -> float:
-    """Since this module was imported."""
+    """Since it is counted."""
     return _CLOCK.seconds

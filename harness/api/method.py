@@ -181,6 +181,11 @@ class Method(ABC):
         """About how long `plan` takes, where that may be long: of a budget in seconds it may take half as many."""
         return 0.0
 
+    def step_updates(self, tables: Tables) -> float:
+        """About how many variables a step of one chain draws, where these are many times as many as there are: a step
+        that takes longer than a budget in seconds is not begun."""
+        return 0.0
+
     def program(self, backend: Backend) -> Program:
         """The generic program over `backend`'s arrays."""
         raise NotImplementedError(f"{self.name} has no generic program")

@@ -1,6 +1,6 @@
 """A time by which loops in Python end: what they do for longer than they may is not finished.
 
-It is the CPU's time of this thread, which stands still while the machine is with others.
+It is the CPU's time of this thread, which stands still while the machine is with others, less what it has compiled.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_COMPILED = ContextVar[float]("compiled", default=0.0)
 
 
 class OverdueError(Exception):
@@ -21,7 +22,7 @@ class OverdueError(Exception):
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Inside, `check` fails after so many seconds, or at the deadline outside if earlier."""
-    token = _END.set(min(time.thread_time() + seconds, _END.get()))
+    token = _END.set(min(_now() + seconds, _END.get()))
     try:
         yield
     finally:
@@ -30,5 +31,14 @@ def within(seconds: float) -> Iterator[None]:
 
 def check() -> None:
     """Raises OverdueError beyond the deadline."""
-    if (end := _END.get()) < math.inf and time.thread_time() > end:
+    if (end := _END.get()) < math.inf and _now() > end:
         raise OverdueError
+
+
+def compiled(seconds: float) -> None:
+    """So much of this thread's time was compilation, which deadlines do not count."""
+    _COMPILED.set(_COMPILED.get() + seconds)
+
+
+def _now() -> float:
+    return time.thread_time() - _COMPILED.get()

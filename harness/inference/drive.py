@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from spinbench.api import Engine, Estimate, State
 from spinbench.api.trace import Arrival, Trace
 from spinbench.errors import BudgetError
+from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks
-from spinbench.inference.trials import BATCH_SECONDS, WarmUp, tried
+from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, tried
 
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
@@ -90,9 +92,10 @@ def drive(
         state = trial.state if trial.state is not None else engine.init(seed, start)
     total = _burn_in_steps(budget, per_step)
     trace.seconds = budget.seconds
-    with clock:
-        state, done = warm_up(engine, state, total, trace)
-    state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget), trace)
+    with _in_time(budget, clock):
+        with clock:
+            state, done = warm_up(engine, state, total, trace)
+        state, warmed = _burn_in(engine, state, max(total - done, 0), clock, _end_of_burn_in(budget), trace)
     burn_in = done + warmed
     budget = _rest(budget, clock, burn_in, per_step)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, trial.compile_seconds)
@@ -100,7 +103,7 @@ def drive(
     looks = Looks(budget.samples)
     for steps in _batches(budget, per_step, trace, clock, estimating):
         before = trace.samples
-        with times(steps), clock:
+        with times(steps), clock, _in_time(budget, clock) if not before else nullcontext():
             state, statistics = engine.advance(state, steps)
         trace.add(statistics, steps)
         times.steps[-1] = max(trace.samples - before, 1)
@@ -182,6 +185,23 @@ def _burn_in(engine: Engine, state: State, total: int, clock: Clock, until: floa
     return state, done
 
 
+@contextmanager
+def _in_time(budget: Budget, clock: Clock) -> Iterator[None]:
+    """Until there is a sample, what is still running when the budget is over is given up, where loops ask for it.
+
+    Raises:
+        BudgetError: it was.
+    """
+    if budget.seconds is None:
+        yield
+        return
+    try:
+        with deadline.within(max(LATE * budget.seconds - clock.busy, LOADING)):
+            yield
+    except deadline.OverdueError:
+        raise BudgetError(f"a budget of {budget} ended before the first sample; give more seconds") from None
+
+
 def _late(budget: Budget, seconds: float) -> bool:
     return budget.seconds is not None and seconds > LATE * budget.seconds
 
@@ -199,7 +219,7 @@ def _rest(budget: Budget, clock: Clock, burn_in: int, per_step: float) -> Budget
     later = replace(budget, seconds=end)
     if clock.seconds >= end or _late(later, clock.seconds + per_step):
         raise BudgetError(
-            f"a budget of {budget.seconds:g} s ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
+            f"a budget of {budget} ended within burn-in ({burn_in} samples took {clock.seconds:.3g} s); "
             "give more seconds or less burn_in"
         )
     return later

@@ -50,6 +50,21 @@ class ProgramEngine:
         """Whether first calls take longer than others."""
         return type(self._backend).compile is not Backend.compile
 
+    def prepare(self, state: State) -> State:
+        """Compile what runs call, without a step: one of a large model may take longer than a run."""
+        key, index, inner = state
+        state = self.warm(state, 0)
+        for last in (False, True):
+            state = self.adapt(state, last)
+        self.look(state)
+        self.slopes(state)
+        inner = state[2]
+        if self._program.temper is not None:
+            inner, _ = self._temper(key, index, 0, self._put(np.asarray(0.5)), self._tables, inner)
+        for _ in range(2):  # what a batch leaves may be placed otherwise than what it is given first
+            inner, _ = self._advance(key, index, 0, self._tables, inner)
+        return key, index, self._waited_for(inner)
+
     def init(self, seed: int, start: np.ndarray) -> State:
         key = self._backend.key(seed)
         first = self._put(start.astype(np.float64))

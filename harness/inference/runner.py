@@ -27,7 +27,7 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.result import Result, Seconds
-from spinbench.inference.trials import check_planning
+from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
@@ -111,12 +111,12 @@ def run(
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
     states = starts.dispersed(given, chains, seed, sampler) if start is None else starts.checked(start, given)
-    check_planning(chosen, given, parsed)
-    with one_blas_thread():
+    with one_blas_thread(), planning(chosen, given, parsed):
         tables = chosen.plan(given)
+        planned = time.perf_counter()
+        found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
+    check_step(chosen, tables, found.tier, parsed, states.shape[1])
     warm_up = partial(chosen.warm_up, tables)
-    planned = time.perf_counter()
-    found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
     engine, bound = found.engine, time.perf_counter()
     trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by, states.shape[1])
 

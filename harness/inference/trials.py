@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Engine, Method, State
+from spinbench.api import Engine, Method, State, Tables, Tier
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
@@ -24,12 +26,16 @@ MEASURING = 0.5
 BRIEF = 0.3
 """Seconds for which the time of a step is measured again before it is called too long, and that a first call may take
 beside the budget."""
+LOADING = 1.0
+"""Seconds of the CPU after which what comes before a first sample may be given up: a first call loads libraries."""
+UPDATE_SECONDS: dict[Tier, float] = {"native": 3e-9, "generic": 2e-8}
+"""That drawing a variable takes at least: a step that is known to be of very many is not begun."""
 MOST_STEPS = 2**20
 """Of a batch that measures the time of a step: an iteration that has ended and does not count its steps takes none."""
 OF_EACH, BESIDE = 10, 0.05
 """Steps, about, that a call of every function takes; and of a budget's seconds, what they may take beside them."""
 PLANNING = 0.5
-"""Of a budget's seconds, beside them."""
+"""Of a budget's seconds, at most."""
 WarmUp = Callable[[Engine, State, int, Trace], tuple[State, int]]
 
 
@@ -63,43 +69,75 @@ def tried(engine: Engine, budget: Budget, iterates: bool, *, start: np.ndarray, 
     Raises:
         BudgetError: the seconds are over before an engine that compiles nothing has made a step.
     """
-    first, measured = Clock(), Clock()
-    if getattr(engine, "compiles", True):
-        with first:
-            scratch = _one_of_each(engine, seed, start, warm_up)
-        most = max(budget.seconds or 0.0, BRIEF)
-        return Trial(0.0 if iterates else _seconds_per_step(engine, scratch, budget, most), first.seconds)
-    if iterates or budget.seconds is None:
+    first, measured, compiles = Clock(), Clock(), getattr(engine, "compiles", True)
+    if not compiles and (iterates or budget.seconds is None):
         return Trial()
     try:
-        with first, deadline.within(max(budget.seconds, BRIEF)):
+        with first:
             state = engine.init(seed, start)
-            engine.advance(copy.deepcopy(state), 1)
+            prepare = getattr(engine, "prepare", None) if compiles else None
+            state = prepare(state) if prepare else state
+            with deadline.within(math.inf if budget.seconds is None else max(budget.seconds, LOADING)):
+                if not compiles:
+                    engine.advance(copy.deepcopy(state), 1)
+                elif prepare:
+                    state, _ = warm_up(engine, state, 1, Trace({}))
+                else:
+                    state = _one_of_each(engine, state, warm_up)
     except deadline.OverdueError:
         raise BudgetError(f"a budget of {budget} ended within the first step; give more seconds") from None
+    if budget.seconds is None or iterates:
+        return Trial(compile_seconds=first.seconds)
+    if compiles:
+        return Trial(_seconds_per_step(engine, state, budget, max(MEASURING * budget.seconds, BRIEF)), first.seconds)
     if first.busy > BRIEF:  # more than it takes to load what a first call needs
         return Trial(first.seconds, seconds=first.seconds, busy=first.busy, state=state)
     with measured:
         per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
     if OF_EACH * per_step <= BESIDE * budget.seconds:
         with first:
-            _one_of_each(engine, seed, start, warm_up)
+            _one_of_each(engine, engine.init(seed, start), warm_up)
     return Trial(per_step, first.seconds, measured.seconds, measured.busy, state)
 
 
-def check_planning(method: Method, model: Model, budget: Budget) -> None:
-    """Raises UnsupportedError where planning is seen to take more than half as long as the run itself."""
-    if budget.seconds is None or (most := method.planning_seconds(model)) <= PLANNING * budget.seconds:
+@contextmanager
+def planning(method: Method, model: Model, budget: Budget) -> Iterator[None]:
+    """Inside, plans are made.
+
+    Raises:
+        UnsupportedError: this is seen to take more than half as long as the run itself, beforehand or while it does.
+    """
+    if budget.seconds is None:
+        yield
         return
+    room, about = PLANNING * budget.seconds, method.planning_seconds(model)
+    takes = f"about {about:.2g} s"
+    if about <= room:
+        try:
+            with deadline.within(max(room, LOADING)):
+                yield
+            return
+        except deadline.OverdueError:
+            takes = f"more than {max(room, LOADING):.2g} s"
     raise UnsupportedError(
-        f"{method.name}: planning takes about {most:.2g} s for {model.name}, and a budget of {budget} was given; "
+        f"{method.name}: planning takes {takes} for {model.name}, and a budget of {budget} was given; "
         "give more seconds, or count samples"
-    )
+    ) from None
 
 
-def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) -> State:
-    """Call every function once on a state that is thrown away, so that it is compiled, and what it loads is there."""
-    state = engine.warm(engine.init(seed, start), 1)
+def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chains: int) -> None:
+    """Raises BudgetError where a step is of so many updates that it takes longer than the budget, however fast."""
+    least = method.step_updates(tables) * chains * UPDATE_SECONDS[tier]
+    if budget.seconds is not None and least > budget.seconds:
+        raise BudgetError(
+            f"{method.name}: a budget of {budget} is too short: a sample of {chains} chains takes at least "
+            f"{least:.2g} s; give more seconds, or fewer chains"
+        )
+
+
+def _one_of_each(engine: Engine, state: State, warm_up: WarmUp) -> State:
+    """Call every function once, so that it is compiled, and what it loads is there."""
+    state = engine.warm(state, 1)
     for last in (False, True):
         state = engine.adapt(state, last)
     engine.look(state)
@@ -110,19 +148,17 @@ def _one_of_each(engine: Engine, seed: int, start: np.ndarray, warm_up: WarmUp) 
 
 
 def _seconds_per_step(engine: Engine, state: State, budget: Budget, most: float) -> float:
-    """Measured with growing batches until one takes BATCH_SECONDS; needed only for budgets in seconds.
+    """Measured with growing batches until one takes BATCH_SECONDS.
 
     The median of a few: a batch that was interrupted once tells too long a time, while on a machine that stays busy
     most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
-    if budget.seconds is None:
-        return 0.0
     steps, spent, times = 1, Clock(), list[float]()
     while not times or (min(spent.seconds, max(spent.busy, spent.seconds - BRIEF)) < most and len(times) < MEASURED):
         with spent:
             state, _ = engine.advance(state, steps)
         times.append(spent.last)
-        if times[-1] < min(BATCH_SECONDS, budget.seconds / 10) and steps < MOST_STEPS:
+        if times[-1] < min(BATCH_SECONDS, (budget.seconds or math.inf) / 10) and steps < MOST_STEPS:
             times.clear()
             steps *= 2
     return sorted(times)[(len(times) - 1) // 2] / steps

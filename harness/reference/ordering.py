@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from spinbench.foundation import deadline
 from spinbench.reference.network import Scope
 from spinbench.reference.order import HOPELESS, Order
 
@@ -200,6 +201,7 @@ def _greedy(
     heap = [(scores[v], tie(), v) for v in range(len(core))]
     heapq.heapify(heap)
     while alive:
+        deadline.check()
         value, _, v = heapq.heappop(heap)
         if not alive >> v & 1 or value != scores[v]:
             continue

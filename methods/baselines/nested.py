@@ -101,6 +101,10 @@ class NestedSampling(Method):
         points = np.zeros(self.points or int(np.clip(len(levels), FEWEST, MOST)))
         return begun._replace(levels=levels, points=points, information=np.array(information))
 
+    def step_updates(self, tables: Tables) -> float:
+        """Of a whole run; half of the chains make three times as many."""
+        return 2 * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
+
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
         return Climb(backend, self.sweeps).program()

@@ -71,6 +71,10 @@ class Zanella(Method):
             states=states,
         )
 
+    def step_updates(self, tables: Tables) -> float:
+        """A jump sums the rates of all states, which is about half as much as to draw them."""
+        return 0.5 * len(tables.jumps) * float(tables.there.size)
+
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
         return Jumps(backend).program()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation import deadline
 from spinbench.methods.buckets.layout import Array, Buckets
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,6 +61,7 @@ def draw(at: Buckets, weights: FloatArray, probabilities: Array, logs: FloatArra
     states = np.zeros(uniform.shape, dtype=np.int64)
     total, alive = np.zeros(uniform.shape[1:]), np.ones(uniform.shape[1:], dtype=bool)
     for v in range(len(at.cards) - 1, -1, -1):
+        deadline.check()
         cliques = range(at.buckets[v], at.buckets[v + 1])
         places = [_place(at, c, states) for c in cliques]
         options = np.arange(at.cards[v])[:, None, None]

@@ -49,6 +49,7 @@ class BucketKernel(Kernel):
         search,
         ROWS_ON_ARRAYS,
     )
+    compiles: ClassVar[bool] = False
     block: ClassVar[int] = 4096
     """Draws that are made in one call, at least one of each chain."""
 

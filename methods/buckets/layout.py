@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation import deadline
 from spinbench.methods.buckets.partition import Partition, Scope
 
 Array = npt.NDArray[Any]
@@ -158,6 +159,7 @@ def _links(factors: Factors, found: Partition, cards: list[int]) -> tuple[Links,
     scopes, offsets = factors.scopes(), factors.offsets.tolist()
     rows: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for c, (scope, sources) in enumerate(zip(found.scopes, found.sources, strict=True)):
+        deadline.check()
         for source in sources:
             is_factor = source < len(scopes)
             other = scopes[source] if is_factor else found.scopes[source - len(scopes)][:-1]

@@ -36,6 +36,7 @@ class LowerKernel(Kernel):
     """In NumPy, float64 whatever precision is asked for."""
 
     code: ClassVar[Code] = BucketKernel.code
+    compiles: ClassVar[bool] = False
 
     def __init__(self, method: LowerMiniBuckets, backend: Backend, model: Model, tables: Tables) -> None:
         problem = problem_of(model)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from spinbench.foundation import deadline
+
 Scope = tuple[int, ...]
 _SLACK = 1e-9
 
@@ -64,6 +66,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     found = Partition([], [], [0], 0.0, 0.0, False)
     entries, looks, split = 0.0, 0.0, False
     for v, functions in enumerate(held):
+        deadline.check()
         minis = _packed(functions, sizes, limit) or [_Mini(sizes.function((v,), -1))]
         split = split or len(minis) > 1
         for mini in minis:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation import deadline
 from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links
 
 FloatArray = npt.NDArray[np.float64]
@@ -50,6 +51,7 @@ def forward(at: Buckets, theta: FloatArray, weights: FloatArray, work: Work) -> 
     """The bound U, without what rounding may add."""
     total = at.constant
     for c, v in enumerate(at.variable):
+        deadline.check()
         here = slice(at.entries[c], at.entries[c + 1])
         size, card, psi = here.stop - here.start, at.cards[v], at.base[here].copy()
         for k in range(at.child_starts[c], at.child_starts[c + 1]):
@@ -104,6 +106,7 @@ def beliefs(at: Buckets, gradient: Array) -> FloatArray:
 
 
 def _index(shape: Array, strides: Array) -> Array:
+    deadline.check()
     found = np.zeros(1, dtype=np.int64)
     for card, stride in zip(shape, strides, strict=True):
         found = (found[:, None] + np.arange(card) * stride).ravel()

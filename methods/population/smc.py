@@ -128,6 +128,10 @@ class Annealed(Method):
         particles = self.particles or int(np.clip(room // count, FEWEST[1], particles))
         return self.temperatures or int(np.clip(room // particles, FEWEST[0], count)), particles
 
+    def step_updates(self, tables: Tables) -> float:
+        """Of a whole run."""
+        return len(tables.sizes) * len(tables.betas) * len(tables.particles) * self.moves
+
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
         return PopulationProgram(backend, replicas, self.moves, self.resample).program()

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
+from spinbench.foundation import deadline
 from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]
@@ -71,6 +72,7 @@ def anneal(
     seen = []
     for beta in betas:
         for _ in range(SWEEPS // every if beta else 1):
+            deadline.check()
             x, _ = replicas.sweep(rng, tables, x, np.full(PARTICLES, beta))
         seen.append(np.asarray(replicas.log_weights(tables, x)[0]))
     return np.append(betas[:-1], 1.0), np.array(seen)

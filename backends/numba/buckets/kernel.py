@@ -53,6 +53,7 @@ class NumbaBucketKernel(BucketKernel):
         search,
         COMPILED,
     )
+    compiles: ClassVar[bool] = True
     block: ClassVar[int] = 2**20
 
     def _kept(self, tuned: Tuned, state: BucketState, index: int, steps: int) -> Kept:
@@ -77,4 +78,5 @@ class NumbaBucketKernel(BucketKernel):
 class NumbaLowerKernel(LowerKernel):
     """The same in compiled code."""
 
+    compiles: ClassVar[bool] = True
     code: ClassVar[Code] = NumbaBucketKernel.code

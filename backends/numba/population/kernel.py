@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.population.runs import Course, add_run, anneal, make_particles
 from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables
+from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import reported_rows, sweep_order
 from spinbench.methods.population.program import Tables
@@ -18,6 +19,8 @@ from spinbench.methods.population.smc import Annealed
 from spinbench.models import Model
 
 Array = npt.NDArray[Any]
+UPDATES = 2**22
+"""Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any."""
 
 
 @dataclass
@@ -60,10 +63,13 @@ class AnnealedKernel(Kernel):
         z, square = np.full(chains, -np.inf), np.full(chains, -np.inf)
         p = np.full((sums.shape[1], chains), -np.inf)
         sweeps = (last - 1) * self._method.moves + 2
+        together = max(1, UPDATES // (state.lanes.x.size * self._method.moves))
         for step in range(state.step, state.step + steps):
             u = np.random.default_rng((state.seed, step)).random((last, chains))
             course = Course(self._betas, self._order, self._method.moves, self._method.resample, step * sweeps)
-            anneal(self._lanes, course, state.lanes, u, part, sums)
+            for begin in range(0, last + 1, together):
+                deadline.check()
+                anneal(self._lanes, course, state.lanes, u, part, sums, begin, begin + together)
             add_run(part, sums, z, square, p)
         state.step += steps
         shift = self._shift  # what is constant may stand in the factors here, in the base there

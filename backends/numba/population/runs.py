@@ -116,17 +116,21 @@ def _resampled(course, u, x, part):
 
 
 @nb.njit(**JIT)
-def anneal(t, course, chains, u, part, sums):
-    """One run of every population: `part` holds its weights then, `sums` (K, R, B) the particles' probabilities.
+def anneal(t, course, chains, u, part, sums, begin, end):
+    """A run of every population, or of its temperatures those from `begin` on, before `end`: `part` holds its weights
+    then, and after the last `sums` (K, R, B) the particles' probabilities.
 
     u (T, C) uniform numbers. Particles at hard zeros have no weight, and no probabilities that mean anything.
     """
     betas, x = course.betas, chains.x
     last, s = betas.size - 1, course.first
-    part.log_w[:] = 0.0
-    part.log_z[:] = 0.0
-    sums[:] = 0.0
-    for k in range(last + 1):
+    if begin == 0:
+        part.log_w[:] = 0.0
+        part.log_z[:] = 0.0
+        sums[:] = 0.0
+    else:
+        s += 1 + (begin - 1) * course.moves
+    for k in range(begin, min(end, last + 1)):
         for exact in range(0 if k == 0 else 2 if k == last else 1):
             sum_weights(t, exact == 0, x, part.log_p)
             _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)

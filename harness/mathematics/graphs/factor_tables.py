@@ -6,7 +6,6 @@ Beside its states, a chain may keep where each factor's entry stands: a conditio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +72,8 @@ def factor_tables(model: Model, absorb: bool = True) -> FactorTables:
     Raises:
         ConversionError: a 1-of-K group of more than 20 members.
     """
+    if isinstance(model, PairwiseModel) and not model.groups:
+        return _of_pairs(model, absorb)
     graph = to_factor_graph(model)
     tables, constant = _merged(graph)
     if absorb:
@@ -113,16 +114,61 @@ def _absorbed(tables: Tables) -> Tables:
     return kept
 
 
+def _of_pairs(model: PairwiseModel, absorb: bool) -> FactorTables:
+    """What `_flat` of `_absorbed` gives, without a table of its own for each of many couplings."""
+    edges, pair = model.edges, np.zeros((model.num_edges, 2, 2))
+    pair[:, 1, 1] = model.couplings
+    alone = np.flatnonzero(model.biases)
+    if absorb:
+        held, first = np.unique(edges, return_index=True)
+        for axis in (0, 1):
+            there = first % 2 == axis
+            pair.swapaxes(1, 2 - axis)[first[there] // 2, :, 1] += model.biases[held[there], None]
+        alone = np.setdiff1d(alone, held)
+    unary = np.zeros((len(alone), 2))
+    unary[:, 1] = model.biases[alone]
+    parts = [(2, edges, (2, 1), pair), (1, alone, (1,), unary)]
+    orders, variables, strides, values = zip(*(parts if absorb else parts[::-1]), strict=True)
+    counts = [len(tables) for tables in values]
+    return _tables(
+        np.full(model.num_variables, 2, dtype=np.int64),
+        np.repeat(orders, counts),
+        np.concatenate([part.ravel() for part in variables]),
+        np.concatenate([np.tile(part, count) for part, count in zip(strides, counts, strict=True)]),
+        np.concatenate([tables.ravel() for tables in values]),
+        model.log_constant,
+    )
+
+
 def _flat(cardinalities: IntArray, tables: Tables, constant: float) -> FactorTables:
-    orders = np.array([len(scope) for scope in tables], dtype=np.int64)
-    variables = np.array([v for scope in tables for v in scope], dtype=np.int64)
-    strides = np.array([s for table in tables.values() for s in _strides(table.shape)], dtype=np.int64)
+    return _tables(
+        cardinalities,
+        np.array([len(scope) for scope in tables], dtype=np.int64),
+        np.array([v for scope in tables for v in scope], dtype=np.int64),
+        np.array([s for table in tables.values() for s in _strides(table.shape)], dtype=np.int64),
+        np.concatenate([np.zeros(0), *(table.ravel() for table in tables.values())]),
+        constant,
+    )
+
+
+def _tables(
+    cardinalities: IntArray,
+    orders: IntArray,
+    variables: IntArray,
+    strides: IntArray,
+    values: FloatArray,
+    constant: float,
+) -> FactorTables:
+    """From the factors' orders (F,), and what stands beside each of their variables (S,)."""
+    scope_starts = _starts(orders)
     touched = np.argsort(variables, kind="stable")
+    # a first variable's stride and number of states tell how large a table is
+    first = scope_starts[:-1]
     return FactorTables(
         cardinalities=cardinalities,
-        values=np.concatenate([np.zeros(0), *(table.ravel() for table in tables.values())]),
-        offsets=_starts(table.size for table in tables.values()),
-        scope_starts=_starts(orders),
+        values=values,
+        offsets=_starts(strides[first] * cardinalities[variables[first]]),
+        scope_starts=scope_starts,
         scope_variables=variables,
         scope_strides=strides,
         starts=_starts(np.bincount(variables, minlength=len(cardinalities))),
@@ -137,5 +183,5 @@ def _strides(shape: tuple[int, ...]) -> IntArray:
     return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
 
 
-def _starts(lengths: Iterable[int]) -> IntArray:
-    return np.cumsum([0, *lengths], dtype=np.int64)
+def _starts(lengths: IntArray) -> IntArray:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

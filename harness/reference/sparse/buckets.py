@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.foundation import deadline
 from spinbench.reference.network import FloatArray, Scope
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse.arrays import ON_ARRAYS
@@ -90,6 +91,7 @@ def eliminate(
     buckets: list[Bucket] = [Bucket(none, none, np.empty(0), ())] * len(listed)
     left = limits.most
     for k, v in enumerate(listed):
+        deadline.check()
         if time.perf_counter() > limits.end:
             raise TooManyError
         table, left = _multiplied(held[k] or [table_of((v,), np.zeros(cards[v]))], cards, left, loops)

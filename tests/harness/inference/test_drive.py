@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from spinbench.api.trace import Climb, Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference import drive as drive_module
-from spinbench.inference import looks
+from spinbench.inference import looks, trials
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
 
@@ -191,6 +192,64 @@ def test_seconds_too_few_for_a_sample_are_refused_before_burn_in(clock: Clock) -
 @pytest.mark.parametrize(("step", "samples"), [(0.6, 2), (0.7, 1), (0.3, 4), (1.2, 1)])
 def test_no_sample_is_begun_that_would_end_late(clock: Clock, step: float, samples: int) -> None:
     assert run(Budget(seconds=1.0, burn_in=0), Counter(seconds=step)).trace.samples == samples
+
+
+class Prepared(Counter):
+    """It is compiled without a step."""
+
+    def prepare(self, state: dict[str, Any]) -> dict[str, Any]:
+        return state
+
+
+@pytest.mark.parametrize("step", [0.1, 0.4, 0.7, 1.0, 3.0])
+def test_what_compiles_without_a_step_is_tried_for_half_of_the_budget_or_one_step(clock: Clock, step: float) -> None:
+    with contextlib.suppress(BudgetError):
+        run(Budget(seconds=1.0), Prepared(seconds=step))
+    assert clock.busy <= drive_module.LATE + trials.MEASURING + step  # the last to find out how long it takes
+
+
+class Compiling(Counter):
+    """Its first step compiles, and its steps ask whether they are to end."""
+
+    def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if len(self.runs) == 1 and not state["steps"]:
+            time.sleep(20.0)
+            deadline.compiled(20.0)
+        for _ in range(100):
+            deadline.check()
+            time.sleep(self.seconds * steps / 100)
+        state["steps"] += steps
+        return state, {"s": np.full((2, 3), float(steps))}
+
+    def warm(self, state: dict[str, Any], steps: int) -> dict[str, Any]:
+        return self.advance(state, steps)[0]
+
+
+@pytest.mark.parametrize(("step", "refused"), [(0.01, False), (5.0, True)])
+def test_deadlines_do_not_count_compilation(clock: Clock, step: float, refused: bool) -> None:
+    with pytest.raises(BudgetError, match="within the first step") if refused else contextlib.nullcontext():
+        run(Budget(seconds=1.0), Compiling(seconds=step))
+    assert clock.busy <= 20 + 2 * drive_module.LATE
+
+
+class Stuck(Counter):
+    """An iteration: none of its steps is tried, and the first takes long."""
+
+    compiles = False
+
+    def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        for _ in range(1000):
+            deadline.check()
+            time.sleep(self.seconds * steps / 1000)
+        state["steps"] += steps
+        return state, {"s": np.full((2, 3), float(state["steps"]))}
+
+
+def test_a_first_iteration_that_takes_too_long_is_given_up(clock: Clock) -> None:
+    trace, start = Trace({"s": "last"}, counted_by="s"), np.zeros((2, 3), dtype=np.int8)
+    with pytest.raises(BudgetError, match="ended before the first sample"):
+        drive(Stuck(20.0), trace, lambda _: Estimate(), Budget(seconds=1.0, burn_in=0), start=start, seed=0)
+    assert clock.busy <= 1.05 * drive_module.LATE
 
 
 class Interrupted(Counter):

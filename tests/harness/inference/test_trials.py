@@ -10,7 +10,8 @@ import pytest
 
 import spinbench
 from spinbench.errors import BudgetError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.foundation import deadline
+from spinbench.inference import registry, trials
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import Model, PairwiseModel
@@ -67,3 +68,41 @@ def test_what_a_first_call_loads_does_not_use_up_a_short_budget(monkeypatch: pyt
     result = spinbench.run(grid(3), "gibbs", "numpy", "0.1 s")
     assert result.samples > 16
     assert result.seconds.compile >= 0.2 > result.seconds.run
+
+
+def test_plans_that_turn_out_to_take_too_long_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(self: Gibbs, model: Model) -> Any:
+        since = time.thread_time()
+        while time.thread_time() < since + 5:
+            deadline.check()
+        raise AssertionError("it was planned to the end")
+
+    monkeypatch.setattr(Gibbs, "plan", endless)
+    monkeypatch.setattr(trials, "LOADING", 0.1)
+    since = time.process_time()
+    with pytest.raises(UnsupportedError, match=r"gibbs: planning takes more than 0\.5 s for grid, and a"):
+        spinbench.run(grid(3), "gibbs", "numpy", "1 s")
+    assert time.process_time() - since < 1
+    with pytest.raises(AssertionError, match="to the end"):
+        spinbench.run(grid(3), "gibbs", "numpy", 10)
+
+
+@pytest.mark.parametrize("method", ["wmb", "wmb_lower", "nested"])
+def test_numpy_gives_up_what_takes_seconds_before_a_first_sample(method: str) -> None:
+    since = time.process_time()
+    with pytest.raises((BudgetError, UnsupportedError), match="give more seconds"):
+        spinbench.run(grid(50), method, "numpy", "0.1 s")
+    assert time.process_time() - since < 3  # of up to 25
+
+
+@pytest.mark.parametrize("method", ["smc", "zanella"])
+def test_steps_of_very_many_updates_are_not_begun(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("it was begun")
+
+    monkeypatch.setattr(ProgramEngine, "init", never)
+    with pytest.raises(BudgetError, match=f"{method}: a budget of 1 s is too short: a sample of 500 chains"):
+        spinbench.run(grid(30), method, "numpy", "1 s", chains=500)
+    for options in ({"chains": 500, "budget": 4}, {"chains": 1, "budget": "1 s"}):
+        with pytest.raises(AssertionError, match="it was begun"):
+            spinbench.run(grid(30), method, "numpy", **options)
