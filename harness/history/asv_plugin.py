@@ -8,6 +8,7 @@ module under `plugins`.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import os
 import platform
@@ -24,13 +25,16 @@ from asv.environment import Environment, ExistingEnvironment, get_env_name
 from asv.machine import Machine, MachineCollection
 
 from spinbench.errors import HistoryError
+from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import CONFIG
-from spinbench.history import asv_graphs
-from spinbench.history.asv_benchmarks import MACHINE_VARIABLE, SHARED_VARIABLE
+from spinbench.history import asv_graphs, axes
 from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
+from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 
+MACHINE_VARIABLE = "SPINBENCH_MACHINE"
+"""Environment variable with this machine's name in the history; by default asv's name, the host's."""
 TOOL = "spinbench"
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ENVIRONMENT = str(get_env_name(TOOL, PYTHON, {}, {}))
@@ -96,6 +100,7 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
     os.environ[SHARED_VARIABLE] = str(_shared())
+    os.environ[FAMILIES_VARIABLE] = str(_families())
     asv_graphs.install()
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
@@ -129,6 +134,14 @@ def _shared() -> Path:
     folder = tempfile.mkdtemp(prefix="spinbench-asv-")
     atexit.register(_remove, folder, os.getpid())
     return Path(folder)
+
+
+@functools.cache
+def _families() -> Path:
+    """A file that tells builds of past commits which cells there are today."""
+    path = _shared() / "families.json"
+    write_json(path, {name: dataclasses.asdict(found) for name, found in axes.families().items()})
+    return path
 
 
 def _keep_series(results: Path) -> None:

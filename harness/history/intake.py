@@ -14,7 +14,7 @@ from typing import NamedTuple
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
-from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
+from spinbench.history.asv_plugin import MACHINE_VARIABLE
 from spinbench.history.axes import Cell, Family
 from spinbench.history.journal import Record, settings
 from spinbench.history.labels import Identity, identity, named

@@ -27,8 +27,7 @@ from filelock import FileLock, Timeout
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.history import asv_cells, axes, journal
-from spinbench.history.asv_benchmarks import MACHINE_VARIABLE
-from spinbench.history.asv_plugin import ENVIRONMENT, PYTHON, machine_name
+from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Cell
 from spinbench.history.intake import Known, sort_out

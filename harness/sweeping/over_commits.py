@@ -1,7 +1,7 @@
 """`spinbench sweep … commits=RANGE`: the same cells at several commits, each of its own build.
 
 Seeds are measured one after another and, within a seed, the commits in turn, there and back, so that a machine that
-grows slower does so for all of them.
+grows slower does so for all of them. What was measured enters the history at once, not when all is done.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from rich.console import Console
 
@@ -30,6 +30,8 @@ from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.sweep import INTERRUPTED, interruptible, open_folder, quoted
 
 PICTURE = "commits.png"
+TOLD = "output.txt"
+"""Of a child sweep's folder: what it said."""
 PATIENCE = 30.0
 """Seconds that a child sweep has to end after an interruption."""
 
@@ -75,16 +77,23 @@ def sweep(argv: Sequence[str]) -> int:
     again = arguments.again(display.shown(folder))
     output.print(f"{len(commits)} commit{'s' * (len(commits) > 1)} into {display.shown(folder)}", soft_wrap=True)
     output.print(f"after an interruption: {again}", soft_wrap=True)
+    entered = 0
     try:
         with interruptible():
             past = list(_built(checkout, commits, output))
             for which, one, overrides in _turns(past, seeds, methods):
                 line, place = [*_without(arguments, overrides), *overrides], folder / one.build.commit[:16] / which
-                _measure(one, line, place, output)
+                since = time.perf_counter()
+                try:
+                    status = _measure(checkout, one, line, place)
+                finally:  # of an interruption, too
+                    found = _of_commit(one, place)
+                    entered += _enter(checkout, place, output) if found else 0
+                _tell(one, status, overrides, place, found, f"{time.perf_counter() - since:.1f} s", output)
     except KeyboardInterrupt:
-        output.print(f"interrupted; go on with: {again}", soft_wrap=True)
+        output.print(f"interrupted; {entered} new records stand in the history, go on with: {again}", soft_wrap=True)
         return INTERRUPTED
-    return _conclude(checkout, past, folder, output)
+    return _conclude(checkout, past, entered, folder, output)
 
 
 def _built(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Past]:
@@ -113,39 +122,34 @@ def _turns(
                     yield f"{name}-{method.replace('=', '-')}", one, [*given, method]
 
 
-def _measure(one: _Past, overrides: Sequence[str], folder: Path, output: Console) -> None:
-    """Sweep in a commit's environment; what it says goes into a file beside its records."""
-    since = time.perf_counter()
+def _measure(checkout: Checkout, one: _Past, overrides: Sequence[str], folder: Path) -> int | None:
+    """Sweep in a commit's environment; what it says goes into a file beside its records.
+
+    Returns:
+        The exit status; None where the build has vanished meanwhile.
+
+    Raises:
+        HistoryError: the build had vanished before, and cannot be made anew.
+    """
+    one.build = builds.build(checkout, one.build.commit)  # there, as a rule
     command = [str(one.build.python), "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quoted(str(folder))}"]
     folder.mkdir(parents=True, exist_ok=True)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the build comes first
     variables[environment.HISTORY_VARIABLE] = str(one.build.tree)
-    with (folder / "output.txt").open("w", encoding="utf-8") as told:
-        status = _run(command, told, variables)
-    if status not in (0, 1):
-        lines = (folder / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        why = lines[-1].removeprefix("spinbench: ") if lines else f"its sweep ended with status {status}"
-        method = next((line for line in overrides if line.startswith("method=") and "," not in line), "")
-        one.lacks[method] = why
-        output.print(f"{one.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)
-        return
-    found = records.read_records(folder)
-    if {record["git"]["commit"] for record in found} != {one.build.commit}:
-        one.foreign = True
-        why = f"it does not know {environment.HISTORY_VARIABLE} and files its results under another commit"
-        output.print(f"{one.title}: left out, {why}", soft_wrap=True)
-        return
-    one.folders.append(folder)
-    said = Counter(record["status"] for record in found)
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(said.items()))
-    output.print(f"{one.title}, {folder.name}: {counts}, {time.perf_counter() - since:.1f} s", soft_wrap=True)
+    with (folder / TOLD).open("w", encoding="utf-8") as told:
+        try:
+            child = subprocess.Popen(
+                command, stdout=told, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=variables
+            )
+        except FileNotFoundError:
+            return None
+        status = _status(child)
+    return status if one.build.is_whole else None
 
 
-def _run(command: Sequence[str], told: IO[str], variables: Mapping[str, str]) -> int:
+def _status(child: subprocess.Popen[bytes]) -> int:
     """A child sweep's exit status; it is asked to end where this one is, so that it keeps what it has measured."""
-    with subprocess.Popen(
-        command, stdout=told, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=variables
-    ) as child:
+    with child:
         try:
             status = child.wait()
         except KeyboardInterrupt:
@@ -160,6 +164,53 @@ def _run(command: Sequence[str], told: IO[str], variables: Mapping[str, str]) ->
     return status
 
 
+def _of_commit(one: _Past, folder: Path) -> list[dict[str, Any]]:
+    """What a child sweep has measured; nothing where its build has vanished, or knows no history but its own."""
+    if not one.build.is_whole or next(folder.rglob("record-*.json"), None) is None:
+        return []
+    found = records.read_records(folder)
+    one.foreign = {record["git"]["commit"] for record in found} != {one.build.commit}
+    return [] if one.foreign else found
+
+
+def _enter(checkout: Checkout, folder: Path, output: Console) -> int:
+    """How many records are new in the history; the sweep goes on where they cannot enter now."""
+    try:
+        return History.open(checkout.root).record([folder]).new
+    except HistoryError as error:
+        output.print(f"not in the history so far: {error}", soft_wrap=True)
+        return 0
+
+
+def _tell(
+    one: _Past,
+    status: int | None,
+    overrides: Sequence[str],
+    folder: Path,
+    found: Sequence[dict[str, Any]],
+    took: str,
+    output: Console,
+) -> None:
+    """Say what came of a child sweep, and note what its commit lacks."""
+    if status is None:
+        why = f"its build, {one.build.tree.parent}, vanished meanwhile; it is made anew when the sweep is resumed"
+        output.print(f"{one.title}, {folder.name}: left out, {why}", soft_wrap=True)
+    elif status not in (0, 1):
+        lines = (folder / TOLD).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        why = lines[-1].removeprefix("spinbench: ") if lines else f"its sweep ended with status {status}"
+        method = next((line for line in overrides if line.startswith("method=") and "," not in line), "")
+        one.lacks[method] = why
+        output.print(f"{one.title}: {method or 'this sweep'} is left out, {why}", soft_wrap=True)
+    elif one.foreign:
+        why = f"it does not know {environment.HISTORY_VARIABLE} and files its results under another commit"
+        output.print(f"{one.title}: left out, {why}", soft_wrap=True)
+    else:
+        one.folders.append(folder)
+        said = Counter(record["status"] for record in found)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(said.items()))
+        output.print(f"{one.title}, {folder.name}: {counts}, {took}", soft_wrap=True)
+
+
 def _without(arguments: Arguments, overrides: Sequence[str]) -> list[str]:
     """What was given, but what a child sweep is told instead, and where to."""
     told = {_key(line) for line in overrides} | {"sweep_dir"}
@@ -171,13 +222,13 @@ def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
-def _conclude(checkout: Checkout, past: Sequence[_Past], folder: Path, output: Console) -> int:
-    """Enter what was measured, and say what each commit changed."""
+def _conclude(checkout: Checkout, past: Sequence[_Past], entered: int, folder: Path, output: Console) -> int:
+    """Say what entered, and what each commit changed."""
     measured = [one for one in past if one.folders]
     if not measured:
         raise SpinbenchError("nothing could be measured at any of these commits")
     report = History.open(checkout.root).record([folder for one in measured for folder in one.folders])
-    for line in report.sentences():
+    for line in replace(report, new=report.new + entered, known=report.known - entered).sentences():
         output.print(line, soft_wrap=True)
     if len(measured) == 1:
         output.print("one commit was measured, and there is nothing to compare it with")

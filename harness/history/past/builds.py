@@ -49,6 +49,11 @@ class Build:
     tree: Path
     python: Path
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is still there."""
+        return self.tree.is_dir() and self.python.exists()
+
 
 def build(checkout: Checkout, commit: str) -> Build:
     """Check a commit out and install it, unless that was done before with the libraries of today.

@@ -1,5 +1,5 @@
 """The benchmarks `inference.track_METRIC`: method x backend on the tour's models."""
 
-from spinbench.history.asv_benchmarks import tracked
+from .cells import tracked
 
 globals().update(tracked("inference"))

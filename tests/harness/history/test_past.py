@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spinbench import cli
 from spinbench.foundation.checkout import Checkout
+from spinbench.history.past import builds
+from spinbench.history.past.builds import Build
 from spinbench.history.recorder import History
 
 CLIP = "m = np.clip("
@@ -101,6 +105,70 @@ def test_a_sweep_over_commits_names_the_wrong_one(repository: Path) -> None:
     kept = History.open(repository).journal
     assert [len(kept.entries(commit)) for commit in (first, without, again, wrong)] == [2, 1, 2, 2]
     assert not subprocess.run(["git", "status", "--porcelain", "-uno"], capture_output=True, check=True).stdout
+
+
+CHILD = """#!{python}
+import os, pathlib, shutil, signal, sys, time
+folder = pathlib.Path(sys.argv[-1].removeprefix("sweep_dir='").removesuffix("'"))
+tree = pathlib.Path(os.environ["SPINBENCH_HISTORY"])
+shutil.copytree(pathlib.Path("prepared") / tree.name / folder.name, folder / "records")
+if (folder / "records" / "interrupts").exists():
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(60)
+if (folder / "records" / "vanishes").exists():
+    tree.rmdir()
+"""
+"""In the place of a build's interpreter: gives the records that were prepared for its commit and seed."""
+
+
+def test_what_was_measured_stands_in_the_history_at_once(
+    project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep over commits that is terminated, of which a build vanishes, and that is gone on with."""
+    python, built = tmp_path / "python", []
+    python.write_text(CHILD.format(python=sys.executable))
+    python.chmod(0o755)
+    commits = [project.commit("first"), project.commit("second")]
+
+    def build(checkout: Checkout, commit: str) -> Build:
+        built.append(commit)
+        (tmp_path / commit).mkdir(exist_ok=True)
+        return Build(commit, tmp_path / commit, python)
+
+    def prepared(commit: str, seed: int, *marks: str) -> None:
+        folder = project.root / "prepared" / commit / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        one = project.record(project.cells[0], commit, seed)
+        (folder / f"record-{one['key']}.json").write_text(json.dumps(one))
+        for mark in marks:
+            (folder / mark).touch()
+
+    def entered() -> list[int]:
+        journal = History.open(project.root).journal
+        return [len(journal.entries(commit)) for commit in commits]
+
+    monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
+    monkeypatch.setattr(builds, "build", build)
+    monkeypatch.chdir(project.root)
+    prepared(commits[0], 0)
+    prepared(commits[1], 0, "interrupts")
+    cells = ["-m", "method=gibbs", "seed=0,1", f"commits={','.join(commits)}"]
+    assert cli.main(["sweep", *cells, "sweep_dir=out"]) == 130
+    assert "interrupted; 2 new records stand in the history" in capsys.readouterr().out
+    assert entered() == [1, 1]
+
+    for commit in commits:
+        shutil.rmtree(project.root / "prepared" / commit)
+    for commit, seed, *marks in ((0, 0), (1, 0), (1, 1, "vanishes"), (0, 1)):
+        prepared(commits[commit], seed, *marks)
+    shutil.rmtree("out")
+    built.clear()
+    assert cli.main(["sweep", *cells, "sweep_dir=out"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "second, seed-1: left out, its build," in told
+    assert "vanished meanwhile" in told
+    assert entered() == [3, 2]
+    assert built == [*commits, *commits, *commits[::-1]]  # to begin with, and before each turn
 
 
 def test_asv_runs_a_range_of_commits(repository: Path) -> None:

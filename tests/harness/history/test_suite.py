@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from spinbench.history import asv_benchmarks, axes
-from spinbench.history.asv_benchmarks import CellFailedError, tracked
+from spinbench.history import axes
 from spinbench.history.gate import gate
 from spinbench.history.recorder import record
+from spinbench.history.suite import cells
+from spinbench.history.suite.cells import CellFailedError, tracked
 from spinbench.measuring import measure
 
 FAMILY = axes.family("inference")
@@ -70,7 +72,7 @@ def test_metrics_of_a_cell_share_one_measurement(tmp_path: Path, monkeypatch: py
         return answer()
 
     monkeypatch.setattr(measure, "measure_cell", measure_cell)
-    monkeypatch.setenv(asv_benchmarks.SHARED_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cells.SHARED_VARIABLE, str(tmp_path))
     functions = tracked("inference")
     assert functions["track_run_seconds"](*CELL) == 0.123457
     with pytest.raises(SkipNotImplemented, match="exact gives none"):
@@ -80,21 +82,44 @@ def test_metrics_of_a_cell_share_one_measurement(tmp_path: Path, monkeypatch: py
     assert measured == [(*CELL, 1)]
     functions["track_run_seconds"]("grid", "exact", "numpy")
     assert len(measured) == 2
-    monkeypatch.delenv(asv_benchmarks.SHARED_VARIABLE)
+    monkeypatch.delenv(cells.SHARED_VARIABLE)
     functions["track_run_seconds"](*CELL)
     assert len(measured) == 3
 
 
-def test_what_benchmarks_return() -> None:
+def test_a_past_build_is_asked_for_todays_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """asv names a cell by its place; a build of the past may have other cells, and lack methods and pairs."""
+    here = dataclasses.asdict(FAMILY)
+    model, method, backend = here["axes"]
+    method = {**method, "values": ("gone", *method["values"], "g_mf"), "select": {"exact": ["method=exact", "chains=3"]}}
+    today = {**here, "name": "tomorrow", "axes": (model, method, backend)}
+    (tmp_path / "families.json").write_text(json.dumps({"tomorrow": today}))
+    monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(tmp_path / "families.json"))
+    monkeypatch.delenv(cells.SHARED_VARIABLE, raising=False)
+    asked = []
+    monkeypatch.setattr(measure, "measure_cell", lambda config: asked.append(config) or answer())
+    track = tracked("tomorrow")["track_run_seconds"]
+    assert track.params[1] == ["gone", *FAMILY.axes[1].values, "g_mf"]
+    assert track("grid", "exact", "numpy") == 0.123457
+    assert [(config.method.name, config.chains) for config in asked] == [("exact", 3)]
+    with pytest.raises(SkipNotImplemented, match="gone"):
+        track("grid", "gone", "numpy")
+    with pytest.raises(SkipNotImplemented, match="g_mf .*numba"):
+        track("grid", "g_mf", "numba")
+    assert len(asked) == 1
+
+
+def test_what_benchmarks_return(capsys: pytest.CaptureFixture[str]) -> None:
     sampled = answer(metrics={"run_seconds": {"samples": [1.0, 2.0]}})
-    assert asv_benchmarks.value_for_asv(sampled, "run_seconds") == {"samples": [1.0, 2.0], "number": 1}
+    assert cells.value_for_asv(sampled, "run_seconds") == {"samples": [1.0, 2.0], "number": 1}
     single = answer(metrics={"run_seconds": {"samples": [1.5]}})
-    assert asv_benchmarks.value_for_asv(single, "run_seconds") == 1.5
+    assert cells.value_for_asv(single, "run_seconds") == 1.5
     refused = answer(status="skipped", error="jax is not installed", metrics={})
     with pytest.raises(SkipNotImplemented, match="jax is not installed"):
-        asv_benchmarks.value_for_asv(refused, "run_seconds")
+        cells.value_for_asv(refused, "run_seconds")
+    assert capsys.readouterr().out == "jax is not installed\n"  # what --show-stderr shows
     with pytest.raises(CellFailedError, match="killed"):
-        asv_benchmarks.value_for_asv(answer(status="failed", error="killed"), "run_seconds")
+        cells.value_for_asv(answer(status="failed", error="killed"), "run_seconds")
 
 
 def test_sweeps_and_asv_run_feed_one_series(project: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""asv benchmarks of the cells of conf/axes: `asv run` measures the same cells as a sweep, in the same way.
+
+This file is that of the checkout in which asv is started, and runs in the builds of past commits, which may have other
+cells or none: asv's plugin says which there are, and of a build no more is asked than is imported here.
+
+asv starts a process for each metric of each cell. All metrics of a cell come from one measurement: the first process
+stores it in a folder that lives as long as the asv command, the others read it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.errors import HydraException
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.atomic import write_json
+from spinbench.history import axes
+from spinbench.history.journal import numbers, rounded
+from spinbench.inference import registry
+from spinbench.measuring import measure
+
+SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
+"""Environment variable with the folder in which the processes of one asv command share measurements."""
+FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
+"""Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has."""
+
+Track = Callable[..., Any]
+Family = Mapping[str, Any]
+"""The fields of `axes.Family`."""
+
+
+class CellFailedError(RuntimeError):
+    """A cell could not be measured; asv records it as failed and shows the message."""
+
+
+def tracked(name: str) -> dict[str, Track]:
+    """The benchmark functions of a family, by name, for a module of the suite."""
+    path = os.environ.get(FAMILIES_VARIABLE)
+    found = dataclasses.asdict(axes.family(name)) if path is None else json.loads(Path(path).read_text())[name]
+    return {f"track_{metric['name']}": _track(found, metric) for metric in found["metrics"]}
+
+
+def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
+    """What a benchmark returns: a number, or samples of which asv takes the median.
+
+    Raises:
+        SkipNotImplemented: the cell was refused, or ran without giving this metric; asv stores "not run", and shows the
+            reason with --show-stderr.
+        CellFailedError: the cell failed.
+    """
+    from asv_runner.benchmarks.mark import SkipNotImplemented
+
+    if record["status"] == "failed":
+        raise CellFailedError(record["error"])
+    measured = record["metrics"].get(metric, {"failed": record["error"] or f"this run gave no {metric}"})
+    values = [rounded(value) for value in numbers(measured)]
+    if not values:
+        reason = measured.get("failed", f"{metric} is not finite")
+        print(reason)  # asv drops the exception's
+        raise SkipNotImplemented(reason)
+    return {"samples": values, "number": 1} if len(values) > 1 else values[0]
+
+
+def _track(found: Family, metric: Mapping[str, Any]) -> Track:
+    def track(*values: str) -> Any:
+        return value_for_asv(_measured(found, values), metric["name"])
+
+    track.__name__ = track.__qualname__ = f"track_{metric['name']}"
+    # asv reads these attributes. The default version would be a hash of this source code.
+    attributes = {
+        "params": [list(axis["values"]) for axis in found["axes"]],
+        "param_names": [axis["name"] for axis in found["axes"]],
+        "pretty_name": metric["title"],
+        "pretty_source": f"{metric['title']}, in {metric['unit']}; lower is better",
+        "unit": metric["unit"],
+        "version": metric["version"],
+        "timeout": found["timeout"],
+    }
+    for key, value in attributes.items():
+        setattr(track, key, value)
+    return track
+
+
+def _measured(found: Family, cell: Sequence[str]) -> dict[str, Any]:
+    folder = os.environ.get(SHARED_VARIABLE)
+    if folder is None:
+        return _measure(found, cell)
+    name = hashlib.sha256(json.dumps([found["name"], *cell]).encode()).hexdigest()
+    path = Path(folder) / f"{name}.json"
+    if not path.exists():
+        write_json(path, _measure(found, cell))
+    shared: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return shared
+
+
+def _measure(found: Family, cell: Sequence[str]) -> dict[str, Any]:
+    """A record, or the start of one where the build knows no such cell or says at once that the pair does not run."""
+    chosen = (
+        axis["select"].get(value, [f"{axis['group']}={value}"]) for axis, value in zip(found["axes"], cell, strict=True)
+    )
+    try:
+        with axes.composer() as compose:
+            config = compose([*found["settings"], *itertools.chain.from_iterable(chosen)])
+        how = registry.support(config.method.name, config.backend.name)
+    except (HydraException, SpinbenchError) as error:
+        return _skipped(" ".join(str(error).split()))
+    return measure.measure_cell(config) if how.runs else _skipped(how.reason)
+
+
+def _skipped(reason: str) -> dict[str, Any]:
+    return {"status": "skipped", "error": reason, "metrics": {}}
