@@ -33,7 +33,7 @@ SHAPES = {
     *("accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree", "accuracy, tree of factors"),
     "kernel and program",
     *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
-    *("frozen settings", "seeds"),
+    *("frozen settings", "seeds", "burn-in", "R-hat", "random keys"),
 }
 """Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
 

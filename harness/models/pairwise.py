@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import ModelError
+from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_labels, check_number, float_array
 from spinbench.models.origin import Origin, PerVariable
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+MOST_DENSE = 2**15
+"""Variables whose couplings are put into a dense matrix, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,16 @@ class PairwiseModel:
         return np.asarray(np.abs(self.biases) + np.bincount(self.edges.T.ravel(), sizes, self.num_variables))
 
     def dense(self) -> FloatArray:
-        """(N, N) float64: W."""
+        """(N, N) float64: W.
+
+        Raises:
+            UnsupportedError: N is above 32,768, where W takes more than 8 GiB; `csr` holds what is not 0.
+        """
+        if self.num_variables > MOST_DENSE:
+            raise UnsupportedError(
+                f"{self.name}: a dense matrix of {self.num_variables} variables would take "
+                f"{8 * self.num_variables**2 / 2**30:.0f} GiB"
+            )
         W = np.zeros((self.num_variables, self.num_variables))
         W[self.edges[:, 0], self.edges[:, 1]] = self.couplings
         W[self.edges[:, 1], self.edges[:, 0]] = self.couplings

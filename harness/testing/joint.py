@@ -76,7 +76,7 @@ def chances(estimates: list[Estimate], log_z: float) -> None:
         )
 
 
-def effective(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray) -> None:
+def effective(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, what: str = "") -> None:
     """As many independent draws as are claimed would have errors as large as those of replicas, at least."""
     single = marginals * (1 - marginals)
     varies = single > RARE
@@ -87,8 +87,8 @@ def effective(estimates: list[Estimate], errors: FloatArray, marginals: FloatArr
     most = limits.chi_square_limits(len(errors), int(varies.sum()))[1] / len(errors) * limits.SLACK**2 * ROUGH
     require(
         times <= most,
-        f"effective sample sizes are about {times:.2g} times too large: over {len(errors)} replicas, "
-        f"error² · ess / (p (1 - p)) has mean {times:.2g}, where {most:.2g} is the most",
+        f"effective sample sizes{what and f' of {what}'} are about {times:.2g} times too large: over {len(errors)} "
+        f"replicas, error² · ess / (p (1 - p)) has mean {times:.2g}, where {most:.2g} is the most",
     )
 
 

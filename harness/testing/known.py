@@ -15,6 +15,8 @@ from spinbench.testing.cases import enumerate_graph, potts
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
+WINDOW = 4000
+"""Variables of a very large model that are in random order."""
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 """States of a rung."""
 
@@ -27,11 +29,13 @@ class Known:
         model: the model.
         log_z: log of the partition function.
         marginals: p(s_i = 1) of binary variables; else the probabilities of all states, variable after variable.
+        draw: (chains, seed) to exact draws (N, chains), of models where these are asked for.
     """
 
     model: Model
     log_z: float
     marginals: FloatArray
+    draw: Callable[[int, int], npt.NDArray[np.int8]] | None = None
 
 
 class _Part(NamedTuple):
@@ -127,6 +131,49 @@ def _log_factorials(most: int) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
 
 
+def _pairs(count: int) -> Known:
+    """Pairs alike, in random order, that know nothing of each other."""
+    bias, coupling = -0.2, 0.4
+    place = np.random.default_rng(31).permutation(2 * count).reshape(count, 2)
+    log_z = float(np.logaddexp.reduce([0, bias, bias, 2 * bias + coupling]))
+    p = np.exp(np.logaddexp(bias, 2 * bias + coupling) - log_z)
+    fields, couplings = np.full(2 * count, bias), np.full(count, coupling)
+    model = PairwiseModel.from_edges(fields, np.sort(place), couplings, name=f"{count} pairs")
+    return Known(model, count * log_z, np.full(2 * count, p))
+
+
+def _paths(count: int, length: int, kinds: int) -> Known:
+    """Paths of a few kinds that know nothing of each other, in random order within windows, so that a wrong index makes
+    a window wrong; 80,000 variables have more than 2^31 pairs, and more than 2^16 edges."""
+    rng = np.random.default_rng(37)
+    fields, couplings = 0.5 * rng.normal(size=(kinds, length)), 0.7 * rng.normal(size=(kinds, length - 1))
+    states = ((np.arange(2**length)[:, None] >> np.arange(length)) & 1).astype(np.float64)
+    weights = fields @ states.T + couplings @ (states[:, 1:] * states[:, :-1]).T
+    log_z = np.logaddexp.reduce(weights, axis=1)
+    marginals = np.exp(weights - log_z[:, None]) @ states
+    kind, every = np.arange(count) % kinds, np.arange(count * length).reshape(-1, WINDOW)
+    place = rng.permuted(every, axis=1).reshape(count, length)
+    biases, exact = np.empty(count * length), np.empty(count * length)
+    biases[place], exact[place] = fields[kind], marginals[kind]
+    edges = np.stack([place[:, 1:], place[:, :-1]], axis=-1).reshape(-1, 2)
+    model = PairwiseModel.from_edges(biases, edges, couplings[kind].ravel(), name=f"{count * length} variables")
+
+    def draw(chains: int, seed: int) -> npt.NDArray[np.int8]:
+        shares = np.cumsum(np.exp(weights - log_z[:, None]), axis=1)[kind]
+        u = np.random.default_rng(seed).random((chains, count, 1)) * shares[:, -1:]
+        drawn = np.empty((count * length, chains), dtype=np.int8)
+        drawn[place] = states[(u > shares).sum(axis=-1)].transpose(1, 2, 0)
+        return drawn
+
+    return Known(model, float(log_z[kind].sum()), exact, draw)
+
+
+def _slow_pair() -> Known:
+    """Two variables that are hardly ever unlike."""
+    model = PairwiseModel.from_edges([-2.0, -2.0], [(0, 1)], [4.0], name="slow pair")
+    return Known(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
+
+
 def _several_states() -> Known:
     """3, 9, 1 and 4 states, in a loop; scopes that are not in order, and one that comes twice."""
     rng = np.random.default_rng(18)
@@ -219,6 +266,9 @@ MODELS: dict[str, Callable[[], Known]] = {
     "a state of no weight": _zero_states,
     "wide tables": _wide,
     "eleven neighbours": _knot,
+    "80000 variables": lambda: _paths(10_000, 8, 4),
+    "66 pairs": lambda: _pairs(66),
+    "slow pair": _slow_pair,
     "tree": _tree,
     "tree of factors": _tree_of_factors,
 }

@@ -121,7 +121,7 @@ class Pair:
             self._samples[key] = Sample(bound, advance(bound.engine, state, lengths)[1])
         return self._samples[key]
 
-    def estimate(self, sample: Sample, chains: slice = slice(None)) -> Estimate:
+    def estimate(self, sample: Sample, chains: slice | list[int] = slice(None)) -> Estimate:
         """The method's estimate from some of the chains."""
         trace = Trace(self.method.reductions)
         for steps, statistics in sample.batches:

@@ -13,19 +13,9 @@ from spinbench.inference import registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
-from spinbench.testing import (
-    agreement,
-    answers,
-    arrays,
-    conduct,
-    declared,
-    hidden,
-    members,
-    randomness,
-    shapes,
-    variants,
-)
+from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, many, shapes, streams, variants
 from spinbench.testing.answers import GROUPS
+from spinbench.testing.backends import arrays, declared, members, randomness
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.known import SIZES, known
@@ -160,6 +150,7 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)
+    yield f"accuracy, {many.NAME}", partial(many.variables, pair)
     for count in (*shapes.COUNTS[tier], *([shapes.MANY] if tier == "native" and pair.sampler else [])):
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
     yield "statistics", partial(conduct.statistics, pair)
@@ -185,6 +176,12 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "calibration, three states", partial(shapes.states, pair, "three states")
         yield "calibration, log Z", partial(shapes.log_z, pair)
         yield "independence of chains", partial(conduct.chains, pair)
+        yield "burn-in", partial(burn_in.moves, pair)
+        yield "effective sample sizes", partial(diagnostics.sizes, pair)
+        yield "R-hat", partial(diagnostics.r_hat, pair)
+        yield "random keys", partial(streams.keys, pair)
+        yield "random numbers in time", partial(streams.period, pair)
+        yield "random numbers of variables", partial(streams.variables, pair)
         yield "seeds", partial(hidden.seeds, pair)
         yield "frozen settings", partial(hidden.frozen, pair)
 

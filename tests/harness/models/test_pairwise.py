@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinbench.errors import ModelError
+from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models import PairwiseModel
 
 
@@ -94,6 +94,12 @@ def test_one_variable_and_shapes():
     assert model.log_weight([1]).shape == ()
     assert model.log_weight(np.zeros((3, 4, 1))).shape == (3, 4)
     assert model.dense().shape == (1, 1)
+
+
+def test_dense_matrices_beyond_memory_are_refused() -> None:
+    model = PairwiseModel.from_edges(np.zeros(50_000), [(0, 1)], [1.0], name="large")
+    with pytest.raises(UnsupportedError, match="large: a dense matrix of 50000 variables would take 19 GiB"):
+        model.dense()
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,21 @@ class Planted(Method):
         if self.bug == "doubts everything":
             doubts = ("marginals not mixed",)
         ess = effective_sample_size(marginals, claims.standard_errors, trace.samples * series.shape[-1])
-        if self.bug == "effective samples times 10":
-            ess = 10 * ess
+        alone = series.shape[-1] == 1
+        r_hat = claims.r_hat
+        match self.bug:
+            case "effective samples times 10":
+                ess = 10 * ess
+            case "effective samples of one chain are its steps" if alone:
+                ess = np.full(n, float(trace.samples))
+            case "effective samples a hundredth":
+                ess = ess / 100
+            case "R-hat is 1":
+                r_hat = np.ones(n)
+            case "R-hat of one chain is 1" if alone:
+                r_hat = np.ones(n)
         more = {**_bound(self.bug, model, n), **_beside(self.bug, model, marginals)}
-        return Estimate(marginals=marginals, marginals_se=errors, ess=ess, r_hat=claims.r_hat, doubts=doubts, **more)
+        return Estimate(marginals=marginals, marginals_se=errors, ess=ess, r_hat=r_hat, doubts=doubts, **more)
 
 
 def _beside(bug, model, marginals):
@@ -141,6 +152,10 @@ class PlantedKernel(Kernel):
         self.biases, self.dense = biases.astype(self.real), dense.astype(self.real)
         if self.bug == "neighbours in a byte":
             self.dense[256:] = self.dense[: max(len(dense) - 256, 0)]
+        if self.bug == "couplings beyond 8 neighbours count twice":
+            self.dense[(self.dense != 0).sum(axis=1) > 8] *= 2
+        if self.bug == "neighbours beyond 8 are forgotten":
+            self.dense[(self.dense != 0).cumsum(axis=1) > 8] = 0
         if self.bug == "variables beyond 64 without a field":
             self.biases[64:] = 0
         if self.bug == "weak pull of the last of many":
@@ -163,18 +178,26 @@ class PlantedKernel(Kernel):
             start[:] = 0
         if self.bug == "keeps its state":
             self.kept = state
-        self.buffer = np.zeros_like(state)
+        self.buffer, self.first = np.zeros_like(state), state.copy()
         scale = self.real.type(1.0)
         return [seed, 0, state, scale]
 
     def warm(self, state, steps):
         if self.bug == "adapts after the end":
             state[3] = self.real.type(1.0)
+        if self.bug == "burn-in does nothing":
+            return state
+        if self.bug == "burn-in counts steps alone":
+            return [state[0], state[1] + steps, *state[2:]]
+        if self.bug == "burn-in of every tenth step":
+            return super().warm(state, steps // 40)
         return super().warm(state, steps)
 
     def adapt(self, state, last):
         if self.bug == "adapts after the end" and last:
             state[3] = self.real.type(0.9)
+        if self.bug == "burn-in ends where it began" and last:
+            return [*state[:2], self.first, *state[3:]]
         return state
 
     def look(self, state):
@@ -216,6 +239,18 @@ class PlantedKernel(Kernel):
                 return self.rng.random(shape)
             case "the same numbers each step":
                 return np.random.default_rng(seed).random(shape)
+            case "numbers repeat after 128 steps":
+                return np.random.default_rng((seed, step % 128)).random(shape)
+            case "numbers repeat after 1000 steps":
+                return np.random.default_rng((seed, step % 1000)).random(shape)
+            case "numbers shared by variables 64 apart":
+                u = np.random.default_rng((seed, step)).random(shape)
+                return u[np.arange(shape[0]) % 64]
+            case "numbers of the next variable a step later":
+                rows = [np.random.default_rng((seed, step + i)).random(chains) for i in range(shape[0])]
+                return np.stack(rows)
+            case "numbers shared by chains 300 apart":
+                return np.random.default_rng((seed, step)).random((shape[0], 300))[:, np.arange(chains) % 300]
             case "numbers shared by chains at one variable":
                 u = np.random.default_rng((seed, step)).random(shape)
                 u[1] = u[1, 0]
@@ -314,6 +349,100 @@ class Placed(Method):
     def estimate(self, model, tables, trace):
         series = trace.series("s")
         return Estimate(marginals=series.mean(axis=(0, 2)), marginals_se=standard_error(series))
+
+
+@dataclass(frozen=True)
+class Sparse(Method):
+    """Gibbs over rows of neighbours, a colour at a time."""
+
+    bug: str = ""
+
+    name = "sparse"
+    summary = "Gibbs over the edges"
+
+    @property
+    def reductions(self):
+        return {"p": "sum"}
+
+    def plan(self, model):
+        if model.groups:
+            raise UnsupportedError("sparse takes binary variables")
+        n, W = model.num_variables, model.csr()
+        row = np.repeat(np.arange(n), np.diff(W.indptr))
+        colours = [0] * n
+        for i in range(n):
+            taken = {colours[j] for j in W.indices[W.indptr[i] : W.indptr[i + 1]].tolist() if j < i}
+            colours[i] = next(c for c in range(n) if c not in taken)
+        column, moving = W.indices.astype(np.int64), np.ones(n)
+        match self.bug:
+            case "products of indices in 32 bits":
+                column = (row.astype(np.int32) * np.int32(n) + column.astype(np.int32)) % np.int32(n)
+            case "indices in 16 bits":
+                column = column.astype(np.uint16).astype(np.int64)
+            case "variables beyond 2^16 stand still":
+                moving[2**16 :] = 0
+        return model.biases.copy(), row, column, W.data, np.array(colours), moving
+
+    def program(self, backend):
+        raise UnsupportedError("sparse has a kernel alone")
+
+    def estimate(self, model, tables, trace):
+        series = trace.series("p")
+        return Estimate(marginals=trace.mean("p").mean(axis=-1), marginals_se=standard_error(series))
+
+
+class SparseKernel(Kernel):
+    def __init__(self, method, backend, model, tables):
+        from scipy.sparse import csr_array
+
+        biases, row, column, weights, colours, self.moving = tables
+        n = len(biases)
+        W = csr_array((weights, (row, column)), shape=(n, n))
+        parts = [np.flatnonzero(colours == c) for c in range(colours.max(initial=0) + 1)]
+        self.parts = [(part, biases[part, None], W[part]) for part in parts]
+
+    def init(self, seed, start):
+        return seed, 0, start.astype(float)
+
+    def advance(self, state, steps):
+        seed, index, s = state
+        s, total = s.copy(), np.zeros(s.shape)
+        for step in range(index, index + steps):
+            rng, p = np.random.default_rng((seed, step)), np.zeros(s.shape)
+            for part, biases, W in self.parts:
+                p[part] = 1 / (1 + np.exp(-biases - W @ s))
+                drawn = rng.random((len(part), s.shape[1])) < p[part]
+                s[part] = np.where(self.moving[part, None] > 0, drawn, s[part])
+            total += np.where(self.moving[:, None] > 0, p, s)
+        return (seed, index + steps, s), {"p": total}
+
+
+@dataclass(frozen=True)
+class Rekeyed(Placed):
+    """Metropolis, of which a test may take the number that its proposal took."""
+
+    bug: str = ""
+
+    name = "rekeyed"
+    summary = "Metropolis, one variable in turn"
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def step(key, tables, s):
+            def site(i, s):
+                own = backend.fold_in(key, i)
+                again = own if self.bug else backend.fold_in(own, 1)
+                moved = xp.astype(backend.uniform(own, (s.shape[1],)) < 0.7, backend.real)
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                gain = (1 - 2 * backend.take(s, i)) * field
+                kept = backend.uniform(again, (s.shape[1],)) < xp.exp(gain)
+                turn = moved * xp.astype(kept, backend.real)
+                return backend.update(s, i, backend.take(s, i) * (1 - turn) + (1 - backend.take(s, i)) * turn)
+
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
+
+        return Program(init=lambda key, tables, start: start, step=step, observe=lambda tables, state: {"s": state})
 
 
 @dataclass(frozen=True)

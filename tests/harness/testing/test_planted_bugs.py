@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -14,8 +14,11 @@ from spinbench.testing import checks, method_checks
 from spinbench.testing.command import main
 
 SOURCE = Path(__file__).with_name("planted_plugin.py").read_text()
-METHODS = {"planted": "Planted", "placed": "Placed", "tempered": "Tempered", "unburnt": "Unburnt"}
-POINTS = {"methods": METHODS, "kernels": {"planted.numpy": "PlantedKernel"}}
+METHODS = {
+    **{"planted": "Planted", "placed": "Placed", "tempered": "Tempered", "unburnt": "Unburnt"},
+    **{"rekeyed": "Rekeyed", "sparse": "Sparse"},
+}
+POINTS = {"methods": METHODS, "kernels": {"planted.numpy": "PlantedKernel", "sparse.numpy": "SparseKernel"}}
 BUGS = [
     # chains
     ("chains beyond 16 stand still", "17 chains", "of 17 chains, 16 stand still"),
@@ -27,16 +30,33 @@ BUGS = [
     ("numbers shared by chains at one variable", "accuracy, dense", "marginals .* are off by"),
     ("numbers shared by neighbours", "independence of chains", "neighbouring chains are correlated"),
     ("chains beyond 4096 stand still", "4099 chains", "of 4099 chains, 4096 to 4098 stand still"),
-    ("mirrored chains", "independence of chains", r"chains c and c \+ C/2 are correlated"),
+    ("mirrored chains", "independence of chains", r"chains c and c \+ 1024 are correlated"),
+    ("numbers shared by chains 300 apart", "independence of chains", r"chains c and c \+ 300 are correlated"),
     ("chains of the next seed", "independence of chains", r"chain c \+ 1 and chain c of the next seed are correlated"),
     # sizes
     ("variables beyond 64 stand still", "accuracy, 101 variables", "of 101 variables, 64 to 100 stand still"),
     ("variables beyond 64 without a field", "accuracy, 80 variables, dense", "of 80 variables, marginals .* are wrong"),
     ("neighbours in a byte", "accuracy, 1001 variables", "of 1001 variables, marginals .* are wrong"),
+    ("couplings beyond 8 neighbours count twice", "accuracy, eleven neighbours", "marginals .* are off by"),
+    ("neighbours beyond 8 are forgotten", "accuracy, eleven neighbours", "marginals .* are off by"),
     # seeds
     ("ignores the seed", "determinism", "two seeds give the same statistics"),
     ("seed of 32 bits", "seeds", "seeds 0 and 4294967296 give the same draws"),
     ("seed of half", "seeds", "seeds 0 and 1 give the same draws"),
+    # random numbers
+    ("numbers repeat after 128 steps", "random numbers in time", "after 128 steps .* the random numbers repeat"),
+    ("numbers repeat after 1000 steps", "random numbers in time", "after 1000 steps .* the random numbers repeat"),
+    ("numbers shared by variables 64 apart", "random numbers of variables", "correlated in one step .* share random"),
+    (
+        "numbers of the next variable a step later",
+        "random numbers of variables",
+        "though nothing couples them .* they share random",
+    ),
+    # burn-in
+    ("burn-in does nothing", "burn-in", "burn-in does not move them"),
+    ("burn-in counts steps alone", "burn-in", "burn-in does not move them"),
+    ("burn-in of every tenth step", "burn-in", "burn-in does not move them"),
+    ("burn-in ends where it began", "burn-in", "burn-in does not move them"),
     # state between calls
     ("numbers of the call", "hidden state", "it keeps state between calls"),
     ("one generator", "hidden state", "it keeps state between calls"),
@@ -59,6 +79,10 @@ BUGS = [
     ("no number of one sample", "1 chain", "one step of 1 chains"),
     ("doubts everything", "accuracy, zero couplings", "marginals of independent variables are doubted"),
     ("effective samples times 10", "calibration, dense", "effective sample sizes are .* too large"),
+    ("effective samples of one chain are its steps", "R-hat", "effective sample size of one chain, half of its steps"),
+    ("effective samples a hundredth", "effective sample sizes", "times too small"),
+    ("R-hat is 1", "R-hat", "R-hat of 16 chains, half of them in one mode and half in another, is 1"),
+    ("R-hat of one chain is 1", "R-hat", "R-hat of one chain that is in one mode in its first half"),
     # bounds
     ("lower bound above on large models", "accuracy, 101 variables", "the lower bound on log Z is .* too high"),
     ("certified bound above", "accuracy, dense", "the certified lower bound on log Z is .* too high"),
@@ -102,7 +126,7 @@ def plugin(install_plugin: Any) -> None:
     install_plugin("plantedplugin", SOURCE, POINTS)
 
 
-@pytest.mark.parametrize("method", ["planted", "placed", "tempered"])
+@pytest.mark.parametrize("method", ["planted", "placed", "tempered", "rekeyed"])
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
     for check in method_checks(method, "numpy"):
@@ -121,6 +145,30 @@ def test_temperatures_that_are_not_burnt_in_are_no_exact_draws() -> None:
     (check,) = [check for check in method_checks("unburnt", "numpy") if check.name == "stationarity, strong couplings"]
     with pytest.raises(AssertionError, match="from exact draws"):
         check()
+
+
+def test_keys_that_are_drawn_from_twice_are_found() -> None:
+    (check,) = [c for c in method_checks("rekeyed", "numpy", bug="one key") if c.name == "random keys"]
+    with pytest.raises(
+        AssertionError, match=r"uniform \(plantedplugin, line \d+\) and uniform .* draw from the same key"
+    ):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("bug", "message"),
+    [
+        ("", None),
+        ("products of indices in 32 bits", "a product of indices may overflow"),
+        ("indices in 16 bits", "a product of indices may overflow"),
+        ("variables beyond 2^16 stand still", "68000 to 71999 stand still"),
+    ],
+)
+def test_overflowing_indices_are_found(bug: str, message: str | None) -> None:
+    found = {check.name: check for check in method_checks("sparse", "numpy", bug=bug)}
+    found["accuracy, 1001 variables"]()
+    with pytest.raises(AssertionError, match=message) if message else nullcontext():
+        found["accuracy, 80000 variables"]()
 
 
 def test_fewer_chains_find_bugs_too() -> None:

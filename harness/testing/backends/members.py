@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Precision
-from spinbench.testing.arrays import Pair, called, make
+from spinbench.testing.backends.arrays import Pair, called, make
 from spinbench.testing.check import require, skip
 
 TERMS = 4000

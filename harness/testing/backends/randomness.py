@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
-from spinbench.testing.arrays import make
+from spinbench.testing.backends.arrays import make
 from spinbench.testing.check import require
 
 DRAWS = 40_000

@@ -10,8 +10,8 @@ import numpy as np
 from spinbench.api import Backend, Precision
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
+from spinbench.testing.backends.standard import FORMS, OPERATIONS, SYNTAX, VERSION
 from spinbench.testing.check import require
-from spinbench.testing.standard import FORMS, OPERATIONS, SYNTAX, VERSION
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 

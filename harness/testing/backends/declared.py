@@ -8,7 +8,7 @@ import sys
 
 from spinbench.errors import UnsupportedError
 from spinbench.inference import registry
-from spinbench.testing import arrays
+from spinbench.testing.backends import arrays
 from spinbench.testing.check import CheckError, refuses, require
 
 CAPABILITIES = frozenset({"arrays", "loop", "grad", "jax", "f32", "f64", "gpu"})

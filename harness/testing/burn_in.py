@@ -1,0 +1,48 @@
+"""The check that burn-in moves the chains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinbench.testing import limits
+from spinbench.testing.cases import FloatArray
+from spinbench.testing.check import require, skip
+from spinbench.testing.known import known
+from spinbench.testing.pair import SEED, Pair, advance, burn_in
+from spinbench.testing.trial import Trial, trial
+
+SLOW = "slow pair"
+"""Model on which chains take some four steps to leave their start."""
+STEPS = 128
+CHAINS = 256
+GROUPS = 16
+
+
+def moves(pair: Pair) -> None:
+    """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
+    exact, at = known(SLOW), trial(pair, known(SLOW).model)
+    chains = min(CHAINS, pair.chains)
+    start = np.zeros((at.given.num_variables, chains), dtype=np.int8)
+    sampled = advance(at.engine, at.engine.adapt(at.engine.init(SEED, start), True), [STEPS])[0]
+    if _off(at, sampled, exact.marginals):
+        skip(f"{STEPS} steps of sampling do not take the chains to the law either")
+    burnt = burn_in(at.engine, at.engine.init(SEED, start), STEPS)
+    wrong = _off(at, burnt, exact.marginals)
+    require(
+        not wrong,
+        f"{wrong} after {STEPS} steps of burn-in (warm and adapt), though as many steps of advance take the chains "
+        "there: burn-in does not move them",
+    )
+
+
+def _off(at: Trial, state: object, exact: FloatArray) -> str:
+    """How far the next step's marginals are off, if by more than chance."""
+    _, batches = advance(at.engine, state, [1])
+    size = batches[0][1][next(iter(batches[0][1]))].shape[-1] // GROUPS
+    found = [at.estimate(batches, slice(g * size, (g + 1) * size)).marginals for g in range(GROUPS)]
+    if any(marginals is None for marginals in found):
+        skip("it has no marginals")
+    groups = np.stack([np.asarray(marginals) for marginals in found])
+    error, spread = groups.mean(axis=0) - exact, groups.std(axis=0, ddof=1) / np.sqrt(GROUPS)
+    far = np.abs(error) > limits.student_limit(GROUPS - 1, error.size) * spread + 1e-6
+    return f"marginals are off by {error[far]} ± {spread[far]}" if far.any() else ""

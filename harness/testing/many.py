@@ -1,0 +1,133 @@
+"""The check on a model of so many variables that indices of 16 bits, and their squares in 32 bits, overflow."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from unittest import SkipTest
+
+import numpy as np
+
+from spinbench.api import Estimate
+from spinbench.errors import IntractableError
+from spinbench.inference.engine import ProgramEngine
+from spinbench.testing import limits
+from spinbench.testing.answers import FLOOR, compare_log_z
+from spinbench.testing.check import require, skip
+from spinbench.testing.known import WINDOW, Known, known
+from spinbench.testing.pair import SEED, Batches, Pair, advance
+from spinbench.testing.trial import Trial, trial
+
+NAME = "80000 variables"
+CHAINS = 2
+BURN_IN, STEPS, SWEEPS = 8, 4, 64
+"""Steps, and those of iterations."""
+LONGEST = 1.0
+"""CPU seconds of planning, or of a few steps, beyond which the check is left out."""
+PART = WINDOW
+"""Variables, one after another, whose errors are compared together."""
+TOGETHER = 1.5
+"""By which limits are wider, as the errors of a path's variables hang together."""
+UNALIKE = 1e-6
+
+
+def variables(pair: Pair) -> None:
+    """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
+    exact = known(NAME)
+    try:
+        with _at_most(LONGEST, f"to plan for {NAME}"):
+            at = trial(pair, exact.model)
+        batches = _run(at, exact)
+        found = at.estimate(batches)
+    except IntractableError as refusal:
+        raise SkipTest(f"refused: {refusal}") from refusal
+    if found.marginals is not None:
+        if not pair.sampler:
+            _alike(found, exact)
+        elif pair.method.started:
+            _right_on_average(at, batches, found, exact)
+    if not pair.sampler and found.log_z is not None:
+        compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
+    if pair.method.exact_on_trees and found.status == "ok" and found.marginals is not None:
+        off = float(np.abs(found.marginals - exact.marginals).max())
+        require(off <= 1e-4, f"of {NAME}, marginals are off by up to {off:.2g}, though small trees' are right")
+
+
+def _run(at: Trial, exact: Known) -> Batches:
+    """A few steps from exact draws, which need no burn-in; of iterations, as many as short paths ask for.
+
+    Raises:
+        SkipTest: a step takes too long.
+    """
+    assert exact.draw is not None
+    state = at.engine.init(SEED, exact.draw(CHAINS, SEED))
+    if not at.method.anytime:
+        with _at_most(LONGEST, NAME):
+            return advance(at.engine, state, [1])[1]
+    if at.method.burnt_in:
+        state = at.engine.warm(state, BURN_IN)
+    compiles = not isinstance(at.engine, ProgramEngine) or at.engine.compiles
+    with nullcontext() if compiles else _at_most(LONGEST, f"a step of {NAME}"):
+        state = at.engine.adapt(at.engine.warm(state, 1), True)
+    since = time.process_time()
+    state, _ = at.engine.advance(state, 1)
+    if (taken := time.process_time() - since) * STEPS > LONGEST:
+        skip(f"a step of {NAME} takes {taken:.2g} s")
+    return advance(at.engine, state, [1] * STEPS if at.sampler else [SWEEPS])[1]
+
+
+@contextmanager
+def _at_most(seconds: float, what: str) -> Iterator[None]:
+    """Ends what takes more CPU seconds, where the system can and Python gets to run between.
+
+    Raises:
+        SkipTest: it was ended.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        skip(f"{what} takes more than {seconds:g} CPU s")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _right_on_average(at: Trial, batches: Batches, found: Estimate, exact: Known) -> None:
+    first, last = (np.asarray(at.estimate(some).marginals) for some in (batches[:1], batches[-1:]))
+    error, moved = np.asarray(found.marginals) - exact.marginals, first != last
+    for low in range(0, error.size, PART):
+        high = min(low + PART, error.size)
+        require(moved[low:high].any() or not moved.any(), f"of {NAME}, {low} to {high - 1} stand still in every chain")
+        kinds, own = np.unique(exact.marginals[low:high], return_inverse=True)
+        count = np.bincount(own)
+        mean = np.bincount(own, error[low:high]) / count
+        spread = np.sqrt(np.bincount(own, error[low:high] ** 2) / count - mean**2)
+        square = float((mean**2 * count / np.maximum(spread, 1e-9) ** 2).sum())
+        most = TOGETHER * limits.chi_square_limits(kinds.size, error.size // PART + 1)[1]
+        require(
+            square <= most,
+            f"of {NAME}, marginals of {low} to {high - 1} are off, on average by up to {np.abs(mean).max():.2g} "
+            f"(χ² = {square:.0f}, at most {most:.0f} is chance), though small models' are right: an index or a product "
+            "of indices may overflow",
+        )
+
+
+def _alike(found: Estimate, exact: Known) -> None:
+    """Iterations need not be right; variables at the same place of paths that are alike have the same answer."""
+    for value in np.unique(exact.marginals):
+        own = np.asarray(found.marginals)[exact.marginals == value]
+        require(
+            float(np.ptp(own)) <= UNALIKE,
+            f"of {NAME}, marginals that should be the same differ by {np.ptp(own):.2g}, though small models' are "
+            "right: an index or a product of indices may overflow",
+        )
