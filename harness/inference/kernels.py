@@ -85,7 +85,8 @@ def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     for point in _of_pair(method, backend):
         if point not in own:
             name = plugins.distribution(point)
-            found.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with kernel={name}")
+            ways = f"kernel={name} (backend.kernel in a sweep)"
+            found.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with {ways}")
     return tuple(found)
 
 

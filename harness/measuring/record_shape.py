@@ -79,7 +79,14 @@ def _metrics(value: Any) -> bool:
 
 _POINT = {"seconds": _number, "samples": _number, "marginal_rmse?": _number, "log_z?": _number, "log_z_error?": _number}
 _BOUND = {"value?": _number, "side": _text, "grade": _text, "by": _text, "delta?": _number}
-_METRIC = {"value?": _number, "standard_error?": _number, "scatter?": _number, "failed?": _text, "samples?": _numbers}
+_METRIC = {
+    "value?": _number,
+    "standard_error?": _number,
+    "scatter?": _number,
+    "failed?": _text,
+    "remark?": _text,
+    "samples?": _numbers,
+}
 _RESULT = {
     "status": _text,
     "samples": _number,

@@ -16,7 +16,7 @@ from spinbench.metrics import METRICS
 from spinbench.models import Model
 
 Entry = dict[str, Any]
-"""{"value", perhaps "standard_error", "title", "better"}, or {"failed": why}."""
+"""{"value", perhaps "standard_error" or a "remark" on why there is none, "title", "better"}, or {"failed": why}."""
 
 
 def names() -> list[str]:
@@ -70,7 +70,12 @@ def _entry(name: str, model: Model, result: Result, reference: Result | None) ->
     if not math.isfinite(value):
         return {"failed": f"it came out as {value}"}
     entry: Entry = {"value": float(value), "title": metric.title, "better": metric.better}
-    return entry | ({"standard_error": float(spread)} if spread is not None and math.isfinite(spread) else {})
+    if spread is None:
+        return entry
+    if not 0 <= spread < math.inf:
+        what = f"{plugins.titled('metrics', name)} gave a standard error of {float(spread)}"
+        return entry | {"remark": f"{what}, which is left out; a finite number, 0 or more, or None is needed"}
+    return entry | {"standard_error": float(spread)}
 
 
 def _is_real(number: object) -> bool:

@@ -125,13 +125,16 @@ def problems(records: Iterable[Record]) -> list[str]:
 
 
 def notes(records: Iterable[Record]) -> list[str]:
-    """One line for each kernel that refused, or that is another distribution's and was not asked, and what ran."""
-    found: dict[tuple[str, str, str, str], None] = {}
+    """One line for each kernel that refused, or that is another distribution's and was not asked, and what ran; and
+    for each metric of which there is something to say beside its number."""
+    found: dict[str, None] = {}
     for record in records:
         result, axes = record["result"] or {}, record["axes"]
-        for note in result.get("notes", ()):
-            found[axes["method"], axes["backend"], result["tier"], note] = None
-    return [f"{method} on {backend} ran {tier}: {note}" for method, backend, tier, note in sorted(found)]
+        who = f"{axes['method']} on {axes['backend']}"
+        found |= dict.fromkeys(f"{who} ran {result['tier']}: {note}" for note in result.get("notes", ()))
+        remarks = (entry["remark"] for entry in record["metrics"].values() if entry.get("remark"))
+        found |= dict.fromkeys(f"{who}: {remark}" for remark in remarks)
+    return sorted(found)
 
 
 def short(value: float | None) -> str:

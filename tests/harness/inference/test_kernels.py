@@ -197,17 +197,21 @@ def others(install_plugin: Any) -> None:
     install_plugin("Second_Plugin", PLUGIN, {"kernels": {"gibbs.numpy": "Partial"}})
 
 
+def offered(who: str, kernel: str, name: str) -> str:
+    return f"{who} has a kernel {kernel}, which is asked only with kernel={name} (backend.kernel in a sweep)"
+
+
 @pytest.mark.usefixtures("others")
 def test_nobody_takes_over_a_pair_of_others() -> None:
     own = run("numpy")
     assert (own.tier, own.kernel) == ("generic", "")
     assert own.notes == (
-        "firstplugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=firstplugin",
-        "Second_Plugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=second-plugin",
+        offered("firstplugin 1.0", "gibbs.numpy", "firstplugin"),
+        offered("Second_Plugin 1.0", "gibbs.numpy", "second-plugin"),
     )
     replaced = run("numba")
     assert (replaced.tier, replaced.kernel.partition(" ")[0]) == ("native", "spinbench")
-    assert replaced.notes == ("firstplugin 1.0 has a kernel gibbs.numba, which is asked only with kernel=firstplugin",)
+    assert replaced.notes == (offered("firstplugin 1.0", "gibbs.numba", "firstplugin"),)
     assert run("numba", kernel="spinbench").notes == ()
     assert registry.support("gibbs", "numpy").tier == "generic"
     assert set(registry.support("gibbs", "numpy").notes) == set(own.notes)
@@ -260,5 +264,5 @@ def test_kernels_alone_do_not_make_a_pair_run(install_plugin: Any) -> None:
     install_plugin("thirdplugin", PLUGIN, {"kernels": {"exact.jax": "Only"}})
     how = registry.support("exact", "jax")
     assert how.tier == "unsupported"
-    assert how.reason.endswith("thirdplugin 1.0 has a kernel exact.jax, which is asked only with kernel=thirdplugin")
+    assert how.reason.endswith(offered("thirdplugin 1.0", "exact.jax", "thirdplugin"))
     assert registry.support("exact", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")

@@ -61,6 +61,11 @@ class Infinite(Share):
         return Measured(float("inf"))
 
 
+class Unsure(Share):
+    def measure(self, model, result, reference):
+        return Measured(1.0, float("nan"))
+
+
 class Complex(Share):
     def measure(self, model, result, reference):
         return Measured(1.0, 1j)
@@ -167,10 +172,23 @@ def test_why_there_is_no_error_of_pairs() -> None:
 
 
 def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
-    wrong = {"raises": "Raises", "odd": "Odd", "infinite": "Infinite", "complex": "Complex", "leaves": "Leaves"}
+    wrong = {
+        "unsure": "Unsure",
+        "raises": "Raises",
+        "odd": "Odd",
+        "infinite": "Infinite",
+        "complex": "Complex",
+        "leaves": "Leaves",
+    }
     plugin({"share": "Share", "function": "function", **wrong})
     assert {"pair_rmse", "share", "raises"} <= set(registry.names())
-    found = measure_here(CELL)["metrics"]
+    record = measure_here(CELL)
+    found = record["metrics"]
+    assert (found["unsure"]["value"], "standard_error" in found["unsure"]) == (1.0, False)
+    assert found["unsure"]["remark"].startswith("metric 'unsure' (spinbench_share:Unsure, from spinbench_share 1.0)")
+    assert " gave a standard error of nan, which is left out" in found["unsure"]["remark"]
+    axes = {"method": "mf", "backend": "numpy"}
+    assert leaderboard.notes([{**record, "axes": axes}])[-1] == f"mf on numpy: {found['unsure']['remark']}"
     assert set(records.METRICS) - {"compile_seconds"} <= set(found)
     assert found["pair_rmse"]["value"] > 0
     assert (found["pair_rmse"]["title"], found["pair_rmse"]["better"]) == ("RMSE of pairs", "lower")

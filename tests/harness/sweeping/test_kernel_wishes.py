@@ -73,6 +73,7 @@ def test_who_runs_is_seen_in_records_the_leaderboard_the_report_and_list(capsys:
     }
     refused = "kernel gibbs.numpy of firstplugin 1.0 refused: scan=random is not written"
     offered = "secondplugin 1.0 has a kernel gibbs.numpy, which is asked only with kernel=secondplugin"
+    offered += " (backend.kernel in a sweep)"
     assert found["random", "firstplugin"]["result"]["notes"] == [refused]
     assert offered in found["chromatic", None]["result"]["notes"]
     assert "numpy(kernel=firstplugin)" in shown
