@@ -14,26 +14,17 @@ from spinbench.inference.joint_validity import Joint
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
 from spinbench.models import FactorGraph, condition
-from spinbench.testing import limits
+from spinbench.testing import causes, limits
 from spinbench.testing.cases import CASES, joint_law, marginals_of, states_of
-from spinbench.testing.check import REFUSALS, refuses, require
-from spinbench.testing.joint import Whole, beside, chances, effective
-from spinbench.testing.limits import SLACK
-from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, Sample, advance, burn_in
+from spinbench.testing.check import REFUSALS, CheckError, refuses, require
+from spinbench.testing.joint import Whole, beside
+from spinbench.testing.pair import BURN_IN, SEED, Pair, Sample, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
 """Errors below it are rounding; relative for log Z."""
 FloatArray = npt.NDArray[np.float64]
-UNSEEN = 1.5
-"""Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
-PACE = 2
-"""Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
-GROUPS = 64
-"""Replicas for calibration, at most."""
-FEWEST = 16
-"""And at least: fewer could not tell errors of half the size."""
 EACH = 16
-"""Chains of such a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
+"""Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above."""
 FEW = 64
 """Replicas where only their mean matters."""
 CHAINS = 256
@@ -48,8 +39,11 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     estimate = pair.estimate(sample)
     known = sample.bound.law
     coupled = CASES[case].coupled
-    compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains)
     whole = Whole(known.model, known.states, known.probabilities, known.log_z)
+    try:
+        compare(estimate, known.log_z, known.marginals, FLOOR[precision], coupled=coupled, chains=pair.chains, of=whole)
+    except CheckError as error:
+        raise CheckError(f"{error}{_still(pair, sample)}") from None
     beside(estimate, whole, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
@@ -99,12 +93,14 @@ def _kept(pair: Pair, sample: Sample) -> None:
     error = groups.mean(axis=0) - exact
     spread = groups.std(axis=0, ddof=1) / np.sqrt(FEW)
     limit = limits.student_limit(FEW - 1, len(error))
-    bad = np.abs(error) > limit * spread + FLOOR[pair.precision]
-    require(
-        not bad.any(),
-        f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} are off by "
-        f"{error[bad]} ± {spread[bad]}",
-    )
+    allowed = limit * spread + FLOOR[pair.precision]
+    if (bad := np.abs(error) > allowed).any():
+        law = sample.bound.law
+        cause = causes.of(law.model, law.states, groups.mean(axis=0), exact, allowed)
+        raise CheckError(
+            f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} are off by {error[bad]} ± "
+            f"{spread[bad]}{cause}"
+        )
 
 
 def _joint_law(pair: Pair, sample: Sample) -> None:
@@ -128,103 +124,6 @@ def _joint_law(pair: Pair, sample: Sample) -> None:
         f"after {LAGS} steps from exact draws, the joint law of states has G = {statistic:.1f} (twice a log likelihood "
         f"ratio) with {degrees} degrees of freedom; at most {most:.1f} is chance",
     )
-
-
-def calibration(pair: Pair, case: str) -> None:
-    """Over independent replicas, errors divided by their standard errors have mean square 1."""
-    groups, width = replicas(pair)
-    sample = pair.sample(case, least=groups * width)
-    known = sample.bound.law
-    estimates = pair.replicas(sample, groups, groups * width)
-    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
-    chances(estimates, known.log_z)
-    single(pair.replicas(sample, groups, groups), known.marginals)
-
-
-def single(estimates: list[Estimate], marginals: FloatArray) -> None:
-    """Claims of single chains, where they are believed, are not too small."""
-    sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
-    if not sure:
-        return
-    errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
-    claimed = np.stack([np.asarray(e.marginals_se) for e in sure])
-    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
-    square = float((z**2).mean(axis=0).max())
-    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
-    require(
-        square <= most,
-        f"over {len(z)} single chains, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
-        "standard errors of one chain are too small",
-    )
-
-
-def replicas(pair: Pair) -> tuple[int, int]:
-    """For calibration: how many, and the chains of each."""
-    chains = max(pair.chains, FEWEST * EACH)
-    groups = min(GROUPS, chains // EACH)
-    return groups, chains // groups
-
-
-def steps(batches: Batches) -> int:
-    """Of a chain."""
-    return sum(count for count, _ in batches)
-
-
-def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArray, chains: int, steps: int) -> None:
-    """Errors of replicas divided by their standard errors have mean square 1, but for chance, `SLACK` and `wider`.
-
-    Args:
-        estimates: of the replicas.
-        log_z, marginals: exact.
-        chains, steps: of each replica.
-    """
-    z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
-    if estimates[0].marginals is not None:
-        lacking = any(e.marginals_se is None for e in estimates)
-        require(not lacking, "a stochastic method reports marginals without standard errors")
-        errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
-        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
-        z = errors[:, ~sure] / claimed[:, ~sure]
-        most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
-        what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
-    if all(e.log_z is not None and e.log_z_se for e in estimates):
-        column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
-        z = np.column_stack([z, column])
-        what.append("log Z")
-        most = np.append(most, SLACK**2)
-    squares = (z**2).mean(axis=0)
-    low, high = (limit / len(z) for limit in limits.chi_square_limits(len(z), max(len(what), 1)))
-    lows, high = low / most, high * SLACK**2
-    for name, value, low in zip(what, squares.tolist(), lows.tolist(), strict=True):
-        wrong = "small" if value > 1 else "large"
-        times = max(value, 1 / value) ** 0.5 if value else np.inf
-        require(
-            low <= value <= high,
-            f"{name}: over {len(z)} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
-            f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
-        )
-    if estimates[0].marginals is not None:
-        effective(estimates, errors, marginals)
-
-
-def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int) -> FloatArray:
-    """By how many squares of the true error claims may exceed it: (N,).
-
-    For what chains remember, the share 1 - 1 / R-hat² of their spread, which is √chains times the error of their mean;
-    short runs of slow chains show such a share by chance. And for what has not been seen, by as many independent draws
-    as the slowest variable has had, one in `PACE` steps at most: means of conditional probabilities may vary little and
-    yet rest on few draws.
-    """
-    variance = np.maximum((errors**2).mean(axis=0), np.finfo(float).tiny)
-    single = marginals * (1 - marginals)
-    worth = np.clip(single / variance, 1.0, chains * steps / PACE)
-    varies = single > FLOOR["float64"]
-    unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
-    kept = np.zeros(len(marginals))
-    if all(e.r_hat is not None for e in estimates):
-        kept = np.mean([remembered(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
-    return np.asarray(chains * kept + unseen**2 / variance)
 
 
 def graph(
@@ -271,15 +170,32 @@ def graph(
     )
     expected = np.array([vector[1] for vector in exact]) if binary else np.concatenate(exact)
     floor = FLOOR[precision or pair.precision]
-    compare(flat, log_z, expected, floor, coupled=True, chains=CHAINS)
     whole = Whole(model, states_of(model).reshape(-1, joint.ndim), joint.ravel(), log_z)
+    compare(flat, log_z, expected, floor, coupled=True, chains=CHAINS, of=None if evidence else whole)
     beside(result if not evidence else replace(result, joint=Joint()), whole, floor, coupled=True)
 
 
+def _still(pair: Pair, sample: Sample) -> str:
+    """Which variables of a sampler never move."""
+    if not pair.sampler or len(sample.batches) < 2:
+        return ""
+    ends = [replace(sample, batches=[batch]) for batch in (sample.batches[0], sample.batches[-1])]
+    one, two = (np.stack([pair.estimate(end, slice(c, c + 1)).marginals for c in range(EACH)]) for end in ends)
+    still = np.flatnonzero((one == two).all(axis=0))
+    return f"; variables {still.tolist()} stand still" if 0 < still.size < one.shape[1] else ""
+
+
 def compare(
-    estimate: Estimate, log_z: float, marginals: FloatArray, floor: float, *, coupled: bool, chains: int
+    estimate: Estimate,
+    log_z: float,
+    marginals: FloatArray,
+    floor: float,
+    *,
+    coupled: bool,
+    chains: int,
+    of: Whole | None = None,
 ) -> None:
-    """Within the errors that so many chains show, which are chance themselves."""
+    """Within the errors that so many chains show, which are chance; `of` a small model, a cause is sought."""
     limit = limits.student_limit(max(chains - 1, 1), marginals.size + 1)
     if estimate.marginals is not None:
         error = np.asarray(estimate.marginals) - marginals
@@ -289,10 +205,11 @@ def compare(
             allowed = allowed + limit * np.asarray(estimate.marginals_se)
         exact = estimate.marginals_se is not None or estimate.log_z_kind == "exact" or not coupled
         wrong = ~(np.abs(error) <= allowed)
-        require(
-            not (exact and wrong.any()),
-            f"marginals {np.flatnonzero(wrong).tolist()} are off by {error[wrong]}; {allowed[wrong]} is allowed",
-        )
+        if exact and wrong.any():
+            found = np.asarray(estimate.marginals)
+            cause = causes.of(of.model, of.states, found, marginals, allowed) if of else ""
+            which = np.flatnonzero(wrong).tolist()
+            raise CheckError(f"marginals {which} are off by {error[wrong]}; {allowed[wrong]} is allowed{cause}")
     compare_log_z(estimate, log_z, floor, limit, coupled=coupled)
 
 

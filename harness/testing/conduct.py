@@ -142,6 +142,20 @@ def chains(pair: Pair) -> None:
     a, b = (_standardised(_rows(run[name])[varying[name]]) for run in (one, other))
     calm = ((a**4).mean(axis=1) < TAILED) & ((b**4).mean(axis=1) < TAILED)
     _uncorrelated(a[calm], b[calm], name)
+    one_mean, two_mean = (_rows(run[name])[varying[name]] for run in (one, other))
+    _of_chains_of_their_own(one_mean[calm], two_mean[calm], name)
+
+
+def _of_chains_of_their_own(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: str) -> None:
+    """Means (R,) over the chains of two seeds differ by as much as so many independent chains let them."""
+    spread = np.sqrt((a.var(axis=1) + b.var(axis=1)) / a.shape[1])
+    z = np.abs(a.mean(axis=1) - b.mean(axis=1)) / spread
+    limit = SKEW * limits.normal_limit(max(z.size, 1))
+    require(
+        float(z.max(initial=0)) <= limit,
+        f"means of {name} over {a.shape[1]} chains of two seeds differ by {z.max(initial=0):.0f} standard errors, at "
+        f"most {limit:.1f} is chance: all chains share some random numbers",
+    )
 
 
 def _uncorrelated(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: str) -> None:

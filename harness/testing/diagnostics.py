@@ -1,17 +1,27 @@
-"""Checks of effective sample sizes and R-hat, of many chains and of one."""
+"""Checks of standard errors, effective sample sizes and R-hat, of many chains and of one."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from spinbench.api import Estimate
+from spinbench.mathematics.claims import remembered
 from spinbench.testing import limits
 from spinbench.testing.answers import EACH, FEW, FLOOR
 from spinbench.testing.cases import FloatArray
 from spinbench.testing.check import require, skip
-from spinbench.testing.joint import RARE, effective
-from spinbench.testing.pair import Pair, Sample
+from spinbench.testing.joint import RARE, chances, effective
+from spinbench.testing.limits import SLACK
+from spinbench.testing.pair import Batches, Pair, Sample
 
+UNSEEN = 1.5
+"""Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
+PACE = 2
+"""Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
+GROUPS = 64
+"""Replicas for calibration, at most."""
+FEWEST = 16
+"""And at least: fewer could not tell errors of half the size."""
 MIXED, APART = "dense", "huge couplings"
 """Models on which chains mix at once, and on which they hardly ever leave a mode."""
 FAR = 0.9
@@ -24,6 +34,103 @@ FEWER = 10.0
 """Times that effective sample sizes may be too small."""
 HALVES = 8.0
 """Draws in effect, at most, of a chain of two halves."""
+
+
+def calibration(pair: Pair, case: str) -> None:
+    """Over independent replicas, errors divided by their standard errors have mean square 1."""
+    groups, width = replicas(pair)
+    sample = pair.sample(case, least=groups * width)
+    known = sample.bound.law
+    estimates = pair.replicas(sample, groups, groups * width)
+    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
+    chances(estimates, known.log_z)
+    single(pair.replicas(sample, groups, groups), known.marginals)
+
+
+def single(estimates: list[Estimate], marginals: FloatArray) -> None:
+    """Claims of single chains, where they are believed, are not too small."""
+    sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
+    if not sure:
+        return
+    errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
+    claimed = np.stack([np.asarray(e.marginals_se) for e in sure])
+    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
+    square = float((z**2).mean(axis=0).max())
+    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
+    require(
+        square <= most,
+        f"over {len(z)} single chains, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
+        "standard errors of one chain are too small",
+    )
+
+
+def replicas(pair: Pair) -> tuple[int, int]:
+    """For calibration: how many, and the chains of each."""
+    chains = max(pair.chains, FEWEST * EACH)
+    groups = min(GROUPS, chains // EACH)
+    return groups, chains // groups
+
+
+def steps(batches: Batches) -> int:
+    """Of a chain."""
+    return sum(count for count, _ in batches)
+
+
+def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArray, chains: int, steps: int) -> None:
+    """Errors of replicas divided by their standard errors have mean square 1, but for chance, `SLACK` and `wider`.
+
+    Args:
+        estimates: of the replicas.
+        log_z, marginals: exact.
+        chains, steps: of each replica.
+    """
+    z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
+    if estimates[0].marginals is not None:
+        lacking = any(e.marginals_se is None for e in estimates)
+        require(not lacking, "a stochastic method reports marginals without standard errors")
+        errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
+        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
+        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
+        z = errors[:, ~sure] / claimed[:, ~sure]
+        most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
+        what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
+    if all(e.log_z is not None and e.log_z_se for e in estimates):
+        column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
+        z = np.column_stack([z, column])
+        what.append("log Z")
+        most = np.append(most, SLACK**2)
+    squares = (z**2).mean(axis=0)
+    low, high = (limit / len(z) for limit in limits.chi_square_limits(len(z), max(len(what), 1)))
+    lows, high = low / most, high * SLACK**2
+    for name, value, low in zip(what, squares.tolist(), lows.tolist(), strict=True):
+        wrong = "small" if value > 1 else "large"
+        times = max(value, 1 / value) ** 0.5 if value else np.inf
+        require(
+            low <= value <= high,
+            f"{name}: over {len(z)} replicas, (error / standard error)² has mean {value:.2f}, where {low:.2f} to "
+            f"{high:.2f} is chance: standard errors are about {times:.2g} times too {wrong}",
+        )
+    if estimates[0].marginals is not None:
+        effective(estimates, errors, marginals)
+
+
+def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int) -> FloatArray:
+    """By how many squares of the true error claims may exceed it: (N,).
+
+    For what chains remember, the share 1 - 1 / R-hat² of their spread, which is √chains times the error of their mean;
+    short runs of slow chains show such a share by chance. And for what has not been seen, by as many independent draws
+    as the slowest variable has had, one in `PACE` steps at most: means of conditional probabilities may vary little and
+    yet rest on few draws.
+    """
+    variance = np.maximum((errors**2).mean(axis=0), np.finfo(float).tiny)
+    single = marginals * (1 - marginals)
+    worth = np.clip(single / variance, 1.0, chains * steps / PACE)
+    varies = single > FLOOR["float64"]
+    unseen = UNSEEN / worth[varies].min() if varies.any() else 0.0
+    kept = np.zeros(len(marginals))
+    if all(e.r_hat is not None for e in estimates):
+        kept = np.mean([remembered(np.asarray(e.r_hat)) ** 2 for e in estimates], axis=0)
+    return np.asarray(chains * kept + unseen**2 / variance)
 
 
 def sizes(pair: Pair) -> None:

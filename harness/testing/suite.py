@@ -14,10 +14,10 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, many, shapes, streams, variants
-from spinbench.testing.answers import GROUPS
 from spinbench.testing.backends import arrays, declared, members, randomness
 from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
+from spinbench.testing.diagnostics import GROUPS
 from spinbench.testing.known import SIZES, known
 from spinbench.testing.pair import CHAINS, Pair
 
@@ -172,7 +172,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         for case in SHORT:
             yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
         for case in CALIBRATED:
-            yield f"calibration, {case}", partial(answers.calibration, pair, case)
+            yield f"calibration, {case}", partial(diagnostics.calibration, pair, case)
         yield "calibration, three states", partial(shapes.states, pair, "three states")
         yield "calibration, log Z", partial(shapes.log_z, pair)
         yield "independence of chains", partial(conduct.chains, pair)

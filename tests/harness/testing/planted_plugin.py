@@ -63,6 +63,8 @@ class Planted(Method):
                 errors = errors / 2
             case "errors a third too small":
                 errors = errors / 3
+            case "reports zeros" if not kary:
+                marginals = 1 - marginals
             case "no errors of one chain" if series.shape[-1] == 1:
                 errors = 0 * errors
             case "no number of one sample" if trace.samples == 1:
@@ -152,6 +154,17 @@ class PlantedKernel(Kernel):
         self.biases, self.dense = biases.astype(self.real), dense.astype(self.real)
         if self.bug == "neighbours in a byte":
             self.dense[256:] = self.dense[: max(len(dense) - 256, 0)]
+        match self.bug:
+            case "couplings of the other sign":
+                self.dense *= -1
+            case "no fields":
+                self.biases *= 0
+            case "one field is lost" if len(biases) > 3:
+                self.biases[3] = 0
+            case "one coupling is lost" if len(biases) > 1:
+                self.dense[0, 1] = self.dense[1, 0] = 0
+            case "warmer":
+                self.biases, self.dense = 0.7 * self.biases, 0.7 * self.dense
         if self.bug == "couplings beyond 8 neighbours count twice":
             self.dense[(self.dense != 0).sum(axis=1) > 8] *= 2
         if self.bug == "neighbours beyond 8 are forgotten":

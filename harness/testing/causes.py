@@ -1,0 +1,150 @@
+"""What wrong marginals of a small model are right of: a model with couplings that count twice, another temperature, …
+
+A check that finds wrong marginals compares them with those of each such law, and names the one that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import FactorGraph, Model, PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+MOST = 2**14
+"""States that are summed over again and again."""
+BETTER = 0.25
+"""Of the distance from the right marginals, in what is allowed, that a cause's may be off at most."""
+BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
+"""Inverse temperatures that are tried, but for 1."""
+TIMES = (
+    (0.0, "does not count", "do not count"),
+    (0.5, "counts half", "count half"),
+    (2.0, "counts twice", "count twice"),
+    (-1.0, "has the other sign", "have the other sign"),
+)
+"""Factors, and what is said of one term and of several that have them."""
+
+
+class _Term(NamedTuple):
+    """A part of the log weight: its variables, its name, and its values (S,) in all states."""
+
+    scope: tuple[int, ...]
+    name: str
+    values: FloatArray
+
+
+def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: FloatArray, allowed: FloatArray) -> str:
+    """ "; they are those of a law in which …", or "" where none that is known here fits.
+
+    Args:
+        model: small, as it was given.
+        states: (S, N), all of them.
+        found, exact: wrong and right marginals, p(s_i = 1) or all states' one variable after another.
+        allowed: of each, what chance and rounding allow.
+    """
+    if len(states) > MOST or not np.isfinite(found).all():
+        return ""
+    binary = found.size == states.shape[1]
+    if (said := _reordered(states, found, exact, allowed, binary)) is not None:
+        return said
+    indicators = _indicators(states, binary)
+    best, limit = "", BETTER * float((np.abs(found - exact) / allowed).max())
+    for name, weights in _laws(model, states):
+        top = weights.max()
+        if not np.isfinite(top):
+            continue
+        p = np.exp(weights - top)
+        off = float((np.abs(found - (p / p.sum()) @ indicators) / allowed).max())
+        if off <= 1 and off < limit:
+            best, limit = name, off
+    return best and f"; they are those of a law in which {best}"
+
+
+def _reordered(
+    states: npt.NDArray[np.integer], found: FloatArray, exact: FloatArray, allowed: FloatArray, binary: bool
+) -> str | None:
+    """Right numbers at wrong places."""
+    ends = np.cumsum([1] * states.shape[1] if binary else states.max(axis=0) + 1)
+    parts = np.split(exact, ends[:-1])
+    candidates = {"p(s = 0) in place of p(s = 1)": 1 - exact} if binary else {}
+    candidates["those of the variables in reverse order"] = np.concatenate(parts[::-1])
+    if not binary:
+        candidates["those of each variable's states in reverse order"] = np.concatenate([p[::-1] for p in parts])
+        even = [np.full(p.size, 1 / p.size) if p.size > 2 else p for p in parts]
+        candidates["the same for all states of a variable of more than two"] = np.concatenate(even)
+    for name, other in candidates.items():
+        if (np.abs(found - other) <= allowed).all():
+            return f"; they are {name}"
+    return None
+
+
+def _indicators(states: npt.NDArray[np.integer], binary: bool) -> FloatArray:
+    """(S, number of marginals) whether a state counts for each of them."""
+    if binary:
+        return states.astype(np.float64)
+    columns = [states[:, v, None] == np.arange(states[:, v].max() + 1) for v in range(states.shape[1])]
+    return np.concatenate(columns, axis=1).astype(np.float64)
+
+
+def _laws(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
+    """(what would have to be wrong, log weights (S,)) of laws that simple mistakes have."""
+    terms = list(_terms(model, states))
+    fields, pairs = ([t for t in terms if (len(t.scope) < 2) == single] for single in (True, False))
+    whole = sum((t.values for t in terms), np.zeros(len(states)))
+    yield "all states are equally likely", np.where(np.isfinite(whole), 0.0, -np.inf)
+    for factor, one, several in TIMES:
+        for group, name in ((pairs, "couplings"), (fields, "fields")):
+            if len(group) > 1:
+                yield f"{name} {several}", _scaled(terms, group, factor)
+        for term in terms:
+            yield f"{term.name} {one}", _scaled(terms, [term], factor)
+        for v in range(states.shape[1]):
+            own = [t for t in pairs if v in t.scope]
+            if 1 < len(own) < len(pairs):
+                yield f"the couplings of variable {v} {several}", _scaled(terms, own, factor)
+    for beta in BETAS[BETAS != 1]:
+        yield f"the inverse temperature is about {beta:.2g}", beta * whole
+    yield from _of_states(states, whole)
+    if isinstance(model, PairwiseModel) and not model.groups:
+        drive = model.biases + states @ model.dense()
+        yield "all variables are drawn at once", states @ model.biases + np.logaddexp(0, drive).sum(axis=1)
+
+
+def _of_states(states: npt.NDArray[np.integer], whole: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    """Mistakes that are alike for every variable of several states."""
+    most = int(states.max()) + 1
+    for k in range(1, most):
+        yield f"states from {k} on never happen", np.where((states < k).all(axis=1), whole, -np.inf)
+    for k in range(most):
+        count = ((states == k) & (states.max(axis=0) > 1)).sum(axis=1)
+        yield f"state {k} counts twice", whole + np.log(2) * count
+        yield f"state {k} never happens", np.where(count == 0, whole, -np.inf)
+
+
+def _scaled(terms: list[_Term], chosen: list[_Term], factor: float) -> FloatArray:
+    """Log weights with some terms times a factor; what has no weight keeps none."""
+    total = np.zeros(len(terms[0].values))
+    for term in terms:
+        times = factor if any(term is other for other in chosen) else 1.0
+        total = total + np.where(np.isfinite(term.values), times * np.nan_to_num(term.values), term.values)
+    return np.asarray(total)
+
+
+def _terms(model: Model, states: npt.NDArray[np.integer]) -> Iterator[_Term]:
+    """Fields and couplings, or factors."""
+    if isinstance(model, FactorGraph):
+        for factor in model.factors:
+            scope = tuple(int(v) for v in factor.scope)
+            values = np.asarray(factor.log_table)[tuple(states[:, v] for v in scope)]
+            which = ", ".join(map(str, scope))
+            yield _Term(scope, f"the factor of variable{'s' * (len(scope) > 1)} {which}", values)
+        return
+    assert isinstance(model, PairwiseModel)
+    for i, bias in enumerate(model.biases):
+        yield _Term((i,), f"the field of variable {i}", bias * states[:, i])
+    for (i, j), coupling in zip(model.edges.tolist(), model.couplings, strict=True):
+        yield _Term((i, j), f"the coupling of variables {i} and {j}", coupling * states[:, i] * states[:, j])
