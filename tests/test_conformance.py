@@ -24,19 +24,25 @@ PAIRS = [(method, backend) for method in METHODS for backend in BACKENDS]
 CHAINS = 1024
 """As many as a calibration needs, so that most checks share one run."""
 GATE = {
-    *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32", "accuracy, a state of no weight"),
+    *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
     *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
 }
 """What shows that an answer is right, keeps its law and can be had again."""
 SHAPES = {
     *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, 101 variables"),
-    *("accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree", "accuracy, tree of factors"),
+    *("accuracy, a state of no weight", "accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree"),
+    "accuracy, tree of factors",
     "kernel and program",
     *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
-    *("frozen settings", "seeds", "burn-in", "R-hat", "random keys"),
+    *("frozen settings", "seeds"),
 }
 """Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
-
+OF_KERNELS = {"burn-in"}
+"""And of kernels, which have loops of their own; programs have spinbench's."""
+OF_PROGRAMS = {"random keys"}
+"""And of programs, on NumPy, where they are looked at."""
+SHARED = {"R-hat", "effective sample sizes", "random numbers in time", "random numbers of variables"}
+"""What methods take from one place, of one method of each backend."""
 
 SHORTER: dict[str, dict[str, Any]] = {
     "nested": {"points": 2, "levels": 2},
@@ -48,7 +54,11 @@ a hundred levels."""
 
 def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
-    names = GATE if backend == "jax" else GATE | SHAPES
+    names = set(GATE) if backend == "jax" else GATE | SHAPES
+    native = registry.support(method, backend).tier == "native"
+    if backend != "jax":
+        names |= OF_KERNELS if native else OF_PROGRAMS
+        names |= SHARED if method == "gibbs" else set()
     found = method_checks(method, backend, chains=CHAINS, **SHORTER.get(method, {}))
     return [check for check in found if check.name in names or len(found) == 1]
 
@@ -86,7 +96,7 @@ def test_the_matrix_is_whole() -> None:
 
 
 def test_the_gate_names_checks_that_there_are() -> None:
-    assert {check.name for check in WHOLE} >= GATE | SHAPES
+    assert {check.name for check in WHOLE} >= GATE | SHAPES | OF_KERNELS | OF_PROGRAMS | SHARED
 
 
 @pytest.mark.parametrize("check", [parameter(check) for check in (*OF_BACKENDS, *OF_PAIRS)], ids=str)
@@ -103,7 +113,6 @@ def test_whole_conformance(check: Check) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize(("method", "settings"), SETTINGS, ids=str)
 def test_stationarity_with_other_settings(method: str, settings: dict[str, Any], backend: str) -> None:
-    found = [check for check in method_checks(method, backend, **settings) if check.name.startswith("stationarity")]
-    assert len(found) == 2
-    for check in found:
-        check()
+    found = {check.name: check for check in method_checks(method, backend, **settings)}
+    for case in ("dense", "strong couplings"):
+        found[f"stationarity, {case}"]()

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from spinbench.models import FactorGraph, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
+OF_STARTS = 0x57A7
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,18 @@ class Law:
 
     def draws(self, count: int, seed: int) -> npt.NDArray[np.int8]:
         """(N, count) independent exact draws."""
-        chosen = np.random.default_rng(seed).choice(len(self.states), size=count, p=self.probabilities)
+        chosen = _numbers(seed).choice(len(self.states), size=count, p=self.probabilities)
         return np.ascontiguousarray(self.states[chosen].T)
 
     def bits(self, count: int, seed: int) -> npt.NDArray[np.int8]:
         """(N, count) uniform bits."""
         size = (self.model.num_variables, count)
-        return np.random.default_rng(seed).integers(0, 2, size=size, dtype=np.int8)
+        return _numbers(seed).integers(0, 2, size=size, dtype=np.int8)
+
+
+def _numbers(seed: int) -> np.random.Generator:
+    """None of a plugin that seeds NumPy's generator with its seed: what a start is drawn with must not drive steps."""
+    return np.random.default_rng((seed, OF_STARTS))
 
 
 @cache

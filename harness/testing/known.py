@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.testing.cases import enumerate_graph, potts
+from spinbench.testing.cases import OF_STARTS, enumerate_graph, potts
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
 WINDOW = 4000
 """Variables of a very large model that are in random order."""
+PULL = 3.5
+"""Couplings of a variable with n neighbours, times √n."""
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 """States of a rung."""
 
@@ -100,8 +102,9 @@ def _ladder(rungs: int, rng: np.random.Generator) -> _Part:
 
 
 def _star(leaves: int, rng: np.random.Generator) -> _Part:
-    """Variable 0 with many neighbours; it is 1 four times out of five."""
-    own, couplings, odds = 0.3 * rng.normal(size=leaves) - 0.4, np.full(leaves, 0.8), 4.0
+    """Variable 0 with many neighbours, of which together it knows as much as of a few; 1 four times out of five."""
+    own, odds = 0.3 * rng.normal(size=leaves) - 0.4, 4.0
+    couplings = np.full(leaves, PULL / max(leaves, 1) ** 0.5)
     apart, joined = np.logaddexp(0, own), np.logaddexp(0, own + couplings)
     fields = np.array([np.log(odds) - (joined - apart).sum(), *own])
     p = np.exp(own - apart) / (1 + odds) + np.exp(own + couplings - joined) * odds / (1 + odds)
@@ -160,7 +163,7 @@ def _paths(count: int, length: int, kinds: int) -> Known:
 
     def draw(chains: int, seed: int) -> npt.NDArray[np.int8]:
         shares = np.cumsum(np.exp(weights - log_z[:, None]), axis=1)[kind]
-        u = np.random.default_rng(seed).random((chains, count, 1)) * shares[:, -1:]
+        u = np.random.default_rng((seed, OF_STARTS)).random((chains, count, 1)) * shares[:, -1:]
         drawn = np.empty((count * length, chains), dtype=np.int8)
         drawn[place] = states[(u > shares).sum(axis=-1)].transpose(1, 2, 0)
         return drawn
@@ -257,7 +260,7 @@ def of_graph(graph: FactorGraph) -> Known:
 
 MODELS: dict[str, Callable[[], Known]] = {
     "101 variables": lambda: _large(50, 0, "101 variables"),
-    "1001 variables": lambda: _large(480, 40, "1001 variables"),
+    "1001 variables": lambda: _large(350, 300, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
     "three states": lambda: of_graph(potts()),

@@ -102,6 +102,16 @@ def log_z(pair: Pair) -> None:
     )
 
 
+def whole(pair: Pair) -> None:
+    """log Z of one whole run of all chains is as near as it claims; bounds hold."""
+    case = law("dense")
+    at = trial(pair, case.model)
+    found = at.whole(pair.chains, SEED)
+    if found.doubted("log Z"):
+        return
+    compare_log_z(found, case.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
+
+
 def _chance(degrees: float, doubted: bool) -> tuple[float, float]:
     """Limits of the mean of so many squares of errors by their claims; fewer have wider ones."""
     low, high = (value / degrees for value in limits.chi_square_limits(degrees, 1))

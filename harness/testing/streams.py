@@ -62,6 +62,8 @@ def keys(pair: Pair) -> None:
     at, backend = pair.bound("dense"), Recorder(precision=pair.precision)
     if not isinstance(at.engine, ProgramEngine):
         skip("a kernel has random numbers of its own")
+    if not pair.method.needs <= backend.provides:
+        skip("the program does not run on NumPy, where it is looked at")
     program = pair.method.program(backend)
     if not program.compiled:
         skip("what a program does on the host has keys of its own")
@@ -80,6 +82,8 @@ def keys(pair: Pair) -> None:
 def period(pair: Pair) -> None:
     """What a chain did does not come back: random numbers that begin anew drive it along the same way."""
     at = pair.bound("dense")
+    if isinstance(at.engine, ProgramEngine):
+        skip("a program gets another key in each step")
     state = at.engine.adapt(at.engine.init(SEED, at.law.draws(LANES, SEED)), True)
     series = _series(advance(at.engine, state, [EACH] * (STEPS // EACH))[1], pair.method)
     moving = [rows for rows in series if np.isfinite(rows).all()]

@@ -171,6 +171,8 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     if pair.sampler:
         for case in SHORT:
             yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
+        if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+            yield "stationarity, many chains", partial(answers.crowd, pair)
         for case in CALIBRATED:
             yield f"calibration, {case}", partial(diagnostics.calibration, pair, case)
         yield "calibration, three states", partial(shapes.states, pair, "three states")

@@ -6,21 +6,26 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_origin
+from unittest import SkipTest
+
+import numpy as np
 
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import answers
+from spinbench.testing import answers, shapes, streams
 from spinbench.testing.cases import potts
-from spinbench.testing.check import skip
+from spinbench.testing.check import CheckError, skip
 from spinbench.testing.known import known
-from spinbench.testing.pair import Pair
+from spinbench.testing.pair import SEED, Pair
 
 CHAINS = 512
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
 """Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing."""
+TOLD, STEPS = 3, 4
+"""Chains and steps that tell whether a number counts."""
 STATES = ("marginals", "empirical")
 """The setting, and its value, with which built-in samplers report states, and so show their law, as they are."""
 ZEROS = "zeros"
@@ -52,20 +57,55 @@ def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
 
 def number(pair: Pair, name: str, value: float) -> None:
     """The law that chains keep with a number changed, which they may take long to reach; and the answer, if believed,
-    where states have no weight."""
+    where states have no weight. A number that changes nothing is changed beside each setting with which it does."""
+    refusal = _numbered(pair, {name: value})
+    if not _counts(pair, {}, {name: value}):
+        for other, chosen in of(pair.method):
+            if _counts(pair, {other: chosen}, {name: value}):
+                try:
+                    _numbered(pair, {other: chosen, name: value})
+                except CheckError as error:
+                    raise CheckError(f"with {other}={chosen}: {error}") from None
+    if refusal:
+        skip(refusal)
+
+
+def _numbered(pair: Pair, changed: dict[str, Any]) -> str:
+    """Why it is refused."""
     named, shown = STATES
     seen = {named: shown} if STATES in of(pair.method) else {}
-    other = _other(pair, {name: value, **seen}, pair.chains)
     try:
+        other = _other(pair, seen | changed, pair.chains)
         if other.sampler and other.method.started:
             answers.stationarity(other, "dense")
+            shapes.whole(other)
         else:
             answers.accuracy(other, "dense", other.precision)
         model = known(ZEROS).model
         assert isinstance(model, FactorGraph)
-        answers.graph(_other(pair, {name: value}), lambda: model, believed=True)
-    except UnsupportedError as refusal:
-        skip(f"refused: {refusal}")
+        answers.graph(_other(pair, changed), lambda: model, believed=True)
+    except (UnsupportedError, SkipTest) as refusal:
+        return str(refusal)
+    return ""
+
+
+def _counts(pair: Pair, others: dict[str, Any], changed: dict[str, Any]) -> bool:
+    """Whether a few steps and a look tell a change, beside other settings."""
+    try:
+        one, two = (_seen(_other(pair, settings)) for settings in (others, others | changed))
+    except SkipTest:
+        return False
+    return one != two
+
+
+def _seen(pair: Pair) -> list[tuple[str, bytes]]:
+    """What a few chains report."""
+    bound = pair.bound("dense")
+    state = bound.engine.init(SEED, bound.law.bits(TOLD, SEED))
+    if pair.method.anytime:
+        state = bound.engine.adapt(bound.engine.warm(state, STEPS), True)
+    state, seen = bound.engine.advance(state, STEPS if pair.method.anytime else 1)
+    return [(name, np.asarray(array).tobytes()) for name, array in (*seen.items(), *bound.engine.look(state).items())]
 
 
 def _other(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
@@ -86,6 +126,9 @@ def _other(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
 def setting(pair: Pair, name: str, value: Any) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
     other = _other(pair, {name: value})
+    if other.sampler:
+        with suppress(SkipTest):
+            streams.keys(other)
     try:  # what runs on one backend alone may be known only as late as here
         answers.accuracy(other, "dense", other.precision)
         if pair.backend == "numpy" or registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":

@@ -17,6 +17,8 @@ DRAWS = 40_000
 SEEDS = (0, 1, 2, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**63 - 1)
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
 """Indices with which a key is folded, one after another."""
+STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])
+"""Indices of a run's steps, which must not be taken for others by their lowest bits."""
 SHAPES = ((), (3,), (2, 3), (0, 2))
 KEYS = 2000
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
@@ -29,11 +31,17 @@ def keys(name: str, precision: Precision) -> None:
     """Same key, same numbers; other seeds, indices and orders of folding give others."""
     backend = make(name, precision)
 
-    def function(key: Any) -> Any:
-        return {path: backend.uniform(_at(backend, key, path), (8,)) for path in PATHS}
+    def function(key: Any, steps: Any, empty: Any) -> Any:
+        def body(i: Any, rows: Any) -> Any:
+            return backend.update(rows, i, backend.uniform(backend.fold_in(key, backend.take(steps, i)), (8,)))
 
-    compiled = backend.compile(function)
-    first, again = ([map_arrays(backend.to_host, compiled(backend.key(seed))) for seed in SEEDS] for _ in range(2))
+        numbers = {path: backend.uniform(_at(backend, key, path), (8,)) for path in PATHS}
+        return numbers, backend.fori_loop(0, len(STEPS), body, empty)
+
+    compiled, given = backend.compile(function), [backend.to_device(a) for a in (STEPS, np.zeros((len(STEPS), 8)))]
+    both = [[map_arrays(backend.to_host, compiled(backend.key(seed), *given)) for seed in SEEDS] for _ in range(2)]
+    _distinct(both[0][0][1])
+    first, again = ([numbers for numbers, _ in found] for found in both)
     seen: dict[bytes, str] = {}
     for seed, numbers, same in zip(SEEDS, first, again, strict=True):
         for path in PATHS:
@@ -41,6 +49,13 @@ def keys(name: str, precision: Precision) -> None:
             require(np.array_equal(numbers[path], same[path]), f"{what} gives other numbers the second time")
             other = seen.setdefault(numbers[path].tobytes(), what)
             require(other == what, f"{other} and {what} give the same numbers")
+
+
+def _distinct(rows: npt.NDArray[Any]) -> None:
+    seen: dict[bytes, int] = {}
+    for step, row in zip(STEPS.tolist(), rows, strict=True):
+        other = seen.setdefault(row.tobytes(), step)
+        require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
 
 
 def folding_in_loops(name: str, precision: Precision) -> None:

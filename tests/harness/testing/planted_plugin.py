@@ -26,6 +26,8 @@ class Planted(Method):
     bug: str = ""
     order: Literal["forward", "backward"] = "forward"
     sweeps: int = 1
+    returns: int = 0
+    """Further sweeps backwards."""
 
     name = "planted"
     summary = "Gibbs in raster order"
@@ -146,6 +148,7 @@ def _bound(bug, model, n):
 class PlantedKernel(Kernel):
     def __init__(self, method, backend, model, tables):
         self.bug, self.model, self.order, self.sweeps = method.bug, model, method.order, method.sweeps
+        self.returns = method.returns if method.order == "backward" else 0
         self.real = np.dtype(backend.precision)
         if self.bug in ("float32 in float64", "float64 in float32"):
             self.real = np.dtype(self.bug[-7:])
@@ -165,6 +168,10 @@ class PlantedKernel(Kernel):
                 self.dense[0, 1] = self.dense[1, 0] = 0
             case "warmer":
                 self.biases, self.dense = 0.7 * self.biases, 0.7 * self.dense
+            case "warmer by a fiftieth":
+                self.biases, self.dense = 0.98 * self.biases, 0.98 * self.dense
+            case "neighbours beyond 255 are forgotten":
+                self.dense[(self.dense != 0).cumsum(axis=1) > 255] = 0
         if self.bug == "couplings beyond 8 neighbours count twice":
             self.dense[(self.dense != 0).sum(axis=1) > 8] *= 2
         if self.bug == "neighbours beyond 8 are forgotten":
@@ -228,6 +235,10 @@ class PlantedKernel(Kernel):
         for step in range(index, index + steps):
             p = self._sweep(s, self._numbers(seed, step, index, s.shape), scale)
             warmer = 0.7 if self.bug == "second sweeps are warmer" else 1.0
+            for sweep in range(self.returns):
+                again = self.bug == "returns are warmer"
+                u = np.random.default_rng((seed, step, sweep, 1)).random(s.shape)
+                p = self._sweep(s, u, scale * (0.7 if again else 1.0))
             for sweep in range(1, self.sweeps):
                 p = self._sweep(s, np.random.default_rng((seed, step, sweep)).random(s.shape), scale * warmer)
             if not (self.bug == "forgets the last step" and steps > 3 and step == index + steps - 1):
@@ -435,17 +446,19 @@ class Rekeyed(Placed):
     """Metropolis, of which a test may take the number that its proposal took."""
 
     bug: str = ""
+    way: Literal["up", "down"] = "up"
 
     name = "rekeyed"
     summary = "Metropolis, one variable in turn"
 
     def program(self, backend):
         xp = backend.xp
+        twice = self.bug in ("one key", f"one key {self.way}")
 
         def step(key, tables, s):
             def site(i, s):
                 own = backend.fold_in(key, i)
-                again = own if self.bug else backend.fold_in(own, 1)
+                again = own if twice else backend.fold_in(own, 1)
                 moved = xp.astype(backend.uniform(own, (s.shape[1],)) < 0.7, backend.real)
                 field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
                 gain = (1 - 2 * backend.take(s, i)) * field

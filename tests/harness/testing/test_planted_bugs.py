@@ -44,6 +44,7 @@ BUGS = [
         "a law in which couplings count twice",
     ),
     ("neighbours beyond 8 are forgotten", "accuracy, eleven neighbours", "marginals .* are off by"),
+    ("neighbours beyond 255 are forgotten", "accuracy, 1001 variables", "of 1001 variables, marginals .* are wrong"),
     # seeds
     ("ignores the seed", "determinism", "two seeds give the same statistics"),
     ("seed of 32 bits", "seeds", "seeds 0 and 4294967296 give the same draws"),
@@ -114,6 +115,7 @@ BUGS = [
     # settings
     ("forgets a variable backwards", "order=backward", r"variables \[0\] stand still"),
     ("second sweeps are warmer", "sweeps=2", "from exact draws"),
+    ("returns are warmer", "returns=1", "with order=backward: after 8 steps from exact draws"),
     # laws
     ("all at once", "accuracy, dense", "a law in which all variables are drawn at once"),
     ("couplings of the other sign", "accuracy, dense", "a law in which couplings have the other sign"),
@@ -121,8 +123,9 @@ BUGS = [
     ("one field is lost", "accuracy, sparse", "a law in which the field of variable 3 does not count"),
     ("one coupling is lost", "accuracy, sparse", "a law in which the coupling of variables 0 and 1 does not count"),
     ("warmer", "accuracy, dense", r"a law in which the inverse temperature is about 0\.7"),
+    ("warmer by a fiftieth", "stationarity, many chains", "marginals .* of 65536 chains are off by"),
     ("reports zeros", "accuracy, sparse", r"they are p\(s = 0\) in place of p\(s = 1\)"),
-    ("all at once", "stationarity, dense", "from exact draws"),
+    ("all at once", "stationarity, many chains", "from exact draws"),
     ("what is rare never happens", "accuracy, sparse", "marginals .* are off by"),
     # arrays of others, and adaptation
     ("one buffer", "statistics", "overwritten by the batches that follow"),
@@ -142,8 +145,9 @@ def plugin(install_plugin: Any) -> None:
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
     for check in method_checks(method, "numpy"):
-        with suppress(SkipTest):
-            check()
+        if method != "rekeyed" or check.name in ("random keys", "way=down"):
+            with suppress(SkipTest):
+                check()
 
 
 @pytest.mark.parametrize(("bug", "name", "message"), BUGS)
@@ -159,8 +163,9 @@ def test_temperatures_that_are_not_burnt_in_are_no_exact_draws() -> None:
         check()
 
 
-def test_keys_that_are_drawn_from_twice_are_found() -> None:
-    (check,) = [c for c in method_checks("rekeyed", "numpy", bug="one key") if c.name == "random keys"]
+@pytest.mark.parametrize(("bug", "name"), [("one key", "random keys"), ("one key down", "way=down")])
+def test_keys_that_are_drawn_from_twice_are_found(bug: str, name: str) -> None:
+    (check,) = [c for c in method_checks("rekeyed", "numpy", bug=bug) if c.name == name]
     with pytest.raises(
         AssertionError, match=r"uniform \(plantedplugin, line \d+\) and uniform .* draw from the same key"
     ):
