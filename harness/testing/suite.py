@@ -171,7 +171,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     if pair.sampler:
         for case in SHORT:
             yield f"stationarity, {case}", partial(answers.stationarity, pair, case)
-        if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+        if _compiled_once(pair):
             yield "stationarity, many chains", partial(answers.crowd, pair)
         for case in CALIBRATED:
             yield f"calibration, {case}", partial(diagnostics.calibration, pair, case)
@@ -201,10 +201,15 @@ def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     """With each other value that the types of the settings name, and with small numbers."""
     for setting, value in variants.of(pair.method):
         yield f"{setting}={value}", partial(variants.setting, pair, setting, value)
-    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
-    if native or "loop" not in registry.backend_class(pair.backend).provides:  # programs are compiled for each
+    if _compiled_once(pair):
         for setting, value in variants.numbers(pair.method):
             yield f"{setting}={value}", partial(variants.number, pair, setting, value)
+
+
+def _compiled_once(pair: Pair) -> bool:
+    """Whether other settings and numbers of chains are compiled no further, as programs are on backends with loops."""
+    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
+    return native or "loop" not in registry.backend_class(pair.backend).provides
 
 
 def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
