@@ -81,7 +81,7 @@ class Block(NamedTuple):
 
 
 @nb.njit(**INLINE)
-def _pattern(near, i, shape, s):
+def pattern_of(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first = i * len(shape)
     found = load_state_vector(s, np.int64(load_table(near, first)) * CHAINS) & np.uint16(1)
@@ -92,7 +92,7 @@ def _pattern(near, i, shape, s):
 
 
 @nb.njit(**INLINE)
-def _entries(table, first, pattern, shape):
+def entries_of(table, first, pattern, shape):
     """Entries first + pattern; those of the sixth neighbour's two states lie beside each other."""
     if len(shape) < 6:
         return look_up(table, first, pattern)
@@ -101,15 +101,15 @@ def _entries(table, first, pattern, shape):
 
 
 @nb.njit(**INLINE)
-def _add_pieces(table, row, g, pattern, to):
+def add_pieces(table, row, g, pattern, to):
     """to[piece] += the pieces of a row's number, vectors."""
     for k in range(len(g.pieces)):
-        part = _entries(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
+        part = entries_of(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
         store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
 
 
 @nb.njit(**INLINE)
-def _add_sums(parts, pieces, unit, sums):
+def add_sums(parts, pieces, unit, sums):
     """sums += unit times the pieces' sums, which become 0."""
     for k in range(len(pieces)):
         unit = unit / 2.0**PIECE
@@ -121,9 +121,9 @@ def _add_sums(parts, pieces, unit, sums):
 @nb.njit(**INLINE)
 def _lose(g, i, pattern, b):
     """Add row i's loss."""
-    _add_pieces(g.losses, i, g, pattern, b.lost)
+    add_pieces(g.losses, i, g, pattern, b.lost)
     if i % FLUSH == FLUSH - 1:
-        _add_sums(b.lost, g.pieces, -g.most, b.levels)
+        add_sums(b.lost, g.pieces, -g.most, b.levels)
 
 
 @nb.njit(**INLINE)
@@ -132,8 +132,8 @@ def _begin_level(g, asked, b):
     for c in range(CHAINS):
         store_sum(b.levels, c, asked.fixed)
     for i in range(asked.head, asked.tail):
-        _lose(g, i, _pattern(g.near, i, g.shape, b.s), b)
-    _add_sums(b.lost, g.pieces, -g.most, b.levels)
+        _lose(g, i, pattern_of(g.near, i, g.shape, b.s), b)
+    add_sums(b.lost, g.pieces, -g.most, b.levels)
 
 
 @nb.njit(**INLINE)
@@ -145,10 +145,10 @@ def _add_level(levels, log_t):
 
 
 @nb.njit(**INLINE)
-def _draw(g, i, pattern, words, b):
-    """Row i's new states."""
+def draw_row(g, i, pattern, words, b):
+    """Row i's new states, of g's `high`, `thresholds` and `shape` and b's `s`, `patterns` and `hashes`."""
     first, own = i << len(g.shape), i * CHAINS
-    threshold, drawn = _entries(g.high, first, pattern, g.shape), quarters(words)
+    threshold, drawn = entries_of(g.high, first, pattern, g.shape), quarters(words)
     equal, none = drawn == threshold, pattern ^ pattern
     drawn = choose(drawn < threshold, ~none, none)
     if any_lane(equal):
@@ -165,11 +165,11 @@ def _draw(g, i, pattern, words, b):
 def _sweep(g, n, asked, z, gamma, b):
     """With the words that begin with mix(z)."""
     for i in range(n):
-        pattern, own = _pattern(g.near, i, g.shape, b.s), i * CHAINS
-        drawn = _draw(g, i, pattern, mix64(z), b)
+        pattern, own = pattern_of(g.near, i, g.shape, b.s), i * CHAINS
+        drawn = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
         if asked.averaged:
-            _add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
+            add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
         else:
             store_field_vector(b.recent, own, load_field_vector(b.recent, own) - drawn)
         if asked.chib and i < asked.head:
@@ -181,7 +181,7 @@ def _flush(g, n, averaged, recent, sums):
     """sums += the recent ones, which become 0."""
     for i in range(n):
         if averaged:
-            _add_sums(moved(recent, i * len(g.pieces) * CHAINS), g.pieces, 1.0, moved(sums, i * CHAINS))
+            add_sums(moved(recent, i * len(g.pieces) * CHAINS), g.pieces, 1.0, moved(sums, i * CHAINS))
         else:
             add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
 
@@ -205,7 +205,7 @@ def run_pattern_lanes(tables, asked, steps, chains):
                 _begin_level(g, asked, b)
             _sweep(g, n, asked, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if asked.chib:
-                _add_sums(lost, pieces, -g.most, levels)
+                add_sums(lost, pieces, -g.most, levels)
                 _add_level(levels, address(log_t, k * CHAINS))
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
                 _flush(g, n, asked.averaged, recent, address(sums, k * n * CHAINS))

@@ -114,7 +114,7 @@ class Entries(NamedTuple):
 def tabulate(flat: Flat, weights: Array, later: Array, tail: int, bits: int = 0) -> Entries:
     """Entries of rows with couplings (N, D), of which `later` (N, D) tells those to later rows."""
     n, width = weights.shape
-    pattern = ((np.arange(2**width)[:, None] >> np.arange(width)) & 1).T.astype(np.float64)
+    pattern = all_patterns(width)
     p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
     losses = np.empty((tail, 2**width))
     for low in range(0, n, AT_ONCE):
@@ -123,14 +123,37 @@ def tabulate(flat: Flat, weights: Array, later: Array, tail: int, bits: int = 0)
             p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
         if bits:
             p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
-        sure = p[part] == 1
-        thresholds[part] = (np.where(sure, 0.0, p[part]) * 2.0**64).astype(np.uint64)
-        thresholds[part][sure] = np.iinfo(np.uint64).max
+        thresholds[part] = as_thresholds(p[part])
         part = slice(low, min(low + AT_ONCE, tail))
         if low < tail:
             forced = flat.forced[part, None] + np.where(later[part], weights[part], 0.0) @ pattern
             losses[part] = np.logaddexp(0.0, flat.sign[part, None] * forced)
     return Entries(thresholds, p, losses)
+
+
+def all_patterns(width: int) -> Array:
+    """(D, 2^D) float64 0 and 1: bit k of a pattern in row k."""
+    return ((np.arange(2**width)[:, None] >> np.arange(width)) & 1).T.astype(np.float64)
+
+
+def as_thresholds(p: Array) -> Array:
+    """uint64: p 2^64, rounded, 2^64 - 1 at most."""
+    sure = p == 1
+    found = (np.where(sure, 0.0, p) * 2.0**64).astype(np.uint64)
+    found[sure] = np.iinfo(np.uint64).max
+    return found
+
+
+def slots(flat: Flat, width: int) -> tuple[Array, Array, Array]:
+    """Of each row's neighbours (N, D): near uint32, N where there are fewer; weights float64; which rows are later."""
+    n, degree = len(flat.biases), np.diff(flat.start)
+    slot = np.arange(len(flat.columns)) - np.repeat(flat.start[:-1], degree)
+    row = np.repeat(np.arange(n), degree)
+    near = np.full((n, width), n, dtype=np.uint32)
+    near[row, slot] = flat.columns
+    weights = np.zeros((n, width))
+    weights[row, slot] = flat.weights
+    return near, weights, np.arange(width) < (flat.later - flat.start[:-1])[:, None]
 
 
 def make_patterns(flat: Flat, tail: int, bits: int = 0) -> Patterns:
@@ -141,15 +164,8 @@ def make_patterns(flat: Flat, tail: int, bits: int = 0) -> Patterns:
         tail: H, the rows that `losses` are made of.
         bits: 0, or the probabilities are rounded to multiples of 2^-bits, and 1 - 2^-bits at most.
     """
-    n, degree = len(flat.biases), np.diff(flat.start)
-    width = _even_width(int(degree.max(initial=0)))
-    slot = np.arange(len(flat.columns)) - np.repeat(flat.start[:-1], degree)
-    row = np.repeat(np.arange(n), degree)
-    near = np.full((n, width), n, dtype=np.uint32)
-    near[row, slot] = flat.columns
-    weights = np.zeros((n, width))
-    weights[row, slot] = flat.weights
-    later = np.arange(width) < (flat.later - flat.start[:-1])[:, None]
+    width = _even_width(int(np.diff(flat.start).max(initial=0)))
+    near, weights, later = slots(flat, width)
     entries = tabulate(flat, weights, later, tail, bits)
     shape = (0,) * width
     return Patterns(near.ravel(), entries.thresholds.ravel(), entries.p.ravel(), entries.losses.ravel(), shape)
@@ -162,24 +178,24 @@ def make_words(patterns: Patterns, real: np.dtype[Any]) -> Words:
     return Words(
         near=patterns.near,
         thresholds=patterns.thresholds,
-        high=_with_spare((patterns.thresholds >> np.uint64(48)).astype(np.uint16)),
-        p=_pieces(patterns.p.reshape(-1, size), pieces),
-        losses=_pieces(patterns.losses.reshape(-1, size) / most, pieces),
+        high=with_spare((patterns.thresholds >> np.uint64(48)).astype(np.uint16)),
+        p=in_pieces(patterns.p.reshape(-1, size), pieces),
+        losses=in_pieces(patterns.losses.reshape(-1, size) / most, pieces),
         pieces=(0,) * pieces,
         most=most,
         shape=patterns.shape,
     )
 
 
-def _pieces(values: Array, pieces: int) -> Array:
+def in_pieces(values: Array, pieces: int) -> Array:
     """Of (n, P) numbers in [0, 1]: (n pieces P,) uint16 and what vectors may read beyond."""
     total = PIECE * pieces
     fixed = np.minimum(np.rint(values * 2.0**total).astype(np.uint64), np.uint64(2**total - 1))
     shifts = np.arange(total - PIECE, -1, -PIECE, dtype=np.uint64)
-    return _with_spare(((fixed[:, None, :] >> shifts[:, None]) & np.uint64(2**PIECE - 1)).astype(np.uint16).ravel())
+    return with_spare(((fixed[:, None, :] >> shifts[:, None]) & np.uint64(2**PIECE - 1)).astype(np.uint16).ravel())
 
 
-def _with_spare(table: Array) -> Array:
+def with_spare(table: Array) -> Array:
     return np.concatenate([table, np.zeros(SPARE, dtype=table.dtype)])
 
 

@@ -115,7 +115,7 @@ load_state_vector, store_state_vector = wide_accessors("state")
 load_field_vector, store_field_vector = wide_accessors("field")
 load_uniform_vector, store_uniform_vector = wide_accessors("uniform")
 load_sum_vector, store_sum_vector = wide_accessors("sum")
-load_table_words, load_sum_words = word_loader("table"), word_loader("sum")
+load_table_words, load_state_words, load_sum_words = word_loader("table"), word_loader("state"), word_loader("sum")
 
 
 @intrinsic

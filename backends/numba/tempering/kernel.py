@@ -13,7 +13,8 @@ from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.tempering.blocks import Blocks
 from spinbench.backends.numba.tempering.clusters import Clusters
 from spinbench.backends.numba.tempering.graphs import Graphs
-from spinbench.backends.numba.tempering.pairs import Pairs
+from spinbench.backends.numba.tempering.looked_up import MOST_SWEEPS, LookedUp, fit, laid_out
+from spinbench.backends.numba.tempering.pairs import Pairs, flat_tables
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.tempering.blocks import BlockTables
@@ -98,10 +99,16 @@ class TemperingKernel(Kernel):
             self._made = {chains: self._form(chains)}
         return self._made[chains]
 
-    def _form(self, chains: int) -> Pairs | Clusters | Graphs | Blocks:
+    def _form(self, chains: int) -> LookedUp | Pairs | Clusters | Graphs | Blocks:
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
-            return Pairs(to_pairwise(self._model), tables, self._real, rungs, chains)
+            model = to_pairwise(self._model)
+            layout = laid_out(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
+            alone = not self._method.houdayer and self._method.sweeps <= MOST_SWEEPS
+            if alone and layout is not None and fit(model.num_variables, layout):
+                flat = flat_tables(model, tables, np.dtype(np.float64))
+                return LookedUp(flat, tables.order, self._real, rungs, layout)
+            return Pairs(model, tables, self._real, rungs, chains)
         if isinstance(tables, ClusterTables):
             return Clusters(to_pairwise(self._model), tables, self._real, rungs, chains)
         if isinstance(tables, BlockTables):

@@ -26,7 +26,7 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
-from spinbench.backends.numba.gibbs.tables import make_flat
+from spinbench.backends.numba.gibbs.tables import Flat, make_flat
 from spinbench.backends.numba.simd.functions import ONE, ZERO
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import lane_numbers
@@ -147,14 +147,18 @@ def run_pairs(f, replicas, w, told, partners, steps, sweeps, sums):
     keep(saved)
 
 
+def flat_tables(model: PairwiseModel, tables: PairTables, real: np.dtype[Any]) -> Flat:
+    """The model row by row."""
+    n, rows = model.num_variables, compressed_rows(model, tables.order)
+    planned = GibbsTables(tables.order, tables.sweep, None, np.zeros(n), np.array(0.0), np.array(0.0))
+    return make_flat(model, planned, rows, real)
+
+
 class Pairs:
     """Of one model and so many ladders of R rungs."""
 
     def __init__(self, model: PairwiseModel, tables: PairTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
-        n = model.num_variables
-        rows = compressed_rows(model, tables.order)
-        planned = GibbsTables(tables.order, tables.sweep, None, np.zeros(n), np.array(0.0), np.array(0.0))
-        self._flat, self._order, self._real = make_flat(model, planned, rows, real), tables.order, real
+        self._flat, self._order, self._real = flat_tables(model, tables, real), tables.order, real
         lanes = 64 // real.itemsize
         self.ladders = -(-chains // lanes) * lanes
         self._blocks = max(1, rungs * self.ladders // (lanes * BLOCK_VECTORS))
