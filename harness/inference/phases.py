@@ -66,7 +66,7 @@ class Phases:
             return said
         claimed = _Claimed.of(said, said.log_z, error)
         marginals, log_z = False, False
-        for least in bounds.wide():
+        for least in bounds.wide:
             of_all = claimed.contradicted(least)
             marginals, log_z = marginals or of_all[0], log_z or of_all[1]
         for number in () if log_z and marginals else claimed.unseen(bounds):
@@ -83,7 +83,7 @@ class Phases:
         if bounds is None or not np.isfinite(bounds.mixture.z):
             return said
         least = _Claimed.of(said, bounds.mixture.z, 0.0)
-        hopeful = [*bounds.wide(), *map(bounds.well, least.unseen(bounds))]
+        hopeful = [*bounds.wide, *map(bounds.well, least.unseen(bounds))]
         if not any(least.contradicted(bound)[0] for bound in hopeful):
             return said
         most = dataclasses.replace(least, log_z=float(np.logaddexp(least.log_z, bounds.at_most(least.found))))

@@ -13,8 +13,9 @@ from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.tempering.blocks import Blocks
 from spinbench.backends.numba.tempering.clusters import Clusters
 from spinbench.backends.numba.tempering.graphs import Graphs
-from spinbench.backends.numba.tempering.looked_up import MOST_SWEEPS, LookedUp, fit, laid_out
+from spinbench.backends.numba.tempering.looked_up import LookedUp
 from spinbench.backends.numba.tempering.pairs import Pairs, flat_tables
+from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, laid_out
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.tempering.blocks import BlockTables

@@ -28,17 +28,7 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
     entries_of,
     pattern_of,
 )
-from spinbench.backends.numba.gibbs.patterns import (
-    MAX_NEIGHBOURS,
-    MOST_ENTRIES,
-    PIECE,
-    PIECES,
-    all_patterns,
-    as_thresholds,
-    in_pieces,
-    slots,
-    with_spare,
-)
+from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.memory import address, keep, load_field, load_sum, moved, store_field, store_sum
@@ -52,79 +42,8 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_field_vector,
     store_state_vector,
 )
+from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
-
-FEWEST_LANES = 8
-"""Ladders that a rung has room for."""
-NARROW = 4
-"""Neighbours that all rows have places for, so that there are fewer forms to compile."""
-WEIGHT_PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 4}
-"""Of a number that D is summed of."""
-MOST_SWEEPS = FLUSH
-"""Between swaps, of which sums of pieces can be held."""
-ROWS = 2 ** (PIECE - 1)
-"""Whose numbers a sum of pieces holds, the highest with their sign."""
-
-
-class Layout(NamedTuple):
-    """Ladder k at rung r is lane (r // columns) share + k % share of vector (r % columns) groups + k // share.
-
-    Attributes:
-        share: lanes of a rung in a vector, 8, 16 or 32; groups: vectors that all ladders take.
-        columns: vectors of each group; width: places of neighbours.
-    """
-
-    share: int
-    groups: int
-    columns: int
-    width: int
-
-    @property
-    def bits(self) -> int:
-        """Of a pattern, that tell the rung."""
-        return (CHAINS // self.share).bit_length() - 1
-
-
-def laid_out(widest: int, rungs: int, chains: int) -> Layout | None:
-    """Of rows of so many neighbours at most; None where a look-up has no room, or half of all lanes would be idle."""
-    width = NARROW if widest <= NARROW else MAX_NEIGHBOURS
-    share = FEWEST_LANES if width == NARROW else CHAINS
-    while share < min(chains, CHAINS):
-        share *= 2
-    groups = -(-chains // share)
-    if widest > width or 2 * chains <= share * groups > FEWEST_LANES:
-        return None
-    return Layout(share, groups, -(-rungs * share // CHAINS), width)
-
-
-def fit(n: int, layout: Layout) -> bool:
-    """Whether the tables of n rows are small enough."""
-    return layout.columns * n << (layout.width + layout.bits) <= MOST_ENTRIES
-
-
-class Looked(NamedTuple):
-    """P patterns are those of the neighbours, with the rung's bits above them.
-
-    Attributes:
-        near: (N D,) uint32, neighbours; N where there are fewer, a row that is always 0.
-        thresholds, high: (V, N P) of each column, as in `gibbs.patterns`; the latter with what vectors read beyond.
-        p: (N K P,) pieces of the probabilities at β = 1.
-        weights: (N H P,) pieces of what D is summed of, over `most`.
-        most: () float64.
-        around, shape, pieces, parts, part: (0,) * D, the bits of P, K, H and the lanes of a rung, for their types.
-    """
-
-    near: Array
-    thresholds: Array
-    high: Array
-    p: Array
-    weights: Array
-    most: float
-    around: tuple[int, ...]
-    shape: tuple[int, ...]
-    pieces: tuple[int, ...]
-    parts: tuple[int, ...]
-    part: tuple[int, ...]
 
 
 class Vectors(NamedTuple):
@@ -137,7 +56,7 @@ class Vectors(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Pointers of a vector: s; patterns and hashes for `decide`; recent (N, K, 32) pieces of p; weights (H, 32) of D."""
+    """Pointers of a vector: s; patterns, hashes for `decide`; recent (N, K, 32) pieces of p; weights (H, 32) of D."""
 
     s: Any
     patterns: Any
@@ -297,13 +216,11 @@ class LookedUp:
     zeros = False
 
     def __init__(self, flat: Flat, order: Array, real: np.dtype[Any], rungs: int, layout: Layout) -> None:
-        self._order, self._real, self._layout, self.slots = order, real, layout, rungs
+        self._order, self._layout, self.slots = order, layout, rungs
         self.ladders = layout.share * layout.groups
-        self._near, couplings, later = slots(flat, layout.width)
-        patterns = all_patterns(layout.width)
-        self._fields = flat.biases[:, None] + couplings @ patterns
-        self._weights = flat.biases[:, None] + np.where(later, 0.0, couplings) @ patterns
-        self._betas, self._tables = np.empty(0), None
+        self._rows, self._n = Rows(flat, real, layout), len(flat.biases)
+        self._betas = np.zeros(rungs)
+        self._tables = self._rows.tables(self._betas)
 
     def begin(self, seed: int, starts: Array) -> Vectors:
         """From states of the variables (N, R, C)."""
@@ -322,40 +239,14 @@ class LookedUp:
     def run(self, vectors: Vectors, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
         share, groups, columns, _ = self._layout
-        sums = aligned_zeros((groups, len(self._near), CHAINS), SUM)
+        sums = aligned_zeros((groups, self._n, CHAINS), SUM)
         tables, steps = self._tables_at(w.betas), Steps(asked.steps.first, asked.steps.end)
         run_looked_up(tables, w, told, steps, asked.sweeps, vectors, groups, sums)
         first = (len(w.betas) - 1) // columns * share
-        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(len(self._near), -1) / asked.sweeps
+        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / asked.sweeps
 
     def _tables_at(self, betas: Array) -> Looked:
         """Made anew where the ladder has moved."""
-        if self._tables is None or not np.array_equal(betas, self._betas):
-            self._tables, self._betas = self._made(betas), betas.copy()
+        if not np.array_equal(betas, self._betas):
+            self._tables, self._betas = self._rows.tables(betas), betas.copy()
         return self._tables
-
-    def _made(self, betas: Array) -> Looked:
-        share, _, columns, width = self._layout
-        n, held = len(self._near), CHAINS // share
-        by_column = np.zeros((held, columns))
-        by_column.ravel()[: len(betas)] = betas
-        with np.errstate(over="ignore"):
-            p = 1 / (1 + np.exp(-by_column.T[:, None, :, None] * self._fields[:, None, :]))
-            cold = 1 / (1 + np.exp(-np.tile(self._fields, held)))
-        thresholds = as_thresholds(p).reshape(columns, -1)
-        high = np.stack([with_spare((own >> np.uint64(48)).astype(np.uint16)) for own in thresholds])
-        pieces, parts, bits = PIECES[self._real], WEIGHT_PIECES[self._real], width + self._layout.bits
-        most = float(np.abs(self._weights).max(initial=1e-300))
-        signed = _signed_pieces(np.tile(self._weights, held) / most, parts)
-        shapes = (0,) * width, (0,) * bits, (0,) * pieces, (0,) * parts, (0,) * share
-        return Looked(self._near.ravel(), thresholds, high, in_pieces(cold, pieces), signed, most, *shapes)
-
-
-def _signed_pieces(values: Array, parts: int) -> Array:
-    """Of (n, P) numbers in [-1, 1]: (n parts P,) uint16 and what vectors may read beyond."""
-    half = 2.0 ** (PIECE * parts - 1)
-    fixed = np.clip(np.rint(values * half), -half, half - 1).astype(np.int64)
-    shifts = np.arange(PIECE * (parts - 1), -1, -PIECE)
-    found = fixed[:, None, :] >> shifts[:, None]
-    found[:, 1:] &= 2**PIECE - 1
-    return with_spare(found.astype(np.int16).view(np.uint16).ravel())

@@ -1,8 +1,8 @@
 """What there is at least of Z and of Z P(x_v = k), from means of importance weights.
 
 They hold but for chance, whatever the proposal; what it does not cover is missing from them. Three are at hand: of the
-product laws of where probes stay the mixture of all, and draws of one that are annealed within its well; and a tree of
-beliefs, which has all the patterns that many small wells beside each other make.
+product laws of where probes stay the mixture of all, and draws of one that are annealed within its well; and small
+mini-buckets.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.inference.probing.laws import PROBES, Probed, probe
+from spinbench.inference.probing.small_buckets import drawn
 from spinbench.inference.probing.wells import annealed
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.methods.baselines.draws import Draws, draw_tables
-from spinbench.methods.baselines.proposals import forest
 from spinbench.methods.tempering.graphs import graph_tables
-from spinbench.methods.tempering.pilot import HostArrays
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -61,27 +59,19 @@ class Bounds:
         log_q = np.zeros((PROBES, rows.shape[1]))
         for own in rows:
             log_q += logs[own].T
-        return self._of_draws(rows, np.logaddexp.reduce(log_q) - np.log(PROBES))
-
-    def wide(self) -> tuple[Least, Least]:
-        """What reaches beyond one well."""
-        return self.mixture, self.tree
-
-    @cached_property
-    def tree(self) -> Least:
-        """From draws of the tree of beliefs along which variables tell most of each other."""
-        flat, rng = self._flat, np.random.default_rng(4)
-        layers = draw_tables(flat, forest(flat, "bp_tree")).layers
-        shape = len(flat.cardinalities) + 1, DRAWS * PROBES
-        x, log_q = Draws(HostArrays(), rejects=False).draw(layers, rng.random(shape), np.zeros(shape, dtype=np.int32))
-        return self._of_draws(np.asarray(x)[:-1] + _firsts(flat.cardinalities)[:, None], np.asarray(log_q))
-
-    def _of_draws(self, rows: IntArray, log_q: FloatArray) -> Least:
-        """Of draws with the states `rows` (N, C) of all, and their density."""
-        flat = self._flat
         states = rows - _firsts(flat.cardinalities)[:, None]
         log_p = flat.log_constant + flat.values[flat.positions(states)].sum(axis=0)
-        return _least(log_p - log_q, rows, int(flat.cardinalities.sum()), DRAWS // 2)
+        return _least(log_p - np.logaddexp.reduce(log_q) + np.log(PROBES), rows, len(logs), DRAWS // 2)
+
+    @cached_property
+    def wide(self) -> tuple[Least, ...]:
+        """Of what reaches beyond one well."""
+        found = drawn(self._flat, DRAWS * PROBES, np.random.default_rng(4))
+        if found is None:
+            return (self.mixture,)
+        states, log_w = found
+        firsts, number = _firsts(self._flat.cardinalities), int(self._flat.cardinalities.sum())
+        return self.mixture, _least(log_w, states + firsts[:, None], number, DRAWS // 2)
 
     def well(self, number: int) -> Least:
         """Of the well in which a probe stays."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.backends.numba.tempering.looked_up import LookedUp, laid_out
+from spinbench.backends.numba.tempering.looked_up import LookedUp
+from spinbench.backends.numba.tempering.rung_tables import laid_out
 from spinbench.inference import registry
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import PairwiseModel
@@ -21,11 +22,9 @@ def ring(n: int, apart: int) -> PairwiseModel:
     return PairwiseModel.from_edges(rng.normal(size=n), edges, 1.5 * rng.normal(size=len(edges)), log_constant=0.3)
 
 
-@pytest.mark.parametrize(
-    ("apart", "ladders", "precision"), [(2, 7, "float64"), (2, 16, "float32"), (2, 40, "float64"), (3, 30, "float64")]
-)
+@pytest.mark.parametrize(("apart", "ladders", "precision"), [(2, 7, "float32"), (3, 40, "float64")])
 def test_every_rung_keeps_its_law(apart: int, ladders: int, precision: str) -> None:
-    """With 4, 2 and 1 rungs to a vector, and vectors beside each other; D is that of the states that have swapped."""
+    """With 4 rungs to a vector, and with vectors beside each other; D is that of the states that have swapped."""
     model, steps = ring(9, apart), 1500
     method = ParallelTempering(rungs=RUNGS)
     tables = method.plan(model)
@@ -57,12 +56,11 @@ def test_every_rung_keeps_its_law(apart: int, ladders: int, precision: str) -> N
 def test_marginals_and_log_z() -> None:
     model = ring(12, 2)
     exact = spinbench.exact(model, cache=False)
-    for chains, sweeps in ((16, 1), (40, 3)):
-        found = spinbench.run(model, "pt", "numba", 2000, chains=chains, sweeps=sweeps, seed=2)
-        assert found.status == "ok"
-        assert found.marginals_se.max() < 0.01
-        assert (np.abs(found.marginals - exact.marginals) < 4 * found.marginals_se).all()
-        assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se
+    found = spinbench.run(model, "pt", "numba", 1000, chains=16, sweeps=3, seed=2)
+    assert found.status == "ok"
+    assert found.marginals_se.max() < 0.01
+    assert (np.abs(found.marginals - exact.marginals) < 4 * found.marginals_se).all()
+    assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se
 
 
 @pytest.mark.parametrize(

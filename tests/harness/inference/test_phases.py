@@ -85,6 +85,26 @@ def test_a_planted_state_is_known_that_no_local_move_leads_to() -> None:
     assert phases.doubted(said).doubts == ("marginals not mixed", "log Z unresolved")
 
 
+def chain_of_wells(n: int = 60, states: int = 5, barrier: float = 4.0) -> FactorGraph:
+    """A first state that holds together, and others, free among themselves, that weigh as much as it does."""
+    pair = np.zeros((states, states))
+    pair[0, 1:] = pair[1:, 0] = -barrier
+    own = np.log(states - 1) * (np.arange(states) == 0)
+    return FactorGraph.from_log_tables(
+        [states] * n, [*(([i, i + 1], pair) for i in range(n - 1)), *(([i], own) for i in range(n))]
+    )
+
+
+@pytest.mark.parametrize(("lacking", "believed"), [(0.3, False), (0.0, True)])
+def test_patterns_of_many_small_wells_are_known(lacking: float, believed: bool) -> None:
+    """Of a chain that changes sides where it likes no product law has more than one pattern; a tree has them all."""
+    model = chain_of_wells()
+    exact = spinbench.exact(model, cache=False)
+    errors = [np.full(len(p), 0.01) for p in exact.marginals]
+    said = Estimate(exact.marginals, errors, exact.log_z + np.log1p(-lacking), 0.02, "estimate")
+    assert Phases(model, sampler=True).doubted(said).doubts == (() if believed else ("log Z unresolved",))
+
+
 @pytest.mark.parametrize(("error", "believed"), [(0.003, False), (0.03, True)])
 def test_log_z_lacks_a_well_that_was_not_seen_however_wide_marginals_are(error: float, believed: bool) -> None:
     """Twelve spins that all agree, and favour one side: up, as the run has it, is 19 in 20."""
