@@ -45,6 +45,9 @@ from spinbench.backends.numba.simd.vector_memory import (
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
 
+ALL = (0,) * CHAINS
+"""For its type: all lanes of a vector."""
+
 
 class Vectors(NamedTuple):
     """Attributes: keys (G V, 2, 8) uint64; s (G V, N + 1, 32) uint16, 0 or all bits 1; rungs (32,) uint16, the bits
@@ -114,7 +117,7 @@ def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
 
 @nb.njit(**INLINE)
 def _exchange(n, left, right, mask, part):
-    """The states of the lanes that swap, of two rungs' rows of 32; mask holds all bits of them."""
+    """The states of the lanes that swap, of two vectors' rows; mask holds all bits of them."""
     chosen = load_state_words(mask, 0, part)
     for i in range(0, n * CHAINS, CHAINS):
         low, high = load_state_words(left, i, part), load_state_words(right, i, part)
@@ -124,28 +127,34 @@ def _exchange(n, left, right, mask, part):
 
 
 @nb.njit(**INLINE)
-def _place(r, group, groups, columns, share):
-    """(vector, first lane) of a rung and group of ladders."""
-    return r % columns * groups + group, r // columns * share
+def _swapped(r, group, c, share, w, mask):
+    """Whether any ladder of the group has swapped rungs r and r + 1, and all bits of those that have in mask[c …]."""
+    swaps = False
+    for k in range(group * share, (group + 1) * share):
+        there = w.slot[r, k] != r
+        mask[c + k - group * share] = MARKS[2] if there else MARKS[0]
+        swaps |= there
+        w.slot[r, k], w.slot[r + 1, k] = r, r + 1
+    return swaps
 
 
 @nb.njit(**JIT)
 def _settle(first, part, groups, columns, w, s, mask):
     """States follow their replicas to the rungs first and first + 1, …, which swapped; slots are rungs again."""
-    share, size = len(part), s.shape[1] * CHAINS
-    for r in range(first, w.slot.shape[0] - 1, 2):
-        for group in range(groups):
-            swaps = False
-            for c in range(share):
-                k = group * share + c
-                there = w.slot[r, k] != r
-                mask[c] = MARKS[2] if there else MARKS[0]
-                swaps |= there
-                w.slot[r, k], w.slot[r + 1, k] = r, r + 1
+    share, size, n, rungs = len(part), s.shape[1] * CHAINS, s.shape[1] - 1, w.slot.shape[0]
+    for group in range(groups):
+        for column in range(columns - 1):
+            swaps, mask[:] = False, MARKS[0]
+            for r in range(column, rungs - 1, columns):
+                if r % 2 == first:
+                    swaps |= _swapped(r, group, r // columns * share, share, w, mask)
             if swaps:
-                (v, c), (u, d) = _place(r, group, groups, columns, share), _place(r + 1, group, groups, columns, share)
-                left, right = address(s, v * size + c), address(s, u * size + d)
-                _exchange(s.shape[1] - 1, left, right, address(mask, 0), part)
+                v = (column * groups + group) * size
+                _exchange(n, address(s, v), address(s, v + groups * size), address(mask, 0), ALL)
+        for r in range(columns - 1, rungs - 1, columns):  # from a vector's lanes to others of the first
+            if r % 2 == first and _swapped(r, group, 0, share, w, mask):
+                c, v = r // columns * share, ((columns - 1) * groups + group) * size
+                _exchange(n, address(s, v + c), address(s, group * size + c + share), address(mask, 0), part)
 
 
 @nb.njit(**JIT)
