@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.history.command import add as add_history
 from spinbench.history.command import checkout
 from spinbench.history.command import run as history
@@ -36,18 +38,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--debug" in words:
         words.remove("--debug")
         debug = True
-    try:
-        return _dispatch(words)
-    except SpinbenchError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"spinbench: {' '.join(str(error).split())}", file=sys.stderr)
-        return USER_ERROR
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # `spinbench list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    with interruptible(signal.SIGINT) as interrupted:
+        try:
+            return _dispatch(words)
+        except SpinbenchError as error:
+            if debug:
+                traceback.print_exc()
+            print(f"spinbench: {' '.join(str(error).split())}", file=sys.stderr)
+            return USER_ERROR
+        except KeyboardInterrupt:
+            return STATUS
+        except BrokenPipeError:  # `spinbench list | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except Exception:
+            if interrupted.is_set() and not debug:
+                return STATUS
+            raise
 
 
 def _dispatch(words: list[str]) -> int:

@@ -32,6 +32,7 @@ from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
+from spinbench.measuring.records import left_out
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 """Environment variable with this machine's name in the history; by default asv's name, the host's."""
@@ -166,11 +167,17 @@ def machine_name() -> str:
 
 
 def stored_machine(results: Path, name: str) -> dict[str, str] | None:
-    """The description of a machine that the history began with, if there is one."""
+    """The description of a machine that the history began with, if there is one that can be read."""
     path = results / name / "machine.json"
     if not path.is_file():
         return None
-    stored: dict[str, str] = util.load_json(str(path), Machine.api_version)
+    try:
+        stored = dict(util.load_json(str(path), Machine.api_version))
+        if not all(isinstance(value, str) for key, value in stored.items() if key != "version"):
+            raise ValueError("a value is no text")
+    except (util.UserError, ValueError, TypeError, RecursionError) as error:
+        left_out(f"{path}, which describes this machine anew: {error}")
+        return None
     return {key: value for key, value in stored.items() if key != "version"}
 
 

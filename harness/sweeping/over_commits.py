@@ -19,6 +19,7 @@ from rich.console import Console
 
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
+from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.history.past import builds
 from spinbench.history.past.builds import Build
 from spinbench.history.recorder import History
@@ -27,7 +28,7 @@ from spinbench.reporting import display
 from spinbench.reporting.past import picture, verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
-from spinbench.sweeping.sweep import INTERRUPTED, interruptible, open_folder, quoted
+from spinbench.sweeping.sweep import open_folder, quoted
 
 PICTURE = "commits.png"
 TOLD = "output.txt"
@@ -92,7 +93,7 @@ def sweep(argv: Sequence[str]) -> int:
                 _tell(one, status, overrides, place, found, f"{time.perf_counter() - since:.1f} s", output)
     except KeyboardInterrupt:
         output.print(f"interrupted; {entered} new records stand in the history, go on with: {again}", soft_wrap=True)
-        return INTERRUPTED
+        return STATUS
     return _conclude(checkout, past, entered, folder, output)
 
 
@@ -159,7 +160,7 @@ def _status(child: subprocess.Popen[bytes]) -> int:
             except subprocess.TimeoutExpired:
                 child.kill()
             raise
-    if status == INTERRUPTED:
+    if status == STATUS:
         raise KeyboardInterrupt
     return status
 

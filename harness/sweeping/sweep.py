@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import hydra
@@ -19,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import versions
+from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
@@ -29,7 +26,6 @@ from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, shares
 from spinbench.sweeping.arguments import Arguments
 
-INTERRUPTED = 130
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc"}
 
 
@@ -58,12 +54,13 @@ def sweep(argv: Sequence[str]) -> int:
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
     stopped, interrupted = _run_cells(line, plan, folder, resume)
-    status = _conclude(folder, plan.config.report, clock)
+    with interruptions.interruptible(late=True) as late:
+        status = _conclude(folder, plan.config.report, clock)
     if arguments.profile:
         clock.show(output, folder, wall=time.perf_counter() - entered)
-    if interrupted:
+    if interrupted or late.is_set():
         output.print(f"interrupted; go on with: {resume}", soft_wrap=True)
-        return INTERRUPTED
+        return interruptions.STATUS
     if stopped is not None:
         raise stopped
     return status
@@ -84,7 +81,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
     """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
-    with _jobs(plan, folder), omissions.left_out(plan.left_out), interruptible() as interrupted:
+    with _jobs(plan, folder), omissions.left_out(plan.left_out), interruptions.interruptible() as interrupted:
         try:
             _run_hydra(line)
         except KeyboardInterrupt:
@@ -256,24 +253,3 @@ def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
         job.leave()
         if shown.left:
             display.console().print(f"{shown.left} of {plan.cells} cells were not measured now")
-
-
-@contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C and a polite kill end the sweep, with workers stopped and what was measured recorded.
-
-    Yields:
-        Set by the signal itself: libraries that it lands in may turn the KeyboardInterrupt into an error of theirs.
-    """
-    received = threading.Event()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        received.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -332,6 +332,20 @@ def test_the_description_of_the_machine_stays(project: Any) -> None:
     assert json.loads(path.read_text())["os"] == "Linux of that day"
 
 
+@pytest.mark.parametrize("damaged", [b"{", b"[1]", b"\xff", b'{"version": 2}', b'{"version": 1, "os": []}'])
+def test_a_description_of_the_machine_that_cannot_be_read_is_written_anew(
+    project: Any, damaged: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = fill(project, project.commit("first"))
+    record(project.root, [folder])
+    path = project.root / ".asv" / "results" / "testbox" / "machine.json"
+    whole = path.read_bytes()
+    path.write_bytes(damaged)
+    record(project.root, [folder])
+    assert path.read_bytes() == whole
+    assert "machine.json, which describes this machine anew" in capsys.readouterr().err
+
+
 def test_the_users_description_of_the_machine_is_taken_over(project: Any, tmp_path: Path) -> None:
     commit = project.commit("first")
     described = {"machine": "testbox", "os": "Linux 6.1", "arch": "x", "cpu": "y", "num_cpu": "2", "ram": "3"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import time
 from pathlib import Path
 
@@ -11,62 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_model_files import GOOD, WORDS
 
 from spinbench.errors import ModelError
 from spinbench.models import FactorGraph, PairwiseModel, formats, load, to_factor_graph
 from spinbench.models.files.format import ModelFile
 from spinbench.models.generators import grid
-
-
-def archive() -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, biases=[1.0, 2.0], couplings=[[0, 1.5], [1.5, 0]])
-    return buffer.getvalue()
-
-
-GOOD = {
-    "uai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 2 1\n4\n1 0 .5 2e-1\n6\n1 2 3 4 5 6\n",
-    "libdai": b"# x\n2\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n\n1\n4\n3\n1\n2 .5\n",
-    "npz": archive(),
-    "bqm": b'{"type": "BinaryQuadraticModel", "version": {"bqm_schema": "3.0.0"}, "use_bytes": false,'
-    b'"variable_labels": ["a", ["b", 1]], "variable_type": "SPIN", "offset": 0.5, "linear_biases": [1.0, 0],'
-    b'"quadratic_biases": [2.0], "quadratic_head": [0], "quadratic_tail": [1]}',
-    "bif": b"network x {}\nvariable a { type discrete [ 2 ] { y, n }; }\nvariable b { type discrete [2] { 0, 1 }; }\n"
-    b"probability (b | a) { (y) .5 .5; default 1, 0; }\nprobability (a) { table 0.1, 0.9; }\n",
-    "ergo": b"3\n2 2 3\n0\n1 0\n1 1\n"
-    b"/* Probabilities */\n2 .4 .6\n4 .1 .9 .9 .1\n6 .2 .3 .5 .8 0 .2\n/* Names */ X Y Z\n",
-    "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
-}
-WORDS = [
-    b"0",
-    b"1",
-    b"-1",
-    b"9999999999",
-    b"2147483647",
-    b"nan",
-    b"inf",
-    b"1e400",
-    b"{",
-    b"}",
-    b'"',
-    b"/*",
-    b"\n",
-    b" ",
-]
-WORDS += [
-    b"\x00",
-    b"\xff",
-    b"[",
-    b"]",
-    b";",
-    b"(",
-    b"|",
-    b"h",
-    b"p wcnf 3 3 3\n",
-    b"property",
-    b"/* Names */",
-    b"default",
-]
 
 
 def outcome(name: str, data: bytes) -> None:

@@ -1,0 +1,72 @@
+"""Signals that interrupt, and what libraries make of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from spinbench import cli
+from spinbench.foundation.interruptions import interruptible
+
+
+def interrupt(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+    for _ in range(1000):  # handlers run between instructions
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_inside_ends(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible() as received:
+        interrupt(number)
+    assert received.is_set()
+    assert signal.getsignal(number) is before
+
+
+def test_what_ends_soon_is_interrupted_by_a_second_signal() -> None:
+    with interruptible(late=True) as received:
+        assert not received.is_set()
+        interrupt()
+        assert received.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt(signal.SIGTERM)
+
+
+def test_threads_leave_signals_alone() -> None:
+    found = []
+
+    def run() -> None:
+        with interruptible() as received:
+            found.append(received.is_set())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+def test_an_import_that_was_interrupted_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of modules in C, which turn the KeyboardInterrupt into an ImportError."""
+
+    def importing(words: list[str]) -> int:
+        try:
+            interrupt()
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(cli, "_dispatch", importing)
+    assert cli.main(["list"]) == 130
+
+
+def test_other_errors_are_defects(monkeypatch: pytest.MonkeyPatch) -> None:
+    def importing(words: list[str]) -> int:
+        raise ImportError("initialization failed")
+
+    monkeypatch.setattr(cli, "_dispatch", importing)
+    with pytest.raises(ImportError):
+        cli.main(["list"])
