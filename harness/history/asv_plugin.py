@@ -59,10 +59,10 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
 
     def check_presence(self) -> bool:
         """Whether it was made with what is installed here today."""
-        return builds.is_current(Path(self._path), builds.project(Path()))
+        return builds.is_current(Path(self._path), _project())
 
     def _setup(self) -> None:
-        builds.create(Path(self._path), builds.project(Path()))
+        builds.create(Path(self._path), _project())
 
     def install_project(self, conf: Any, repo: Any, commit_hash: str) -> None:
         """Replace the commit that is installed by another one."""
@@ -80,6 +80,14 @@ class BuiltEnvironment(Environment):  # type: ignore[misc]
     def run(self, args: list[str], **options: Any) -> Any:
         """Run its Python."""
         return self.run_executable("python", args, **options)
+
+
+def _project() -> str:
+    """The name of the repository's project; without one, asv says so in a sentence."""
+    try:
+        return builds.project(Path())
+    except HistoryError as error:
+        raise util.UserError(f"nothing can be built here: {error}") from error
 
 
 class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
@@ -112,9 +120,7 @@ def setup() -> None:
         def load(name: str, _path: str | None = None) -> dict[str, str]:
             try:
                 return stored_machine(results, name) or dict(ask(name, _path))
-            except util.UserError:
-                if name != os.environ.get(MACHINE_VARIABLE):
-                    raise
+            except util.UserError:  # asv would ask who runs it, and fail where nobody does
                 return _defaults(name)
 
         # `asv run` would replace machine.json by what the user's home says of this machine.

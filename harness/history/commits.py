@@ -52,24 +52,30 @@ def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[st
     return sides, tuple(left_out)
 
 
-def chain(history: History, head: str, most: int) -> tuple[list[str], list[Runs]]:
-    """The newest recorded commits up to `head`, oldest first, and all that was measured of each.
+def recorded(history: History, head: str, most: int) -> list[str]:
+    """The newest recorded commits up to `head`, oldest first.
 
-    Of a cell those runs count whose settings are the newest's; of several of a seed the last good one. Older commits
-    are left out where those of `most` have more than `MOST_RECORDS`.
+    Older ones are left out where those of `most` have more than `MOST_RECORDS`.
     """
     names = list(itertools.islice(filter(history.knows, history.checkout.ancestors(head)), most))
     counts = itertools.accumulate(history.journal.count(name) for name in names)
-    names = names[: max(sum(count <= MOST_RECORDS for count in counts), 2)]
+    return names[: max(sum(count <= MOST_RECORDS for count in counts), 2)][::-1]
+
+
+def chain(history: History, names: Sequence[str]) -> list[Runs]:
+    """All that was measured of commits, oldest first.
+
+    Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
+    """
     newest: dict[Key, Record] = {}
-    measured = [_measured(_records(history, name), newest) for name in names][::-1]
+    measured = [_measured(_records(history, name), newest) for name in reversed(names)][::-1]
     several = len({family for family, _ in newest} - {""}) > 1
 
     def told(key: Key) -> Place:
         family, place = key
         return place._replace(settings=f"family {family}") if several and family else place
 
-    return names[::-1], [{told(key): own for key, own in runs.items()} for runs in measured]
+    return [{told(key): own for key, own in runs.items()} for runs in measured]
 
 
 def _measured(records: Sequence[Record], newest: dict[Key, Record]) -> dict[Key, dict[int, Run]]:

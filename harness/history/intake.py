@@ -104,7 +104,7 @@ def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, 
     """Why the place of a measurement keeps its record out; empty if it does not."""
     commit = record["git"].get("commit")
     if commit is None:
-        return "were measured outside a git checkout"
+        return "were measured outside a git checkout, or before its first commit"
     if record["git"].get("dirty") is not False:
         return "were measured with uncommitted changes in the tree; commit them and sweep again"
     if commit in absent:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.history import axes
-from spinbench.history.commits import chain
+from spinbench.history.commits import chain, recorded
 from spinbench.history.recorder import History
 from spinbench.history.steps import segments
 from spinbench.history.steps.segments import Step
@@ -63,7 +63,13 @@ class Steps:
 
 
 def steps(
-    root: Path, *, since: str | None = None, worse: bool = False, machine: str | None = None, last: int = MOST_COMMITS
+    root: Path,
+    *,
+    since: str | None = None,
+    worse: bool = False,
+    machine: str | None = None,
+    last: int = MOST_COMMITS,
+    commits: Sequence[str] | None = None,
 ) -> Steps:
     """The commits at which a method's accuracy or cost changed.
 
@@ -73,25 +79,27 @@ def steps(
         worse: only what got worse.
         machine: whose history; by default this machine's.
         last: how many recorded commits are looked at, up to the current one.
+        commits: full hashes of those that are looked at instead, in this order.
 
     Raises:
         HistoryError: there are no two commits with records, or `since` names none.
     """
     history = History.open(root, machine)
     old = set() if since is None else set(history.checkout.ancestors(history.checkout.resolve(since)))
-    names, runs = chain(history, "HEAD", last)
+    names = recorded(history, "HEAD", last) if commits is None else commits
     if len(names) < 2:
         raise HistoryError(
             f"the history of {history.machine} knows {len(names)} commit{'s' * (len(names) != 1)} of the current "
             "branch; `spinbench sweep` on clean checkouts adds more"
         )
+    runs = chain(history, names)
     series, found = 0, []
     for metric in axes.metrics():
         if metric.judged != "no":
             course, own = segments.steps(metric, runs)
             series += len(course.places)
             found += [one for one in _folded(own) if names[one[0].at] not in old and (one[0].ratio > 1 or not worse)]
-    told = _commits(history, names, {step.at for step, _ in found})
+    told = _commits(history, names, {step.at for step, _ in found}, given=commits is not None)
     ordered = sorted(found, key=lambda one: (one[0].p, one[0].at))
     return Steps(
         history.machine, tuple(names), series, tuple(Found(step, told[step.at], cells) for step, cells in ordered)
@@ -111,9 +119,10 @@ def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
     yield from ((one, counts[key]) for key, one in groups.items())
 
 
-def _commits(history: History, names: Sequence[str], wanted: Iterable[int]) -> dict[int, Commit]:
-    order = {name: turn for turn, name in enumerate(reversed(history.checkout.ancestors("HEAD")))}
-    return {
-        at: Commit(names[at], history.checkout.subject(names[at]), order[names[at]] - order[names[at - 1]] - 1)
-        for at in wanted
-    }
+def _commits(history: History, names: Sequence[str], wanted: Iterable[int], *, given: bool) -> dict[int, Commit]:
+    order = {} if given else {name: turn for turn, name in enumerate(reversed(history.checkout.ancestors("HEAD")))}
+
+    def skipped(at: int) -> int:
+        return 0 if given else order[names[at]] - order[names[at - 1]] - 1
+
+    return {at: Commit(names[at], history.checkout.subject(names[at]), skipped(at)) for at in wanted}

@@ -1,4 +1,4 @@
-"""Commits in a row: what each made of the one before it, and how far the last has come from the first."""
+"""Commits in a row: what each made of the one before it, what all say together, and how far the last has come."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from spinbench.errors import HistoryError
 from spinbench.history.gate import GateReport, between
 from spinbench.history.judging import wording
 from spinbench.history.recorder import History
+from spinbench.history.steps import report
+from spinbench.history.steps import wording as steps_in_words
+from spinbench.history.steps.report import Steps
 
 
 @dataclass(frozen=True)
@@ -20,17 +23,19 @@ class Row:
     Attributes:
         steps: each commit against the one before it.
         spans: each commit but the first against the first.
+        found: the steps of the row, of which neighbours alone may not be certain.
         silent: sentences about pairs that have nothing in common.
     """
 
     steps: tuple[GateReport, ...]
     spans: tuple[GateReport, ...]
+    found: Steps
     silent: tuple[str, ...]
 
     @property
     def red(self) -> bool:
         """Whether a commit made anything worse."""
-        return any(step.judgement.red for step in self.steps)
+        return any(step.judgement.red for step in self.steps) or any(one.worse for one in self.found.found)
 
 
 def judged(root: Path, commits: Sequence[str]) -> Row:
@@ -54,11 +59,11 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
     told = tuple(silent)
     first = (step for step in steps[:1] if (step.base, step.head) == (commits[0], commits[1]))
     spans = (*first, *ask([(commits[0], other) for other in commits[2:]]))
-    return Row(steps, spans, told)
+    return Row(steps, spans, report.steps(root, commits=commits), told)
 
 
 def lines(row: Row) -> list[str]:
-    """A line a commit, and what changed there; what the gate knew, of the last."""
+    """A line a commit, and what changed there; what the gate knew, of the last; the steps over all of them."""
     found = []
     for step in row.steps:
         judgement = step.judgement
@@ -67,4 +72,4 @@ def lines(row: Row) -> list[str]:
         found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
         found += [f"    {line}" for line in wording.changes(judgement)]
     known = wording.remarks(row.steps[-1].judgement) if row.steps else []
-    return [*found, *row.silent, *known]
+    return [*found, *row.silent, *known, "all commits together:", *steps_in_words.lines(row.found)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from spinbench import cli
 from spinbench.history import commits as chains
+from spinbench.history.recorder import History
 from spinbench.history.steps import wording
 from spinbench.history.steps.report import steps
+from spinbench.reporting.past import verdicts
 
 
 def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +34,20 @@ def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pyte
     assert "commit 8 " in later
     assert cli.main(["history", "--last", "3"]) == 0
     assert "no change beyond noise" in capsys.readouterr().out
+
+
+def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, planted: Any) -> None:
+    """Of neighbours the gate may not know enough."""
+    measured = [name for name in planted.commits if name in History.open(project.root).commits()]
+    row = verdicts.judged(project.root, measured)
+    said = verdicts.lines(row)
+    together = said[said.index("all commits together:") :]
+    assert {one.commit.name for one in row.found.found} == {planted.slow, planted.wrong}
+    assert any(f"{planted.wrong[:8]} commit 8  " in line for line in together)
+    assert replace(row, steps=()).red
+    quiet = verdicts.judged(project.root, measured[:4])
+    assert not quiet.red
+    assert "no change beyond noise" in verdicts.lines(quiet)[-1]
 
 
 def test_of_many_records_the_newest_commits_count(project: Any, planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
