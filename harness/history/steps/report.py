@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class Commit:
 
     Attributes:
         name: full hash; title: the first line of its message.
-        skipped: commits between it and the one before it in the history, of which nothing is known.
+        skipped: commits between it and the one before it of which something is known, and which may be meant as well.
     """
 
     name: str
@@ -99,11 +100,10 @@ def steps(
             course, own = segments.steps(metric, runs)
             series += len(course.places)
             found += [one for one in _folded(own) if names[one[0].at] not in old and (one[0].ratio > 1 or not worse)]
-    told = _commits(history, names, {step.at for step, _ in found}, given=commits is not None)
+    places = range(len(names)) if commits is not None else _places(history, names)
     ordered = sorted(found, key=lambda one: (one[0].p, one[0].at))
-    return Steps(
-        history.machine, tuple(names), series, tuple(Found(step, told[step.at], cells) for step, cells in ordered)
-    )
+    told = tuple(Found(step, _commit(history, names, places, step), cells) for step, cells in ordered)
+    return Steps(history.machine, tuple(names), series, told)
 
 
 def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
@@ -119,10 +119,14 @@ def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
     yield from ((one, counts[key]) for key, one in groups.items())
 
 
-def _commits(history: History, names: Sequence[str], wanted: Iterable[int], *, given: bool) -> dict[int, Commit]:
-    order = {} if given else {name: turn for turn, name in enumerate(reversed(history.checkout.ancestors("HEAD")))}
+def _places(history: History, names: Sequence[str]) -> list[int]:
+    """Of commits among all that came before the current one."""
+    order = {name: turn for turn, name in enumerate(reversed(history.checkout.ancestors("HEAD")))}
+    return [order[name] for name in names]
 
-    def skipped(at: int) -> int:
-        return 0 if given else order[names[at]] - order[names[at - 1]] - 1
 
-    return {at: Commit(names[at], history.checkout.subject(names[at]), skipped(at)) for at in wanted}
+def _commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
+    known = step.at - 1
+    if step.metric.judged == "cost":  # what else has no value at a commit is what it was before it
+        known = max((at for at in range(step.at) if math.isfinite(step.values[at])), default=known)
+    return Commit(names[step.at], history.checkout.subject(names[step.at]), places[step.at] - places[known] - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,20 @@ def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, p
     quiet = verdicts.judged(project.root, measured[:4])
     assert not quiet.red
     assert "no change beyond noise" in verdicts.lines(quiet)[-1]
+
+
+def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> None:
+    """Where a cell's runs of a commit do not count, say as the machine was slow, the one after it shows the change."""
+    home = project.root / ".asv"
+    for path in home.glob(f"journal/*/*/{planted.slow}/record-*.json"):
+        if json.loads(path.read_text())["axes"]["method"] == "dhmc":
+            path.unlink()
+    (file,) = home.glob(f"results/*/{planted.slow[:8]}-*.json")
+    file.unlink()  # asv's, which has them, too
+    for commits in (None, [*planted.commits[:7], *planted.commits[8:]]):
+        found = steps(project.root, commits=commits).found
+        costs = [one.commit for one in found if one.step.metric.judged == "cost"]
+        assert {(one.title, one.skipped) for one in costs} == {("commit 6", 1)}
 
 
 def test_of_many_records_the_newest_commits_count(project: Any, planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
