@@ -87,9 +87,9 @@ def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:
     for members in classes.values():
         assert sum(name in members for name in names) >= 4
     assert plan.config["class"] == "grids"
-    assert composition.plan(["experiment=field", "model=gauge_grid"], multirun=False).config["class"] is None
-    own = composition.plan(["experiment=field", "model=gauge_grid", "class=mine"], multirun=False)
-    assert own.config["class"] == "mine"
+    one = ["experiment=field", "model=gauge_grid", "method=exact", "backend=numpy"]
+    assert composition.plan(one, multirun=False).config["class"] is None
+    assert composition.plan([*one, "class=mine"], multirun=False).config["class"] == "mine"
 
 
 @pytest.mark.parametrize(
