@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference import registry, trials
+from spinbench.inference import drive, registry, trials
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import Model, PairwiseModel
@@ -88,7 +88,9 @@ def test_plans_that_turn_out_to_take_too_long_are_given_up(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("method", ["wmb", "wmb_lower", "nested"])
-def test_numpy_gives_up_what_takes_seconds_before_a_first_sample(method: str) -> None:
+def test_numpy_gives_up_what_takes_seconds_before_a_first_sample(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (trials, drive):
+        monkeypatch.setattr(module, "LOADING", 0.1)
     since = time.process_time()
     with pytest.raises((BudgetError, UnsupportedError), match="give more seconds"):
         spinbench.run(grid(50), method, "numpy", "0.1 s")
