@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ PATIENCE = 20.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP)
 MARK = "SPINBENCH_SOAKED"
 """In the environment of all that a sweep starts."""
+BEGUN = re.compile(r'cli\.py", line \d+, in main')
+"""In tracebacks; of others Python's own start was interrupted."""
 CELLS = ("-m", "method=exact", "backend=numpy", "model=boltzmann/neural15")
 
 
@@ -87,7 +90,7 @@ def killed(sweep: Sweep, draw: random.Random, counts: Counts) -> None:
         counts.add("hung", f"{signal.Signals(number).name}, {to_all}")
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
-    if "Traceback" in said and alive:
+    if BEGUN.search(said) and alive:
         counts.add("tracebacks", f"{signal.Signals(number).name}: {said[-2000:]}")
     end = time.monotonic() + PATIENCE
     while members := list(running(sweep.folder)):
