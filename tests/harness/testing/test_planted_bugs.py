@@ -13,12 +13,13 @@ from spinbench.errors import SpinbenchError
 from spinbench.testing import checks, method_checks
 from spinbench.testing.command import main
 
-SOURCE = Path(__file__).with_name("planted_plugin.py").read_text()
-METHODS = {
-    **{"planted": "Planted", "placed": "Placed", "tempered": "Tempered", "unburnt": "Unburnt"},
-    **{"rekeyed": "Rekeyed", "sparse": "Sparse"},
+PLUGINS = {
+    "planted_kernel": {"methods": {"planted": "Planted"}, "kernels": {"planted.numpy": "PlantedKernel"}},
+    "planted_programs": {
+        "methods": {"placed": "Placed", "rekeyed": "Rekeyed", "tempered": "Tempered", "unburnt": "Unburnt"}
+    },
+    "planted_indices": {"methods": {"sparse": "Sparse"}, "kernels": {"sparse.numpy": "SparseKernel"}},
 }
-POINTS = {"methods": METHODS, "kernels": {"planted.numpy": "PlantedKernel", "sparse.numpy": "SparseKernel"}}
 BUGS = [
     # chains
     ("chains beyond 16 stand still", "17 chains", "of 17 chains, 16 stand still"),
@@ -137,8 +138,9 @@ BUGS = [
 
 
 @pytest.fixture(autouse=True)
-def plugin(install_plugin: Any) -> None:
-    install_plugin("plantedplugin", SOURCE, POINTS)
+def plugins(install_plugin: Any) -> None:
+    for name, points in PLUGINS.items():
+        install_plugin(name, Path(__file__).with_name(f"{name}.py").read_text(), points)
 
 
 @pytest.mark.parametrize("method", ["planted", "placed", "tempered", "rekeyed"])
@@ -167,7 +169,7 @@ def test_temperatures_that_are_not_burnt_in_are_no_exact_draws() -> None:
 def test_keys_that_are_drawn_from_twice_are_found(bug: str, name: str) -> None:
     (check,) = [c for c in method_checks("rekeyed", "numpy", bug=bug) if c.name == name]
     with pytest.raises(
-        AssertionError, match=r"uniform \(plantedplugin, line \d+\) and uniform .* draw from the same key"
+        AssertionError, match=r"uniform \(planted_programs, line \d+\) and uniform .* draw from the same key"
     ):
         check()
 

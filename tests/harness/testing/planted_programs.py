@@ -1,0 +1,123 @@
+"""Generic programs in which a test may plant a bug: states in place, keys that are drawn from twice, temperatures.
+
+Installed as a plugin by test_planted_bugs.py.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spinbench.api import Estimate, Method, Program, standard_error
+from spinbench.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class Placed(Method):
+    """Gibbs sampling that donates its state to `update`, and reports it as it is."""
+
+    name = "placed"
+    summary = "Gibbs in raster order, states in place"
+
+    @property
+    def reductions(self):
+        return {"s": "last"} if self.name == "placed" else {"s": "sum"}
+
+    def plan(self, model):
+        if model.groups or model.num_variables > 12:
+            raise UnsupportedError("placed takes up to 12 binary variables")
+        return model.biases, model.dense()
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def step(key, tables, s):
+            def site(i, s):
+                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                return backend.update(s, i, xp.astype(u < backend.sigmoid(field), backend.real), donate=True)
+
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
+
+        return Program(init=lambda key, tables, start: start + 0, step=step, observe=lambda tables, state: {"s": state})
+
+    def estimate(self, model, tables, trace):
+        series = trace.series("s")
+        return Estimate(marginals=series.mean(axis=(0, 2)), marginals_se=standard_error(series))
+
+
+@dataclass(frozen=True)
+class Rekeyed(Placed):
+    """Metropolis, of which a test may take the number that its proposal took."""
+
+    bug: str = ""
+    way: Literal["up", "down"] = "up"
+
+    name = "rekeyed"
+    summary = "Metropolis, one variable in turn"
+
+    def program(self, backend):
+        xp = backend.xp
+        twice = self.bug in ("one key", f"one key {self.way}")
+
+        def step(key, tables, s):
+            def site(i, s):
+                own = backend.fold_in(key, i)
+                again = own if twice else backend.fold_in(own, 1)
+                moved = xp.astype(backend.uniform(own, (s.shape[1],)) < 0.7, backend.real)
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                gain = (1 - 2 * backend.take(s, i)) * field
+                kept = backend.uniform(again, (s.shape[1],)) < xp.exp(gain)
+                turn = moved * xp.astype(kept, backend.real)
+                return backend.update(s, i, backend.take(s, i) * (1 - turn) + (1 - backend.take(s, i)) * turn)
+
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
+
+        return Program(init=lambda key, tables, start: start, step=step, observe=lambda tables, state: {"s": state})
+
+
+@dataclass(frozen=True)
+class Tempered(Placed):
+    """Two temperatures that swap. What starts the second one is no exact draw of its law."""
+
+    name = "tempered"
+    summary = "two temperatures"
+    burnt_in = True
+
+    def plan(self, model):
+        if np.abs(model.couplings).max(initial=0) > 30:
+            raise UnsupportedError("tempered mixes where couplings are at most 30")
+        return super().plan(model)
+
+    def program(self, backend):
+        xp = backend.xp
+
+        def sweep(key, tables, s, beta):
+            def site(i, s):
+                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
+                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+                return backend.update(s, i, xp.astype(u < backend.sigmoid(beta * field), backend.real))
+
+            return backend.fori_loop(0, tables[0].shape[0], site, s)
+
+        def weight(tables, s):
+            return xp.sum(tables[0][:, None] * s, axis=0) + 0.5 * xp.sum(s * (tables[1] @ s), axis=0)
+
+        def step(key, tables, state):
+            cold = sweep(backend.fold_in(key, 0), tables, state[0], 1.0)
+            hot = sweep(backend.fold_in(key, 1), tables, state[1], 0.2)
+            u = backend.uniform(backend.fold_in(key, 2), (cold.shape[1],))
+            swap = xp.log(u) < 0.8 * (weight(tables, hot) - weight(tables, cold))
+            return xp.where(swap, hot, cold), xp.where(swap, cold, hot)
+
+        return Program(
+            init=lambda key, tables, start: (start, start * 0),
+            step=step,
+            observe=lambda tables, state: {"s": state[0]},
+        )
+
+
+@dataclass(frozen=True)
+class Unburnt(Tempered):
+    name = "unburnt"
+    burnt_in = False
