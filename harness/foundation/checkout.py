@@ -76,7 +76,9 @@ class Checkout:
             if listed.returncode:
                 raise HistoryError(f"{part!r} names no commits of {self.root}; give a range as v0.1..main")
             if not listed.stdout.split():
-                raise HistoryError(f"there is no commit in {part}; the later end of a range stands behind the dots")
+                raise HistoryError(
+                    f"there is no commit in {part}: what stands behind the dots comes first, or both are one commit"
+                )
             found += listed.stdout.split()
         return list(dict.fromkeys(found))
 

@@ -28,6 +28,7 @@ def summary(found: Steps) -> str:
     """One sentence."""
     worse = sum(one.worse for one in found.found)
     said = f"{worse} worse, {len(found.found) - worse} better" if found.found else "no change beyond noise"
+    said = said if found.series else "no cell was measured at two of them, so that nothing can be said"
     span = f"{len(found.commits)} commits, {found.commits[0][:8]} to {found.commits[-1][:8]}"
     return f"on {found.machine}: {found.series} series over {span}: {said}"
 

@@ -51,6 +51,11 @@ def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, p
     assert "no change beyond noise" in verdicts.lines(quiet)[-1]
 
 
+def test_commits_without_a_common_cell_have_no_verdict(project: Any, planted: Any) -> None:
+    nothing = replace(steps(project.root), series=0, found=())
+    assert wording.summary(nothing).endswith(": no cell was measured at two of them, so that nothing can be said")
+
+
 def test_a_commit_without_a_number_may_be_meant(project: Any, planted: Any) -> None:
     """Where a cell's runs of a commit do not count, say as the machine was slow, the one after it shows the change."""
     home = project.root / ".asv"
