@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,24 @@ KEPT = 3
 UNUSED_SECONDS = 86_400.0
 """Others go when no process has started with them for so long."""
 
+CONSTANTS = ("blocks/tables.py", "buckets/draws.py", "relaxed/dhmc_tables.py", "tempering/houdayer.py")
+"""Modules of `methods` whose constants are compiled into kernels."""
+
 _NUMBA = "numba-"
+_KERNELS = "kernels-"
+
+
+@cache
+def sources_digest() -> str:
+    """Of all that kernels are compiled from, of Numba's version, and of whether addresses are checked: 16 digits."""
+    digest = hashlib.sha256(debug_mode.VARIABLE.encode() if debug_mode.ON else b"")
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        digest.update(metadata.version("numba").encode() + b"\0")
+    here = Path(__file__).parent
+    methods = here.parents[1] / "methods"
+    for source in [*sorted(here.rglob("*.py")), *(methods / name for name in CONSTANTS)]:
+        digest.update(source.relative_to(here.parents[1]).as_posix().encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache
@@ -30,11 +48,7 @@ def numba_folder() -> Path:
     file, does: after an update old code would be measured. So each state of the kernels' sources has its own folder,
     and so have kernels that check their addresses (`simd`).
     """
-    digest = hashlib.sha256(debug_mode.VARIABLE.encode() if debug_mode.ON else b"")
-    here = Path(__file__).parent
-    for source in sorted(here.rglob("*.py")):
-        digest.update(source.relative_to(here).as_posix().encode() + b"\0" + source.read_bytes())
-    folder = cache_folder() / "compiled" / f"{_NUMBA}{digest.hexdigest()[:16]}"
+    folder = cache_folder() / "compiled" / f"{_NUMBA}{sources_digest()}"
     with contextlib.suppress(OSError):  # it can do without
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
@@ -43,10 +57,11 @@ def numba_folder() -> Path:
 
 
 def use_cache_of_sources() -> None:
-    """Let Numba keep compiled kernels in a folder that belongs to their sources, unless the user chose one.
+    """Let Numba keep compiled functions in a folder that belongs to the kernels' sources, unless the user chose one.
 
-    In the debug mode of `simd` they go nowhere else, and Numba checks the indices of arrays, too. To be called before a
-    module with kernels is imported.
+    The kernels themselves are kept by what their sources say and not by where they lie, in the user's folder, too:
+    every installation of the same sources finds them compiled. In the debug mode of `simd` they go nowhere else, and
+    Numba checks the indices of arrays, too. To be called before a module with kernels is imported.
     """
     from numba.core import config
 
@@ -55,7 +70,9 @@ def use_cache_of_sources() -> None:
     settings: Any = config  # its names are made at run time
     if debug_mode.ON or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
-    stored_code.keep_below(numba_folder())
+    kernels = Path(settings.CACHE_DIR) / f"{_KERNELS}{sources_digest()}"
+    stored_code.keep_by_place(Path(__file__).parent, kernels)
+    stored_code.keep_below(numba_folder(), kernels)
     if debug_mode.ON:
         settings.BOUNDSCHECK = 1
 

@@ -15,6 +15,7 @@ Files = Any
 
 
 _PLAIN: Any = caching.IndexDataCacheFile
+_LOCATORS: Any = caching.CompileResultCacheImpl._locator_classes
 
 
 class StoredCode(_PLAIN):  # type: ignore[misc]  # Numba has no types
@@ -60,14 +61,50 @@ def _seal(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def keep_below(folder: Path) -> None:
-    """Let Numba's files in this folder be such; those elsewhere, of a user's own functions, stay as they are."""
+def keep_below(*folders: Path) -> None:
+    """Let Numba's files in these folders be such; those elsewhere, of a user's own functions, stay as they are."""
 
     def files(cache_path: str, filename_base: str, source_stamp: Any) -> Files:
-        if not Path(cache_path).is_relative_to(folder):
+        if not any(Path(cache_path).is_relative_to(folder) for folder in folders):
             return _PLAIN(cache_path, filename_base, source_stamp)
         # a name of their own: kernels that were imported before this was called have plain files beside them
         return StoredCode(cache_path, f"{filename_base}.sealed", source_stamp)
 
     module: Any = caching
     module.IndexDataCacheFile = files
+
+
+def keep_by_place(sources: Path, folder: Path) -> None:
+    """Let Numba keep functions of files below `sources` in `folder`, by the file's place below `sources`.
+
+    Numba itself goes by the absolute path, so that a second installation compiles all anew. `folder` is to belong to
+    the contents of `sources`, which are not looked at again.
+    """
+    module: Any = caching
+
+    class ByPlace(module._CacheLocator):  # type: ignore[misc]  # Numba has no types
+        def __init__(self, function: Any, file: str) -> None:
+            self._py_file = file
+            self._line = function.__code__.co_firstlineno
+
+        def get_cache_path(self) -> str:
+            return str(folder / Path(self._py_file).relative_to(sources).with_suffix(""))
+
+        def get_source_stamp(self) -> str:
+            return folder.name
+
+        def get_disambiguator(self) -> str:
+            return str(self._line)
+
+        @classmethod
+        def from_function(cls, function: Any, file: str) -> ByPlace | None:
+            if not Path(file).is_relative_to(sources):
+                return None
+            found = cls(function, file)
+            try:
+                found.ensure_cache_path()
+            except OSError:  # a full or foreign disk: Numba's own ways are next
+                return None
+            return found
+
+    module.CompileResultCacheImpl._locator_classes = [ByPlace, *_LOCATORS]

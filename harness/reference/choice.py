@@ -107,7 +107,7 @@ def first(
             raise ModelError(
                 f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
             ) from None
-        except PrecisionError as why:
+        except (PrecisionError, NotImplementedError) as why:
             refusals.append((math.inf, str(why)))
     raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
 

@@ -91,3 +91,19 @@ def test_files_elsewhere_stay_as_numba_makes_them(compiled, tmp_path, monkeypatc
     assert compiled()(21) == 42
     monkeypatch.setattr(caching, "IndexDataCacheFile", stored_code._PLAIN)
     assert hits(compiled()) == 1
+
+
+def test_two_installations_of_the_same_sources_share_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", stored_code._LOCATORS)
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "by path"))
+    found = {}
+    for place in ("one", "two", "elsewhere"):
+        source = tmp_path / place / "inner" / "source.py"
+        source.parent.mkdir(parents=True)
+        source.write_text(SOURCE)
+        if place != "elsewhere":
+            stored_code.keep_by_place(tmp_path / place, tmp_path / "kernels-digest")
+        found[place] = hits(runpy.run_path(str(source), {"TYPE": "int64"})["kernel"])
+    assert found == {"one": 0, "two": 1, "elsewhere": 0}
+    assert len(entries(tmp_path / "kernels-digest" / "inner" / "source", "nbi")) == 1
+    assert len(entries(tmp_path / "by path", "nbi")) == 1

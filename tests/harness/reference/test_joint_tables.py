@@ -84,6 +84,10 @@ def test_edges_are_the_derivatives_of_log_z() -> None:
 def test_refusals() -> None:
     with pytest.raises(IntractableError, match="bucket_tree"):
         reference.pairs(generators.complete(40, seed=1), max_bytes=2**20)
+    even = np.where(np.indices((2,) * 4).sum(axis=0) % 2, -np.inf, 0.0)  # what zeros leave could be eliminated
+    wide = FactorGraph.from_log_tables([2] * 16, [((i, i + 1, i + 5, i + 8), even) for i in range(8)])
+    with pytest.raises(IntractableError, match=r"bucket_tree meets width \d+ and would take"):
+        reference.pairs(wide, max_bytes=2**10)
     nothing = FactorGraph.from_log_tables(
         [2, 2], [((0, 1), [[0, -np.inf], [-np.inf, 0]]), ((0, 1), [[-np.inf, 0], [0, -np.inf]])]
     )
