@@ -23,7 +23,7 @@ MANY_BATCHES = 128
 """At most, however many chains there are."""
 COARSE = 8
 """Batches of a coarse view."""
-MAX_BYTES = 256 * 2**20
+MAX_BYTES = 128 * 2**20
 FEWEST_KEPT = 8
 """Batches, however large they are."""
 FEWEST_WANTED = 16
@@ -95,7 +95,12 @@ class Trace:
     """
 
     def __init__(
-        self, reductions: Mapping[str, Reduction], capacity: int = 0, counted_by: str | None = None, chains: int = 1
+        self,
+        reductions: Mapping[str, Reduction],
+        capacity: int = 0,
+        counted_by: str | None = None,
+        chains: int = 1,
+        numbers: int = 0,
     ) -> None:
         """As many batches as are wanted, or are enough for so many chains; fewer where they would take over MAX_BYTES.
 
@@ -104,12 +109,14 @@ class Trace:
             capacity: batches that are wanted.
             counted_by: `Method.counted_by`.
             chains: of the run.
+            numbers: of a batch, about, where that is known before there is one.
         """
         self.reductions = dict(reductions)
         self.counted_by = counted_by
         self.aimed = capacity
         enough = MAX_BATCHES * MANY_CHAINS // max(chains, MANY_CHAINS) // 2 * 2
         self._most = max(capacity + capacity % 2, min(MAX_BATCHES, max(enough, MANY_BATCHES)))
+        self._fit = max(MAX_BYTES // (8 * max(numbers, 1)), FEWEST_KEPT) // 2 * 2
         self.counts: list[int] = []
         self.samples = 0
         self.looks: list[dict[str, FloatArray]] = []
@@ -124,8 +131,9 @@ class Trace:
 
     @property
     def enough(self) -> int:
-        """Batches that a run of so many chains should have, if its budget is counted in samples."""
-        return max(self._most // 2, self.aimed)
+        """Batches that a run of so many chains should have, if its budget is counted in samples; no more than are kept,
+        as long batches take fewer calls."""
+        return max(min(self._most // 2, self._fit), self.aimed)
 
     @property
     def full(self) -> bool:
@@ -133,7 +141,8 @@ class Trace:
         return len(self._batches) >= self._capacity
 
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
-        """Append copies of the statistics of `count` further steps: an engine may write into its state again.
+        """Append copies of the statistics of `count` further steps: an engine may write into its state again. In them
+        chains lie next to each other, however the engine keeps these.
 
         Raises:
             InvalidResultError: one that the reductions name is not there.
@@ -143,7 +152,7 @@ class Trace:
                 f"a batch of steps reported {', '.join(map(repr, batch)) or 'nothing'}; the method's reductions name "
                 f"{', '.join(map(repr, lacking))}, too"
             )
-        stored = {name: np.array(batch[name], dtype=np.float64) for name in self.reductions}
+        stored = {name: np.array(batch[name], dtype=np.float64, order="C") for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
             self._capacity = min(max(MAX_BYTES // max(size, 1), FEWEST_KEPT), self._most) // 2 * 2

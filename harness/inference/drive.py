@@ -25,6 +25,8 @@ MOST_BURN_IN = 0.3
 it may wait for others without ending the run later."""
 LATE = 1.3
 """Of a budget in seconds, which nothing is begun that is expected to end beyond."""
+MAX_BYTES, FEWEST_KEPT = 64 * 2**20, 2
+"""Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
 
@@ -79,7 +81,7 @@ def drive(
         seed: of all random numbers.
         warm_up: as `Method.warm_up`, of its tables.
         finished: asked after each batch whether to stop before the budget is spent.
-        checkpoints: at most so many entries of the trajectory, spaced geometrically.
+        checkpoints: at most so many entries of the trajectory, spaced geometrically; fewer of models of many variables.
 
     Raises:
         BudgetError: the seconds end before the first sample, or are seen to be too few for it.
@@ -99,7 +101,8 @@ def drive(
     burn_in = done + warmed
     budget = _rest(budget, clock, burn_in, per_step)
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, trial.compile_seconds)
-    due, times = _checkpoints(budget, clock.seconds, checkpoints), LapTimes()
+    most = min(checkpoints, max(MAX_BYTES // (4 * 8 * max(len(start), 1)), FEWEST_KEPT))
+    due, times = _checkpoints(budget, clock.seconds, most), LapTimes()
     looks = Looks(budget.samples)
     for steps in _batches(budget, per_step, trace, clock, estimating):
         before = trace.samples

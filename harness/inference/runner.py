@@ -78,7 +78,7 @@ def run(
             states as it is; by default uniform random states, or random ones of positive weight where a sampler takes
             hard zeros. They are of the model as it is, which is not simplified then. "wmb": different draws of
             that method, chosen by their weights, which are made while planning.
-        checkpoints: at most so many entries of `Result.trajectory`.
+        checkpoints: at most so many entries of `Result.trajectory`; fewer of models of more than 170,000 variables.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
         kernel: the distribution whose kernel is asked; None: those of the method's own, then of the backend's.
@@ -118,7 +118,8 @@ def run(
     check_step(chosen, tables, found.tier, parsed, states.shape[1])
     warm_up = partial(chosen.warm_up, tables)
     engine, bound = found.engine, time.perf_counter()
-    trace = Trace(chosen.reductions, chosen.batches(states.shape[1]), chosen.counted_by, states.shape[1])
+    chains, numbers = states.shape[1], states.size if sampler else 0
+    trace = Trace(chosen.reductions, chosen.batches(chains), chosen.counted_by, chains, numbers)
 
     who = f"{chosen.name} on {backend}"
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))

@@ -33,7 +33,7 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
     if possible and isinstance(model, FactorGraph) and model.has_zeros:
         return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
-    if any(k != 2 for k in model.cardinalities):
+    if set(model.cardinalities) - {2}:
         ends, most = np.array(model.cardinalities)[:, None], max(model.cardinalities)
         return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)
@@ -46,7 +46,7 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
 def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray:
     """As `random_start`; where chains remember their starts, every other one is ordered, so that this shows."""
     start = random_start(model, chains, seed, sampler)
-    if sampler and not (isinstance(model, FactorGraph) and model.has_zeros):
+    if sampler and chains > 1 and not (isinstance(model, FactorGraph) and model.has_zeros):
         grow(model, start[:, 1::2], np.random.default_rng(np.random.SeedSequence((seed, 0x47524F57))))
     return start
 

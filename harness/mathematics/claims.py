@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.statistics import FloatArray, split_r_hat, standard_error
+from spinbench.mathematics.chains import FEWEST_CHAINS, certain, drift, parts_of, r_hat_of, seen, spread_of_chains
+from spinbench.mathematics.statistics import FloatArray, standard_error
 
-FEWEST_CHAINS = 8
-"""With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
 FEWEST_BATCHES = 4
 FEWEST_SAMPLES = 8
 """Of each chain; in fewer, chains that all begin on one side of what they remember are too often still there."""
@@ -28,8 +27,6 @@ LEAST_OVERLAP = 0.05
 """Of the laws on both sides of a ratio estimate, 1 where they are the same."""
 LEAST_WEIGHT = 5.0
 """Draws, in effect, that both sides of a ratio estimate share."""
-_ROUNDING = 1e-6
-"""Of means of float32 chains, which moves with their states."""
 UNSEEN = 1.5
 """Half of the rule of three: what n draws have not shown has a probability of at most 3 / n (at 95 %)."""
 SLOW = 0.9
@@ -38,10 +35,6 @@ must change together are slower than the median one, and with neighbours of thei
 _TWO_SIGMA = 0.9772
 NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
-_CHANCE = 0.05
-"""That any of N variables' chains are alike in both halves though they remember nothing."""
-_DRIFT = 0.001
-"""That any of N variables' means in the second half of a run differ from those in the first half by chance."""
 CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
@@ -90,7 +83,12 @@ def t_factor(freedom: npt.ArrayLike) -> FloatArray:
     """By how much two standard errors of `freedom` degrees fall short of 95 % of Student's law."""
     from scipy.special import stdtrit
 
-    return np.asarray(stdtrit(np.maximum(freedom, 1.0), _TWO_SIGMA) / 2)
+    known = np.maximum(freedom, 1.0)
+    least = known.min(initial=np.inf)  # where chains are slow, that of most variables; each takes a search
+    more = known > least
+    found = np.full(known.shape, stdtrit(least, _TWO_SIGMA) / 2)
+    found[more] = stdtrit(known[more], _TWO_SIGMA) / 2
+    return found
 
 
 def remembered(r_hat: npt.ArrayLike) -> FloatArray:
@@ -120,64 +118,28 @@ def marginal_claims(
         slow: the share of variables that are no slower than states come which have not been seen.
     """
     batches, _, chains = series.shape
-    means = series.mean(axis=(0, 2))
-    standard = standard_error(series)
-    errors = np.nan_to_num(standard)
-    spread, parts = spread_of_chains(series)
-    base = np.maximum(errors, spread / np.sqrt(parts))
-    variance = series.var(axis=(0, 2), ddof=1) if series.shape[0] * chains > 1 else np.zeros(len(means))
+    shown = seen(series)
+    means, spread = shown.means, shown.spread
+    errors = np.nan_to_num(shown.standard)
+    base = np.maximum(errors, spread / np.sqrt(parts_of(series)))
     time = np.clip(
-        samples / batches * errors**2 * batches * chains / np.maximum(variance, np.finfo(float).tiny), 1.0, samples
+        samples / batches * errors**2 * batches * chains / np.maximum(shown.variance, np.finfo(float).tiny),
+        1.0,
+        samples,
     )
-    varies = variance > 1e-12
+    varies = shown.variance > 1e-12
     effective = min(samples * chains / (np.quantile(time[varies], slow) if varies.any() else 1.0), visits)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
-    r_hat = split_r_hat(series)
     farthest = np.maximum(high - means, means - low)
     unseen = UNSEEN * farthest / effective
-    claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(r_hat) * spread) ** 2 + unseen**2)
+    claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(shown.r_hat) * spread) ** 2 + unseen**2)
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt(short, chains, r_hat) or ("too short" if drifts(series, claimed) else "")
-    return MarginalClaims(claimed, standard, r_hat, _memory(series, r_hat), doubt)
-
-
-def drifts(series: FloatArray, claimed: FloatArray) -> bool:
-    """Whether all chains still move away from their starts, by more than chance and than what is claimed.
-
-    R-hat compares chains with each other: those that are on their way together are alike.
-
-    Args:
-        series: (B, N, C) of any numbers.
-        claimed: (N,) errors of their means.
-    """
-    from scipy.special import stdtrit
-
-    half, chains = len(series) // 2, series.shape[-1]
-    if not half or chains < FEWEST_CHAINS:
-        return False
-    first, second = _half_means(series)
-    moves = second - first
-    farthest = stdtrit(chains - 1, 1 - _DRIFT / max(len(moves), 1)) * moves.std(axis=-1, ddof=1) / np.sqrt(chains)
-    return bool((np.abs(moves.mean(axis=-1)) > np.maximum(farthest, np.maximum(claimed, _ROUNDING))).any())
-
-
-def _memory(series: FloatArray, r_hat: FloatArray) -> float:
-    """The largest share remembered, among variables whose chains are alike in both halves by more than chance.
-
-    R-hat is above 1 by chance too, and the largest of many the more; but chance is not the same in both halves.
-    """
-    from scipy.special import stdtrit
-
-    half, chains = len(series) // 2, series.shape[-1]
-    if chains < 4 or not half:
-        return float(remembered(r_hat).max(initial=0.0))
-    first, second = (part - part.mean(axis=-1, keepdims=True) for part in _half_means(series))
-    norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
-    alike = np.where(norm > 0, (first * second).sum(axis=-1) / np.where(norm > 0, norm, 1.0), 0.0)
-    t = stdtrit(chains - 2, 1 - _CHANCE / max(len(alike), 1))
-    certain = alike > t / np.sqrt(chains - 2 + t**2)
-    return float(remembered(r_hat)[certain].max(initial=0.0))
+    doubt = _doubt(short, chains, shown.r_hat) or (
+        "too short" if drift(shown.move, shown.wander, chains, claimed) else ""
+    )
+    memory = float(remembered(shown.r_hat)[certain(shown.alike, chains)].max(initial=0.0))
+    return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
 
 
 def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:
@@ -266,34 +228,6 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
         else:
             high = value
     return (low + high) / 2
-
-
-def spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
-    """(N,) standard deviation of the means of chains, and of how many; of their halves where chains are few."""
-    means = series.mean(axis=0)
-    half = len(series) // 2
-    if series.shape[-1] < 4 and half:
-        means = np.concatenate(_half_means(series), axis=-1)
-    parts = means.shape[-1]
-    return (means.std(axis=-1, ddof=1) if parts > 1 else np.zeros(len(means))), parts
-
-
-def _half_means(series: FloatArray) -> tuple[FloatArray, FloatArray]:
-    half = len(series) // 2
-    return series[:half].mean(axis=0), series[half : 2 * half].mean(axis=0)
-
-
-def r_hat_of(values: FloatArray) -> FloatArray:
-    """(N,) split R-hat of any numbers (B, N, C)."""
-    half = len(values) // 2
-    if not half:
-        return np.full(values.shape[1], np.nan)
-    halves = np.concatenate([values[:half], values[half : 2 * half]], axis=-1)
-    within = halves.var(axis=0, ddof=1).mean(axis=-1) if half > 1 else np.zeros(values.shape[1])
-    between = halves.mean(axis=0).var(axis=-1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.sqrt((within * (half - 1) / half + between) / within)
-    return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:

@@ -8,7 +8,7 @@ For long batches this reduces to the classical batch-means estimate, for short o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,15 @@ TARGET_RMSE = 0.01
 _BLOCK = 2**17
 """Numbers that are worked on at a time, so that they stay in a processor's cache."""
 FEW = 16
-"""Batches whose products are summed sooner than transformed."""
+"""Lags at which products are summed sooner than series are transformed."""
 MANY_CHAINS = 16
 """So many chains tell the error of their mean to 1 / sqrt(2 * 15) = 18 % from their spread alone."""
+
+
+def blocks(rows: int, numbers: int) -> Iterator[slice]:
+    """Slices of rows of so many numbers each that are worked on at a time; one at least."""
+    step = max(1, _BLOCK // max(numbers, 1))
+    return (slice(first, first + step) for first in range(0, max(rows, 1), step))
 
 
 def standard_error(series: FloatArray) -> FloatArray:
@@ -37,25 +43,64 @@ def standard_error(series: FloatArray) -> FloatArray:
     Returns:
         (…) float64; NaN where fewer than 4 batches leave nothing to estimate it from.
     """
-    halves = _split(series)
-    batches, chains = halves.shape[0], halves.shape[-1]
+    shape = series.shape[1:-1]
+    flat = series.reshape(len(series), int(np.prod(shape)), series.shape[-1])
+    parts = (flat[:, rows] for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1]))
+    return np.concatenate([errors_of(part, half_means(part))[0] for part in parts]).reshape(shape)
+
+
+def half_means(series: FloatArray) -> FloatArray:
+    """(…, 2C) means of the halves of each chain, first halves first, from (B, …, C); an odd first batch is left out."""
+    half, odd = len(series) // 2, len(series) % 2
+    if not half:
+        return np.full((*series.shape[1:-1], 2 * series.shape[-1]), np.nan)
+    means = _empty(*series.shape[1:-1], 2 * series.shape[-1])
+    series[odd : odd + half].mean(axis=0, out=means[..., : series.shape[-1]])
+    series[odd + half :].mean(axis=0, out=means[..., series.shape[-1] :])
+    return means
+
+
+def errors_of(series: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n,) standard errors of (B, n, C), as `standard_error`, and (n,) mean squares about the half chains' means.
+
+    Args:
+        series: (B, n, C).
+        means: (n, 2C) its `half_means`.
+    """
+    batches, chains = len(series) // 2, 2 * series.shape[-1]
     if batches < 2:
-        return np.full(series.shape[1:-1], np.nan)
-    means = halves.mean(axis=0)
-    covariance = _mean_autocovariance(halves, means)
-    within = covariance[0] * batches / (batches - 1)
-    total = covariance[0] + means.var(axis=-1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = 1 - (within - covariance * batches / (batches - 1)) / total
-    time = _initial_monotone_time(rho)
+        return np.full(series.shape[1], np.nan), np.full(series.shape[1], np.nan)
+    odd = len(series) % 2
+    halves = _empty(batches, *means.shape)
+    for place, part in (
+        (slice(None, chains // 2), slice(odd, odd + batches)),
+        (slice(chains // 2, None), slice(odd + batches, None)),
+    ):
+        np.subtract(series[part], means[:, place], out=halves[:, :, place])
+    variance = _product(halves, 0)
+    total = variance + means.var(axis=-1, ddof=1)
+    time = _time(halves, variance, total)
     # At most B log10(B) effective batches: antithetic chains are believed only so far (ibid., section 3.2).
     floor = 1 / max(np.log10(batches * chains), 1.0)
-    variance = np.where(total > 0, total * np.maximum(time, floor) / (batches * chains), 0.0)
+    squares = np.where(total > 0, total * np.maximum(time, floor) / (batches * chains), 0.0)
     if series.shape[-1] >= MANY_CHAINS:
         # Nor further than the chains' own means, whose spread asks for no model of the autocorrelation.
-        spread = series.mean(axis=0).var(axis=-1, ddof=1) / series.shape[-1]
-        variance = np.where(time < 1, np.maximum(variance, spread), variance)
-    return np.asarray(np.sqrt(variance))
+        spread = chain_means(series, means).var(axis=-1, ddof=1) / series.shape[-1]
+        squares = np.where(time < 1, np.maximum(squares, spread), squares)
+    return np.asarray(np.sqrt(squares)), variance
+
+
+def _empty(*shape: int) -> FloatArray:
+    """An array of such a shape in which the longer of the last two axes lies together, as loops over few are slow."""
+    if len(shape) < 2 or shape[-2] <= shape[-1]:
+        return np.empty(shape)
+    return np.empty((*shape[:-2], shape[-1], shape[-2])).swapaxes(-1, -2)
+
+
+def chain_means(series: FloatArray, means: FloatArray) -> FloatArray:
+    """(n, C) means over (B, n, C), of which the `half_means` are known."""
+    chains = series.shape[-1]
+    return series.mean(axis=0) if len(series) % 2 else (means[:, :chains] + means[:, chains:]) / 2
 
 
 def effective_sample_size(marginals: FloatArray, errors: FloatArray, draws: int) -> FloatArray:
@@ -85,15 +130,17 @@ def split_r_hat(series: FloatArray) -> FloatArray:
     Returns:
         (N,) float64; 1 where a variable never varies, NaN for fewer than 2 batches.
     """
-    halves = _split(series)
-    if len(series) < 2:
-        return np.full(series.shape[1:-1], np.nan)
-    means = halves.mean(axis=0)
+    return r_hat_of_means(half_means(series))
+
+
+def r_hat_of_means(means: FloatArray) -> FloatArray:
+    """As `split_r_hat`, of the `half_means` (…, 2C)."""
     within = (means * (1 - means)).mean(axis=-1)
     between = means.var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = np.sqrt((within + between) / within)
-    return np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))
+    found = np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))
+    return np.where(np.isnan(within), np.nan, found)
 
 
 def log_mean(series: FloatArray) -> tuple[float, float]:
@@ -157,48 +204,49 @@ def time_to_error(points: Sequence[tuple[float, float]], target: float = TARGET_
     return float(before * (after / before) ** share)
 
 
-def _split(series: FloatArray) -> FloatArray:
-    """(B, …, C) to (B // 2, …, 2C): each chain becomes its two halves; an odd first batch is dropped."""
-    half = len(series) // 2
-    kept = series[len(series) - 2 * half :]
-    return np.concatenate([kept[:half], kept[half:]], axis=-1)
+def _product(series: FloatArray, lag: int) -> FloatArray:
+    """(n,) biased autocovariance of centred series (B, n, C) at a lag, averaged over chains."""
+    sums = np.einsum("bnc,bnc->n", series[: len(series) - lag], series[lag:])
+    return np.asarray(sums / series.shape[-1] / len(series))
 
 
-def _mean_autocovariance(series: FloatArray, means: FloatArray) -> FloatArray:
-    """(B, …) biased autocovariances along axis 0, averaged over the last axis; `means` are those along axis 0."""
-    batches, chains = len(series), series.shape[-1]
-    flat, centres = series.reshape(batches, -1, chains), means.reshape(-1, chains)
-    found = np.empty(flat.shape[:2])
-    products = _by_lag if batches <= FEW else _by_spectrum
-    block = max(1, _BLOCK // (2 * batches * chains))
-    for first in range(0, flat.shape[1], block):
-        some = slice(first, first + block)
-        found[:, some] = products(flat[:, some] - centres[some])
-    return np.asarray(found.reshape(series.shape[:-1]) / batches)
-
-
-def _by_lag(series: FloatArray) -> FloatArray:
-    """(B, n) mean over chains of the sums of products at each lag."""
-    sums = [np.einsum("bnc,bnc->n", series[: len(series) - lag], series[lag:]) for lag in range(len(series))]
-    return np.asarray(np.array(sums) / series.shape[-1])
-
-
-def _by_spectrum(series: FloatArray) -> FloatArray:
-    """As `_by_lag`, by one transform of every chain and, of their mean spectrum, one back."""
+def _spectrum(series: FloatArray) -> FloatArray:
+    """(B, n): `_product` at all lags, by one transform of every chain and, of their mean spectrum, one back."""
     size = 1 << (2 * len(series) - 1).bit_length()
     spectrum = np.fft.rfft(series, n=size, axis=0)
     power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-1)
-    return np.asarray(np.fft.irfft(power, n=size, axis=0)[: len(series)])
+    return np.asarray(np.fft.irfft(power, n=size, axis=0)[: len(series)] / len(series))
 
 
-def _initial_monotone_time(rho: FloatArray) -> FloatArray:
-    """Integrated autocorrelation time: 2 Σ P_t - 1 over pair sums P_t = ρ_2t + ρ_2t+1, kept positive and falling."""
-    rho = np.nan_to_num(rho, nan=0.0)
-    rho[0] = 1.0
-    pairs = rho[0 : len(rho) // 2 * 2 : 2] + rho[1::2][: len(rho) // 2]
-    if len(pairs) == 0:
-        return np.ones(rho.shape[1:])
-    positive = np.logical_and.accumulate(pairs > 0, axis=0)
-    positive[0] = True
-    monotone = np.minimum.accumulate(pairs, axis=0)
-    return np.asarray(2 * np.sum(monotone * positive, axis=0) - 1)
+def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatArray:
+    """(n,) integrated autocorrelation times: 2 Σ P_t - 1 over pair sums P_t = ρ_2t + ρ_2t+1, kept positive and falling.
+
+    Of most variables the first pairs are all that counts: only of those whose sums are not over products are formed at
+    further lags, and after a few lags at all of them at once.
+
+    Args:
+        series: (B, n, C), centred; variance: (n,) at lag 0; total: (n,) with what lies between the chains.
+    """
+    batches = len(series)
+    left, known = np.arange(series.shape[1]), np.empty((0, 0))
+    least, sums = np.full(len(left), np.inf), np.zeros(len(left))
+    for first in range(0, batches // 2 * 2, 2):
+        if first == FEW and not len(known):
+            known = _spectrum(series)
+        parts = []
+        for lag in (first, first + 1):
+            at = known[lag] if len(known) else variance if not lag else _product(series, lag)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                rho = 1 - (variance * batches / (batches - 1) - at * batches / (batches - 1)) / total
+            parts.append(np.nan_to_num(rho, nan=0.0) if lag else np.ones(len(left)))
+        pair = parts[0] + parts[1]
+        going = pair > 0
+        least[left] = np.minimum(least[left], pair)
+        counted = left[going] if first else left
+        sums[counted] += least[counted]
+        if not going.all():
+            left, variance, total = left[going], variance[going], total[going]
+            series, known = (series, known[:, going]) if len(known) else (series[:, going], known)
+        if not len(left):
+            break
+    return 2 * sums - 1

@@ -11,18 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
-    FEWEST_CHAINS,
     LARGEST_R_HAT,
     LEAST_OVERLAP,
     LEAST_WEIGHT,
     NOTHING,
     Ratio,
     expit,
-    r_hat_of,
     remembered,
-    spread_of_chains,
     t_factor,
 )
 from spinbench.mathematics.statistics import FloatArray, standard_error

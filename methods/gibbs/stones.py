@@ -8,7 +8,8 @@ import numpy as np
 
 from spinbench.api import Engine, State
 from spinbench.api.trace import Climb, Trace
-from spinbench.mathematics.claims import FEWEST_CHAINS, ratio
+from spinbench.mathematics.chains import FEWEST_CHAINS
+from spinbench.mathematics.claims import ratio
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed
 
 ENOUGH_OVERLAP = 0.1

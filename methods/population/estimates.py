@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import FEWEST_CHAINS, UNSEEN, t_factor
+from spinbench.mathematics.chains import FEWEST_CHAINS
+from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.models.origin import equal_shares
 
 FloatArray = npt.NDArray[np.float64]

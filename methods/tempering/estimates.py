@@ -8,17 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.trace import Trace
-from spinbench.mathematics.claims import (
-    FEWEST_BATCHES,
-    FEWEST_CHAINS,
-    LEAST_OVERLAP,
-    UNSEEN,
-    drifts,
-    r_hat_of,
-    remembered,
-    spread_of_chains,
-    t_factor,
-)
+from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
+from spinbench.mathematics.claims import FEWEST_BATCHES, LEAST_OVERLAP, UNSEEN, remembered, t_factor
 from spinbench.mathematics.statistics import standard_error
 
 FloatArray = npt.NDArray[np.float64]

@@ -119,7 +119,7 @@ class BlockForm(Form):
         return aligned_zeros((blocks, self.n, size), SUM), np.full((blocks, size), -np.inf)
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
-        return sums.swapaxes(1, 2).reshape(-1, self.n)[:chains].T, log_t.ravel()[:chains]
+        return sums.swapaxes(0, 1).reshape(self.n, -1)[:, :chains], log_t.ravel()[:chains]
 
 
 def row_keys(seed: int, states: Array) -> Array:

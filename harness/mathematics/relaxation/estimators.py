@@ -35,7 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_CHAINS, UNSEEN, Ratio, beside, one_sided, ratio
+from spinbench.mathematics.chains import FEWEST_CHAINS
+from spinbench.mathematics.claims import UNSEEN, Ratio, beside, one_sided, ratio
 from spinbench.mathematics.relaxation.density import Relaxation
 
 FloatArray = npt.NDArray[np.float64]

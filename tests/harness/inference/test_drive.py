@@ -135,6 +135,15 @@ def test_checkpoints_are_geometric_and_end_with_the_run() -> None:
     assert ratios.max() / ratios.min() < 1.6
 
 
+def test_runs_of_many_numbers_have_longer_batches_and_fewer_checkpoints() -> None:
+    """No more batches than are kept, so that none has to be merged, and no more estimates than fit."""
+    n, engine = 800_000, Counter()
+    trace = Trace({"s": "sum"}, chains=2, numbers=2 * n)
+    outcome = drive(engine, trace, estimate, Budget(samples=100), start=np.zeros((n, 2), dtype=np.int8), seed=0)
+    assert sorted(set(outcome.trace.counts)) == [10]
+    assert [point.samples for point in outcome.trajectory] == [10, 100]
+
+
 def test_seconds_include_burn_in_and_end_in_time() -> None:
     outcome = run(Budget(seconds=0.3), Counter(seconds=1e-3))
     total = outcome.burn_in_seconds + outcome.run_seconds

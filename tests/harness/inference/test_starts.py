@@ -26,6 +26,14 @@ def test_draws_are_chosen_by_their_weights_and_none_twice() -> None:
     assert abs(often.mean() - mean) < 4 * 12 / 30
 
 
+def test_nothing_grows_for_a_single_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown: list[int] = []
+    monkeypatch.setattr(starts, "grow", lambda model, start, rng: grown.append(start.shape[1]))
+    for chains in (1, 2, 5):
+        starts.dispersed(grid(3, 3), chains, 0, True)
+    assert grown == [1, 2]
+
+
 def test_few_draws_are_taken_in_turn() -> None:
     states = np.arange(12).reshape(4, 3)
     found = starts.chosen((states, np.zeros(3)), grid(2, 2), 7, 0, "wmb")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -200,6 +201,20 @@ def test_memory_is_what_both_halves_share() -> None:
     remembered = claims.marginal_claims(one_astray, 128, np.zeros(200), np.ones(200))
     assert remembered.memory == pytest.approx(1 - remembered.r_hat[7] ** -2)
     assert remembered.memory > 0.02
+
+
+def test_claims_of_many_variables_take_little_memory_beside_their_batches() -> None:
+    series = np.random.default_rng(3).random((16, 100_000, 2))
+    bounds = np.zeros(100_000), np.ones(100_000)
+    claims.marginal_claims(series[:, :10], 640, bounds[0][:10], bounds[1][:10])  # loads what it needs
+    tracemalloc.start()
+    found = claims.marginal_claims(series, 640, *bounds)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.8 * series.nbytes
+    some = claims.marginal_claims(series[:, :7], 640, bounds[0][:7], bounds[1][:7])
+    np.testing.assert_allclose(found.standard_errors[:7], some.standard_errors, rtol=1e-12)
+    np.testing.assert_allclose(found.r_hat[:7], some.r_hat, rtol=1e-12)
 
 
 @pytest.mark.parametrize("groups", [(), ((0, 3, 4), (2, 5))])

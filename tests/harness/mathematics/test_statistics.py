@@ -49,6 +49,38 @@ def test_standard_error_sees_chains_that_disagree() -> None:
     assert statistics.standard_error(series)[0] > 0.15  # 0.01 / sqrt(400) if the chains were ignored
 
 
+@pytest.mark.parametrize("batches", [12, 101])
+def test_standard_error_is_that_of_autocovariances_at_all_lags(batches: int) -> None:
+    """Variables from independent to slower than the run, some of which take more lags than others."""
+    persistence = np.linspace(-0.5, 0.99, 40)[:, None]
+    rng = np.random.default_rng(2)
+    series = rng.normal(size=(batches, 40, 6))
+    for t in range(1, batches):
+        series[t] = persistence * series[t - 1] + np.sqrt(1 - persistence**2) * series[t]
+    half = batches // 2
+    expected = []
+    for v in range(40):
+        chains = series[-2 * half :, v].reshape(2, half, 6).transpose(0, 2, 1).reshape(12, half)
+        away = chains - chains.mean(axis=1, keepdims=True)
+        covariance = np.array(
+            [(away[:, : half - lag] * away[:, lag:]).sum(axis=1).mean() / half for lag in range(half)]
+        )
+        total = covariance[0] + chains.mean(axis=1).var(ddof=1)
+        rho = 1 - (covariance[0] - covariance) * half / (half - 1) / total
+        rho[0] = 1.0
+        time, least = -1.0, np.inf
+        for first in range(0, half - 1, 2):
+            pair = rho[first] + rho[first + 1]
+            if first and pair <= 0:
+                break
+            least = min(least, pair)
+            time += 2 * least
+            if pair <= 0:
+                break
+        expected.append(np.sqrt(total * max(time, 1 / max(np.log10(half * 12), 1)) / (half * 12)))
+    np.testing.assert_allclose(statistics.standard_error(series), expected, rtol=1e-9)
+
+
 def test_standard_error_of_too_few_batches_is_unknown() -> None:
     assert np.isnan(statistics.standard_error(np.zeros((3, 2, 4)))).all()
 

@@ -1,0 +1,147 @@
+"""What batches of several chains show of each variable: errors, how far the chains are apart, and whether they move.
+
+Chains forget where they began in the end. Until then their means differ, in both halves of a run alike, or all of them
+move to the same side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.mathematics.statistics import FloatArray, blocks, chain_means, errors_of, half_means, r_hat_of_means
+
+FEWEST_CHAINS = 8
+"""With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
+FEWEST_TOLD = 4
+"""With fewer, nothing tells what chains remember from chance."""
+_ROUNDING = 1e-6
+"""Of means of float32 chains, which moves with their states."""
+_CHANCE = 0.05
+"""That any of N variables' chains are alike in both halves though they remember nothing."""
+_DRIFT = 0.001
+"""That any of N variables' means in the second half of a run differ from those in the first half by chance."""
+
+
+class Seen(NamedTuple):
+    """Of n variables, (n,) each.
+
+    Attributes:
+        means, variance: of all batches and chains; standard: errors; spread: as of `spread_of_chains`; r_hat: split.
+        move, wander: mean and standard deviation over chains of what their second halves are beyond the first.
+        alike: correlation of the chains' means in both halves; 1 where there are too few to tell.
+    """
+
+    means: FloatArray
+    variance: FloatArray
+    standard: FloatArray
+    spread: FloatArray
+    r_hat: FloatArray
+    move: FloatArray
+    wander: FloatArray
+    alike: FloatArray
+
+
+def seen(series: FloatArray) -> Seen:
+    """What a series (B, N, C) shows; a few variables at a time, so that it takes little memory beside."""
+    parts = [_seen(series[:, rows]) for rows in blocks(series.shape[1], len(series) * series.shape[-1])]
+    return Seen(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _seen(series: FloatArray) -> Seen:
+    batches, _, chains = series.shape
+    means = half_means(series)
+    standard, about = errors_of(series, means)
+    whole = chain_means(series, means)
+    mean = whole.mean(axis=-1)
+    variance = np.zeros(len(mean))
+    if batches < 4 or batches % 2:
+        variance = series.var(axis=(0, 2), ddof=1) if batches * chains > 1 else variance
+    else:
+        between = ((means - mean[:, None]) ** 2).mean(axis=-1)
+        variance = (about + between) * (batches * chains / (batches * chains - 1))
+    spread = spread_of(means if parts_of(series) > chains else whole)
+    return Seen(mean, variance, standard, spread, r_hat_of_means(means), *_moves(means), _alike(means))
+
+
+def drifts(series: FloatArray, claimed: FloatArray) -> bool:
+    """Whether all chains still move away from their starts, by more than chance and than what is claimed.
+
+    R-hat compares chains with each other: those that are on their way together are alike.
+
+    Args:
+        series: (B, N, C) of any numbers.
+        claimed: (N,) errors of their means.
+    """
+    return drift(*_moves(half_means(series)), series.shape[-1], claimed)
+
+
+def _moves(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(N,) mean and standard deviation over chains of the difference of their halves; 0 of chains too few to tell."""
+    first, second = np.split(means, 2, axis=-1)
+    if np.isnan(means).any() or first.shape[-1] < FEWEST_CHAINS:
+        return np.zeros(len(means)), np.zeros(len(means))
+    moves = second - first
+    return moves.mean(axis=-1), moves.std(axis=-1, ddof=1)
+
+
+def drift(move: FloatArray, wander: FloatArray, chains: int, claimed: FloatArray) -> bool:
+    """As `drifts`, of what is known of so many chains."""
+    from scipy.special import stdtrit
+
+    farthest = stdtrit(max(chains - 1, 1), 1 - _DRIFT / max(len(move), 1)) * wander / np.sqrt(chains)
+    return bool((np.abs(move) > np.maximum(farthest, np.maximum(claimed, _ROUNDING))).any())
+
+
+def _alike(means: FloatArray) -> FloatArray:
+    """(N,) correlation over chains of the means of both halves; 1 of chains too few to tell, 0 where they are equal."""
+    if np.isnan(means).any() or means.shape[-1] < 2 * FEWEST_TOLD:
+        return np.ones(len(means))
+    first, second = (part - part.mean(axis=-1, keepdims=True) for part in np.split(means, 2, axis=-1))
+    norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
+    return np.where(norm > 0, (first * second).sum(axis=-1) / np.where(norm > 0, norm, 1.0), 0.0)
+
+
+def certain(alike: FloatArray, chains: int) -> npt.NDArray[np.bool_]:
+    """(N,) of which variables the chains are alike in both halves by more than chance.
+
+    R-hat is above 1 by chance too, and the largest of many the more; but chance is not the same in both halves.
+    """
+    from scipy.special import stdtrit
+
+    if chains < FEWEST_TOLD:
+        return np.ones(len(alike), dtype=np.bool_)
+    t = stdtrit(chains - 2, 1 - _CHANCE / max(len(alike), 1))
+    return np.asarray(alike > t / np.sqrt(chains - 2 + t**2))
+
+
+def spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
+    """(N,) standard deviation of the means of chains, and of how many; of their halves where chains are few."""
+    parts = parts_of(series)
+    return spread_of(half_means(series) if parts > series.shape[-1] else series.mean(axis=0)), parts
+
+
+def parts_of(series: FloatArray) -> int:
+    """Of how many means the spread of chains is found."""
+    chains: int = series.shape[-1]
+    return 2 * chains if chains < FEWEST_TOLD and len(series) > 1 else chains
+
+
+def spread_of(means: FloatArray) -> FloatArray:
+    """(N,) standard deviations of means (N, P); 0 of a single one."""
+    return means.std(axis=-1, ddof=1) if means.shape[-1] > 1 else np.zeros(len(means))
+
+
+def r_hat_of(values: FloatArray) -> FloatArray:
+    """(N,) split R-hat of any numbers (B, N, C)."""
+    half = len(values) // 2
+    if not half:
+        return np.full(values.shape[1], np.nan)
+    halves = np.concatenate([values[:half], values[half : 2 * half]], axis=-1)
+    within = halves.var(axis=0, ddof=1).mean(axis=-1) if half > 1 else np.zeros(values.shape[1])
+    between = halves.mean(axis=0).var(axis=-1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.sqrt((within * (half - 1) / half + between) / within)
+    return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
