@@ -38,7 +38,11 @@ def torus_edges(rows: int, cols: int) -> IntArray:
 
 def complete_edges(n: int) -> IntArray:
     """All n(n - 1)/2 pairs."""
-    return np.stack(np.triu_indices(n, 1), axis=1).astype(np.int64)
+    counts = np.arange(n - 1, 0, -1)
+    edges = np.empty((int(counts.sum()), 2), dtype=np.int64)
+    edges[:, 0] = np.repeat(np.arange(n - 1), counts)
+    edges[:, 1] = np.arange(len(edges)) + np.repeat(np.arange(1, n) - (np.cumsum(counts) - counts), counts)
+    return edges
 
 
 def bipartite_edges(first: int, second: int) -> IntArray:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+AT_ONCE = 2**20
+"""Edges that are looked at together."""
 MOST_DENSE = 2**15
 """Variables whose couplings are put into a dense matrix, at most."""
 
@@ -138,8 +140,12 @@ class PairwiseModel:
         h, J, ends = spins.biases, spins.couplings, spins.edges
         total = np.bincount(ends.ravel(), np.repeat(J, 2), minlength=h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
-        # No pair is left to merge, so what was checked stays checked but for overflow.
-        return cls.from_edges(2 * h - 2 * total, ends, 4 * J, log_constant=constant, name=name, labels=labels)
+        a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
+        _check_finite(name, "bias of variable", a)
+        _check_finite(name, "coupling of edge", w)
+        for array in (a, w):
+            array.setflags(write=False)
+        return cls(a, ends, w, check_number(name, "log_constant", constant), (), name, spins.labels)
 
     @property
     def num_variables(self) -> int:
@@ -164,8 +170,12 @@ class PairwiseModel:
     @cached_property
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
-        sizes = np.abs(np.tile(self.couplings, 2))
-        return np.asarray(np.abs(self.biases) + np.bincount(self.edges.T.ravel(), sizes, self.num_variables))
+        return np.asarray(np.abs(self.biases) + self.sums(np.abs(self.couplings)))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """(N,) of each variable the sum of the values (E,) of its edges."""
+        first, second = (np.bincount(ends, values, self.num_variables) for ends in self.edges.T)
+        return np.asarray(first + second)
 
     def dense(self) -> FloatArray:
         """(N, N) float64: W.
@@ -197,8 +207,11 @@ class PairwiseModel:
     def log_weight(self, states: npt.ArrayLike) -> FloatArray:
         """log_constant + a·s + ½ sᵀWs of states (..., N) in {0,1}; shape (...); -inf where a group is broken."""
         s = np.asarray(states, dtype=np.float64)
-        pairs = s[..., self.edges[:, 0]] * s[..., self.edges[:, 1]]
-        value = self.log_constant + s @ self.biases + pairs @ self.couplings
+        value = self.log_constant + s @ self.biases
+        for first in range(0, self.num_edges, AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            i, j = self.edges[some].T
+            value = value + (s[..., i] * s[..., j]) @ self.couplings[some]
         for group in self.groups:
             value = np.where(s[..., list(group)].sum(axis=-1) == 1, value, -np.inf)
         return np.asarray(value)

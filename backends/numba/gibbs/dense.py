@@ -46,6 +46,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_field_vector,
 )
 from spinbench.mathematics.graphs.rows import dense_rows
+from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 LANES = 16
 """Of the widest vectors."""
@@ -161,7 +162,11 @@ class Dense(Form):
 
     def make_tables(self, source: Source) -> Array:
         W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)
-        W[:, : self.n] = dense_rows(source.rows, 0, self.n)
+        planned = source.tables.sweep
+        if isinstance(planned, Scan) and planned.columns is None:
+            W[:, : self.n] = planned.weights
+        else:
+            W[:, : self.n] = dense_rows(source.rows, 0, self.n)
         return W
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import Rows, compressed_rows, rows_of
 from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.transition import Tables
@@ -48,8 +49,8 @@ class Flat(NamedTuple):
     strides: Array
 
 
-AT_ONCE = 2**16
-"""Rows whose entries are put in order together."""
+AT_ONCE = 2**18
+"""Entries of rows that are put in order together."""
 
 
 class Source:
@@ -67,6 +68,9 @@ class Source:
     @cached_property
     def rows(self) -> Rows:
         """W in the order of the tables."""
+        sweep = self.tables.sweep
+        if isinstance(sweep, Scan) and sweep.columns is None:
+            return rows_of(sweep.weights)
         return compressed_rows(self.model, self.tables.order)
 
     @cached_property
@@ -118,17 +122,7 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
     later, pull = np.empty(n, dtype=np.int64), np.empty(n)
     columns = np.empty(len(rows.columns), dtype=np.uint32)
     weights = np.empty(len(rows.columns), dtype=real)
-    for low in range(0, n, AT_ONCE):
-        high = min(low + AT_ONCE, n)
-        start, entries = rows.start[low : high + 1], slice(rows.start[low], rows.start[high])
-        near, own, degree = rows.columns[entries], rows.weights[entries], np.diff(start)
-        row = np.repeat(np.arange(high - low), degree)
-        earlier = near < row + low
-        before = np.bincount(row[earlier], minlength=high - low)
-        place = np.arange(len(row)) + np.where(earlier, (degree - before)[row], -before[row])
-        columns[entries][place], weights[entries][place] = near, own
-        later[low:high] = start[1:] - before
-        pull[low:high] = np.bincount(row[earlier], own[earlier] * tables.mode[near[earlier]], minlength=high - low)
+    _later_first(rows.start, rows.columns, rows.weights, tables.mode, columns, weights, later, pull)
     first, sizes, strides = _unit_rows(model, tables)
     return Flat(
         start=rows.start.astype(np.int64),
@@ -144,6 +138,23 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
     )
 
 
+@nb.njit(cache=True)
+def _later_first(start, near, own, mode, columns, weights, later, pull):
+    """columns, weights, later of `Flat`; pull (N,): Σ w s* over the earlier rows."""
+    for i in range(len(later)):
+        low, high = start[i], start[i + 1]
+        first = low
+        total = 0.0
+        while first < high and near[first] < i:
+            total += own[first] * mode[near[first]]
+            first += 1
+        later[i] = high - (first - low)
+        pull[i] = total
+        for e in range(low, high):
+            place = e - first + low if e >= first else e + high - first
+            columns[place], weights[place] = near[e], own[e]
+
+
 def empty_flat(real: np.dtype[Any]) -> Flat:
     """Of no rows."""
     integers, reals = np.empty(0, dtype=np.int64), np.empty(0, dtype=real)
@@ -155,13 +166,19 @@ def head_and_tail(rows: Rows) -> tuple[int, int]:
     """(rows at the begin that no earlier row is coupled to, first of the rows at the end without a later one)."""
     n = len(rows.start) - 1
     head, tail = n, 0
-    for low in range(0, n, AT_ONCE):
-        high = min(low + AT_ONCE, n)
+    for low, high in _spans(rows):
         near = rows.columns[rows.start[low] : rows.start[high]]
         row = np.repeat(np.arange(low, high), np.diff(rows.start[low : high + 1]))
         head = min(head, int(row[near < row].min(initial=n)))
         tail = max(tail, int(row[near > row].max(initial=-1)) + 1)
     return min(head, tail), tail
+
+
+def _spans(rows: Rows) -> Iterator[tuple[int, int]]:
+    """A few rows at a time, (first, end)."""
+    n = len(rows.start) - 1
+    step = max(1, AT_ONCE // max(1, int(np.diff(rows.start).max(initial=0))))
+    return ((low, min(low + step, n)) for low in range(0, n, step))
 
 
 def _unit_rows(model: PairwiseModel, tables: Tables) -> tuple[Array, Array, Array]:

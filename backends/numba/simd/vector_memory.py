@@ -42,7 +42,8 @@ def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) 
     rows = (shape[0] + 2 * margin, *shape[1:])
     size = math.prod(rows)
     spare = LINE // real.itemsize
-    whole = np.zeros(size + spare, dtype=real)
+    whole = np.empty(size + spare, dtype=real)  # in large pages, where there are some; zeros would come in small ones
+    whole.fill(0)
     first = -whole.ctypes.data % LINE // real.itemsize
     block = whole[first : first + size].reshape(rows)
     if margin and debug_mode.ON:

@@ -19,6 +19,8 @@ SEQUENTIAL = 4096
 """Up to so many vertices may need more than `MAX_COLOURS` colours at the cost of a Python loop a vertex."""
 MAX_COLOURS = 63
 MAX_LEVELS = 10_000
+MANY_EDGES = 512
+"""A vertex, beyond which there are hardly ever so few colours."""
 FEW_EDGES = 300_000
 """Up to so many edges a colouring is improved; on larger graphs that takes seconds to save a colour at most."""
 
@@ -61,11 +63,13 @@ def colouring(n: int, edges: IntArray) -> IntArray:
     """
     if len(edges) == 0:
         return np.zeros(n, dtype=np.int64)
+    shuffled = np.random.default_rng(0).permutation(n)
+    if 2 * len(edges) == n * (n - 1):  # a colour for each vertex; the order is that in which all others are coloured
+        return _rank(np.lexsort((shuffled, np.arange(n) > 0)))
     graph = Adjacency.of(n, edges)
     parity = _breadth_first_parity(graph)
     if (parity[edges[:, 0]] != parity[edges[:, 1]]).all():
         return parity.astype(np.int64)
-    shuffled = np.random.default_rng(0).permutation(n)
     colours = _greedy(graph, _rank(np.lexsort((shuffled, parity, -_peeling_rounds(graph)))))
     for _ in range(4 if len(edges) < FEW_EDGES else 0):
         colours = _greedy(graph, _rank(np.lexsort((shuffled, -colours))))
@@ -136,6 +140,8 @@ def _peeling_rounds(graph: Adjacency) -> IntArray:
         leaves = degree[left] <= 1.1 * degree[left].mean()
         gone, left = left[leaves], left[~leaves]
         rounds[gone] = current
+        if not len(left):
+            return rounds
         degree = degree - np.bincount(graph.around(gone)[1], minlength=n)
         current += 1
     return rounds
@@ -158,7 +164,7 @@ def _frontiers(graph: Adjacency, rank: IntArray) -> Iterator[IntArray]:
 def _greedy(graph: Adjacency, rank: IntArray) -> IntArray:
     """Every vertex in the order of rank gets the smallest colour that its coloured neighbours leave."""
     n = len(rank)
-    if n <= SEQUENTIAL:
+    if n <= SEQUENTIAL or len(graph.others) > MANY_EDGES * n:
         return _greedy_sequential(graph, np.argsort(rank))
     taken = np.zeros(n, dtype=np.uint64)  # bit c: a coloured neighbour has colour c
     colours = np.full(n, -1, dtype=np.int64)

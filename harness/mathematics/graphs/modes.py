@@ -47,6 +47,8 @@ def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep 
         _sweep(tables, s, rng, 0.0)
         if (before == s).all():
             break
+    if searches == 1:
+        return s[:, 0].copy()
     states = np.empty((searches, n))
     states[:, order] = s.T
     return s[:, int(model.log_weight(states).argmax())].copy()
@@ -80,6 +82,9 @@ def _sweep(tables: Sweep | Scan, s: FloatArray, rng: np.random.Generator, temper
 
 
 def _sweep_chunks(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
+    if s.shape[1] == 1 and scan.columns is None and np.array_equal(scan.rows.ravel(), np.arange(len(s))):
+        _sweep_rows(scan, s[:, 0], rng, temperature)
+        return
     for b in range(len(scan.rows)):
         kept = scan.valid[b] > 0
         rows = scan.rows[b][kept]
@@ -98,6 +103,24 @@ def _sweep_chunks(scan: Scan, s: FloatArray, rng: np.random.Generator, temperatu
         x = x.reshape(*rows.shape, -1).swapaxes(0, 1) + absent
         drawn = _draw_member(x, scan.off[b][kept, None], rng, temperature)
         s[rows.T] = np.where(absent < 0, drawn[:1], drawn)  # a repeated member is the first
+
+
+def _sweep_rows(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
+    """Row by row, of a single state (N,); its fields are kept, and a row of W is added to them when its value flips."""
+    fields, thresholds, on = scan.biases + scan.weights @ s, np.zeros(len(s)), s > 0
+    if temperature > 0:
+        with np.errstate(divide="ignore"):
+            thresholds = 2 * temperature * np.arctanh(2 * rng.random(len(s)) - 1)
+    at = 0
+    while at < len(s):
+        flips = (fields[at:] > thresholds[at:]) != on[at:]
+        at += int(flips.argmax())
+        if not flips.any():
+            break
+        on[at] = not on[at]
+        (np.add if on[at] else np.subtract)(fields, scan.weights[at], out=fields)
+        at += 1
+    s[:] = on
 
 
 def _pull(neighbours: npt.NDArray[np.int64] | None, weights: FloatArray, s: FloatArray) -> FloatArray:

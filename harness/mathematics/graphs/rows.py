@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.compressed import AnyInts, compressed
+from spinbench.mathematics.graphs.compressed import AnyInts, compressed, compressed_table
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,6 +49,11 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
     return Rows(start, columns, weights[numbers])
 
 
+def rows_of(matrix: FloatArray) -> Rows:
+    """The rows of an (N, N) matrix; what is 0 is left out."""
+    return Rows(*compressed_table(matrix, 0.0))
+
+
 def is_dense(rows: Rows) -> bool:
     """Whether products with rows of W are preferred to lists of neighbours."""
     n = len(rows.start) - 1
@@ -57,12 +62,12 @@ def is_dense(rows: Rows) -> bool:
 
 def dense_rows(rows: Rows, low: int, high: int) -> FloatArray:
     """(high - low, N) rows of W."""
-    n = len(rows.start) - 1
-    table = np.zeros((high - low, n))
-    entries = slice(rows.start[low], rows.start[high])
-    row = np.repeat(np.arange(high - low), np.diff(rows.start[low : high + 1]))
-    table[row, rows.columns[entries]] = rows.weights[entries]
-    return table
+    from scipy import sparse
+
+    n, entries = len(rows.start) - 1, slice(rows.start[low], rows.start[high])
+    start = rows.start[low : high + 1] - rows.start[low]
+    some = sparse.csr_array((rows.weights[entries], rows.columns[entries], start), shape=(high - low, n))
+    return np.asarray(some.toarray(out=np.empty((high - low, n))))  # zeros of its own would come in small pages
 
 
 def padded_rows(rows: Rows, low: int, high: int) -> tuple[IntArray, FloatArray]:
