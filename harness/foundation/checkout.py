@@ -84,18 +84,28 @@ class Checkout:
 
     def ancestors(self, commit: str) -> list[str]:
         """The commit and all that came before it, newest first."""
-        found = self._git("rev-list", commit)
-        if found.returncode:
-            raise HistoryError(f"{self.root} has no commits before {commit!r}; history belongs to commits")
-        return found.stdout.split()
+        return self._listed(commit)
+
+    def line(self, commit: str) -> list[str]:
+        """The commit and those before it on its own branch, newest first: what was merged is in the merge.
+
+        Branches that were measured side by side are no course of one program, whatever their dates say.
+        """
+        return self._listed("--first-parent", commit)
 
     def subject(self, commit: str) -> str:
-        """First line of the commit's message."""
-        return self._git("log", "-1", "--format=%s", commit).stdout.strip()
+        """First line of the commit's message, which need not be text in any encoding."""
+        return git.ask(self.root, "log", "-1", "--format=%s", commit).stdout.decode(errors="replace").strip()
 
     def authored(self, commit: str) -> int:
         """Unix time at which the commit was written."""
         return int(self._git("log", "-1", "--format=%at", commit).stdout)
+
+    def _listed(self, *arguments: str) -> list[str]:
+        found = self._git("rev-list", *arguments)
+        if found.returncode:
+            raise HistoryError(f"{self.root} has no commits before {arguments[-1]!r}; history belongs to commits")
+        return found.stdout.split()
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         try:

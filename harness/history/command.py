@@ -61,7 +61,7 @@ def _history(arguments: argparse.Namespace) -> int:
     from spinbench.history.steps import report, wording
 
     how = {"since": arguments.since, "worse": arguments.worse, "machine": arguments.machine}
-    found = report.steps(checkout(), **how, last=arguments.last or report.MOST_COMMITS)
+    found = report.steps(checkout(), **how, last=report.MOST_COMMITS if arguments.last is None else arguments.last)
     return _say(wording.lines(found))
 
 

@@ -53,11 +53,11 @@ def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[st
 
 
 def recorded(history: History, head: str, most: int) -> list[str]:
-    """The newest recorded commits up to `head`, oldest first.
+    """The newest recorded commits of the branch up to `head`, oldest first.
 
     Older ones are left out where those of `most` have more than `MOST_RECORDS`.
     """
-    names = list(itertools.islice(filter(history.knows, history.checkout.ancestors(head)), most))
+    names = list(itertools.islice(filter(history.knows, history.checkout.line(head)), most))
     counts = itertools.accumulate(history.journal.count(name) for name in names)
     return names[: max(sum(count <= MOST_RECORDS for count in counts), 2)][::-1]
 
@@ -142,8 +142,8 @@ def _records(history: History, commit: str) -> list[Record]:
 
 
 def _until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
-    """Sittings of a commit and of the recorded ones before it, newest first."""
-    for name in history.checkout.ancestors(commit):
+    """Sittings of a commit and of the recorded ones before it on its branch, newest first."""
+    for name in history.checkout.line(commit):
         if history.knows(name):
             for records in reversed(sittings(history, name)):
                 yield name, records

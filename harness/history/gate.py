@@ -105,7 +105,8 @@ def _choose(history: History, base: str | None, head: str | None) -> tuple[str, 
     else:
         second = given(head)
     if base is None:
-        older = history.checkout.ancestors(second)[1:]
+        # what was merged into head is a part of what it changed
+        older = [*history.checkout.line(second)[1:], *history.checkout.ancestors(second)[1:]]
         first = newest(older, lambda: f"no commit before {second[:8]} has results {where}; {hint}")
     else:
         first = given(base)

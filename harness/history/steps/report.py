@@ -83,8 +83,10 @@ def steps(
         commits: full hashes of those that are looked at instead, in this order.
 
     Raises:
-        HistoryError: there are no two commits with records, or `since` names none.
+        HistoryError: there are no two commits with records, `last` allows no two, or `since` names none.
     """
+    if last < 2:
+        raise HistoryError(f"the last {last} commits were asked for; a change takes two or more")
     history = History.open(root, machine)
     old = set() if since is None else set(history.checkout.ancestors(history.checkout.resolve(since)))
     names = recorded(history, "HEAD", last) if commits is None else commits
@@ -120,8 +122,8 @@ def _folded(found: Sequence[Step]) -> Iterable[tuple[Step, int]]:
 
 
 def _places(history: History, names: Sequence[str]) -> list[int]:
-    """Of commits among all that came before the current one."""
-    order = {name: turn for turn, name in enumerate(reversed(history.checkout.ancestors("HEAD")))}
+    """Of commits among all of the current branch."""
+    order = {name: turn for turn, name in enumerate(reversed(history.checkout.line("HEAD")))}
     return [order[name] for name in names]
 
 

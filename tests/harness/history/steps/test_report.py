@@ -6,11 +6,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import gate_runs
+import numpy as np
 import pytest
 
 from spinbench import cli
 from spinbench.history import commits as chains
-from spinbench.history.recorder import History
+from spinbench.history.gate import gate
+from spinbench.history.recorder import History, record
 from spinbench.history.steps import wording
 from spinbench.history.steps.report import steps
 from spinbench.reporting.past import verdicts
@@ -35,6 +38,45 @@ def test_commits_are_named_and_no_other(project: Any, planted: Any, capsys: pyte
     assert "commit 8 " in later
     assert cli.main(["history", "--last", "3"]) == 0
     assert "no change beyond noise" in capsys.readouterr().out
+
+
+def test_branches_that_are_measured_side_by_side_are_no_course(
+    project: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slower branch and one that began before it, measured in turn: what came later is not what came of it."""
+    slow: dict[str, bool] = {}
+
+    def measured(title: str, branch: str, day: int) -> None:
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-01-{day:02}T12:00:00")
+        if branch == "merge":
+            project.git("checkout", "-q", "main")
+            project.git("merge", "-q", "--no-ff", "-X", "ours", "-m", title, "side")
+        else:
+            project.git("checkout", "-q", branch)
+            project.commit(title)
+        name = project.git("rev-parse", "HEAD")
+        slow[name] = branch != "side" and day > 4
+        factor = gate_runs.slower(2.0 if slow[name] else 1.0, *gate_runs.CELLS)
+        made = [
+            gate_runs.record(
+                name, cell, seed, gate_runs.values(rng, cell, factor, np.random.default_rng((number, seed)))
+            )
+            for number, cell in enumerate(gate_runs.CELLS)
+            for seed in range(2)
+        ]
+        record(project.root, [project.sweep(title, made)])
+
+    project.commit("first")
+    for day in range(1, 5):
+        measured(f"day {day}", "main", day)
+    project.git("branch", "side")
+    for day in range(5, 13):
+        measured(f"day {day}", "main" if day % 2 else "side", day)
+    measured("merge", "merge", 13)
+    found = steps(project.root).found
+    assert {one.commit.title for one in found} == {"day 5"}
+    assert all(one.worse for one in found)
+    assert gate(project.root).titles == ("day 11", "merge")
 
 
 def test_a_sweep_over_commits_is_red_where_only_all_of_them_tell(project: Any, planted: Any) -> None:
@@ -86,6 +128,9 @@ def test_a_history_of_one_commit_and_a_wrong_name(
     assert "knows 0 commits of the current branch" in capsys.readouterr().err
     assert cli.main(["history", "--since", "nowhere"]) == 2
     assert "'nowhere' names no commit" in capsys.readouterr().err
+    for last in (-3, 0, 1):
+        assert cli.main(["history", "--last", str(last)]) == 2
+        assert f"the last {last} commits were asked for" in capsys.readouterr().err
 
 
 def test_pictures_show_what_is_around_the_change() -> None:
