@@ -106,7 +106,7 @@ def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, 
     if commit is None:
         return "were measured outside a git checkout, or before its first commit"
     if record["git"].get("dirty") is not False:
-        return "were measured with uncommitted changes in the tree; commit them and sweep again"
+        return "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again"
     if commit in absent:
         return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
     if not _is(record, "python", python):

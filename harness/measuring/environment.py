@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,16 @@ def code_state() -> dict[str, Any]:
     if measured is None or measured == own:
         return git_state(own)
     return {**git_state(measured), "spinbench": own_state()}
+
+
+def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of the code that was in the state `before`; "dirty" where it is in another one now.
+
+    What was imported meanwhile may then be of neither.
+    """
+    now = code_state()
+    same = all(now.get(key) == before.get(key) for key in now.keys() | before.keys())
+    return dict(before) if same else {**now, "dirty": True}
 
 
 def own_state() -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.measuring import environment, provenance
+from spinbench.measuring.answer import failure
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, contents, protocol
 
@@ -39,6 +40,7 @@ def measure_cell(
     state = environment.code_state() if git is None else dict(git)
     limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
     others = provenance.foreign(cell) if plugins is None else dict(plugins)
+    files = contents(cell["model"])
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
     if pool is None:
@@ -47,6 +49,8 @@ def measure_cell(
     else:
         answer = pool.measure(cell, limit, own_cache=own_cache)
     duration = time.perf_counter() - since
+    if contents(cell["model"]) != files:
+        answer = failure("a file of the model changed while it was measured; measure again")
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
         "schema": SCHEMA,
@@ -56,7 +60,7 @@ def measure_cell(
         "axes": axes(cell),
         "class": whole.get("class"),
         "config": cell,
-        "files": contents(cell["model"]),
+        "files": files,
         "protocol": protocol(cell),
         "git": state,
         "plugins": others,

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import alive
-from spinbench.measuring import provenance, records
+from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.measure import cell_of, measure_cell
 from spinbench.measuring.stages import Stages
@@ -106,6 +106,9 @@ def run(config: DictConfig) -> str:
     state.writing = 0.0
     if not found:
         record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
+        if state.display is not None:  # a launcher's process may stand elsewhere
+            now = environment.code_state_since(git)
+            record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
         _write(state, folder, record)
     if state.display is not None:
         state.display.end(name, record)

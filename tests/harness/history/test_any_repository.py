@@ -13,6 +13,7 @@ from spinbench import cli
 from spinbench.foundation import versions
 from spinbench.history.recorder import History, record
 from spinbench.measuring import environment
+from spinbench.sweeping import job
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "how-to" / "workflows" / "track-regressions.yml"
 QUICK = ("sweep", "method=exact", "backend=numpy", "model=boltzmann/neural15", "sweep_dir=out")
@@ -55,6 +56,27 @@ def test_commits_of_a_plugin_open_and_shut_the_gate(plugin: Any, monkeypatch: py
     assert entry["series"]["parts"][1:] == ["numpy", ""]  # here conf/axes has no cells
     assert "swept.grid.track_run_seconds" in plugin.asv("show", commits[0])
     plugin.asv("publish", "--no-pull")
+
+
+def test_what_is_measured_while_the_tree_changes_stays_out(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was imported after an edit is not what the sweep's commit has; it is measured again when it is resumed."""
+    monkeypatch.chdir(plugin.root)
+    plugin.commit("first")
+    usual = job.measure_cell
+
+    def edited_meanwhile(*arguments: Any, **options: Any) -> Any:
+        (plugin.root / "log").write_text("edited")
+        return usual(*arguments, **options)
+
+    with monkeypatch.context() as during:
+        during.setattr(job, "measure_cell", edited_meanwhile)
+        assert cli.main([*QUICK, "seed=0"]) == 0
+    assert "they were measured with uncommitted changes in the tree, or while it changed" in capsys.readouterr().out
+    plugin.git("checkout", "-q", "log")
+    assert cli.main(["sweep", "--resume", "out"]) == 0
+    assert "1 new and 0 known records stand in asv's history" in capsys.readouterr().out
 
 
 def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:

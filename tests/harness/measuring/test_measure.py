@@ -232,6 +232,24 @@ class TestWorkers:
         assert record["duration"] > record["result"]["seconds"]["run"] > 0
 
 
+def test_a_file_that_changes_while_it_is_measured_gives_no_result(tmp_path: Path) -> None:
+    """What was read is not known then, and the series of a file is told by what it held."""
+    path = tmp_path / "mine.uai"
+    path.write_text("MARKOV 1 2 0")
+    model = {"name": "file", "path": str(path), "evidence": None, "beta": None}
+
+    class Slow(Pool):
+        def measure(self, *_: Any, **__: Any) -> dict[str, Any]:
+            path.write_text("MARKOV 1 3 0")
+            return {"status": "ok", "stages": {}, "environment": {}}
+
+    record = measure_cell(cell(model=model), git=GIT, pool=Slow())
+    assert (record["status"], record["error"]) == (
+        "failed",
+        "a file of the model changed while it was measured; measure again",
+    )
+
+
 def test_kernels_are_imported_where_machine_code_is_read_as_it_is_written(tmp_path: Path) -> None:
     """Kernels of a run outside sweeps and those of a worker share a folder, of whose files a checksum is part."""
     program = (
