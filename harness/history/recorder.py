@@ -3,6 +3,7 @@
     .asv/journal/MACHINE/ENV/COMMIT/record-ID.json   every record that entered the history (see journal.py)
     .asv/journal/.series/series-DIGEST.json      what was ever swept beyond conf/axes (see series.py)
     .asv/results/MACHINE/COMMIT-ENV.json         asv's result file, rebuilt from the journal (see asv_results.py)
+    .asv/unfinished/MACHINE/ENV/COMMIT           a commit whose result file is being rebuilt
     .asv/results/benchmarks.json                 asv's discovery of harness/history/suite, and what grew beyond it
 
 A recorder holds a file lock; every file is replaced whole. Values that `asv run` stored are kept, except in cells
@@ -144,10 +145,17 @@ class History:
                 book = Book(self.journals)
                 self.journal.clear_fragments()
                 book.clear_fragments()
+                self._unfinished.mkdir(parents=True, exist_ok=True)
+                for commit in commits:
+                    (self._unfinished / commit).touch()
                 for entry, measured in intake.accepted:
                     new += self._enter(entry, measured, book)
-                entries = {commit: self.journal.entries(commit) for commit in commits}
-                files, damaged = self._files.rebuild(entries, book)
+                behind = [path for path in self._unfinished.iterdir() if self.checkout.has(path.name)]
+                files, damaged = self._files.rebuild(
+                    {path.name: self.journal.entries(path.name) for path in behind}, book
+                )
+                for path in behind:
+                    path.unlink()
                 problems += damaged
         return RecordReport(
             machine=self.machine,
@@ -166,6 +174,11 @@ class History:
         tracked = axes.metrics()
         given = [metric.name for metric in tracked if journal.numbers(entry["metrics"].get(metric.name, {}))]
         return self.journal.add(entry, tracked, book.enter(measured, given).as_json())
+
+    @property
+    def _unfinished(self) -> Path:
+        """A folder that names the commits whose records asv's files may lack: recorders are killed."""
+        return self.home / "unfinished" / self.machine / ENVIRONMENT
 
     def machines(self) -> list[str]:
         """All whose records are kept here."""

@@ -15,6 +15,7 @@ from asv.results import Results
 
 from spinbench.errors import HistoryError
 from spinbench.history import axes
+from spinbench.history.asv_results import ResultFiles
 from spinbench.history.publish import publish
 from spinbench.history.recorder import History, record
 
@@ -128,6 +129,28 @@ def test_what_stays_out_of_the_history(project: Any, changes: dict[str, Any], se
     assert sentence in refusal
     assert snapshot(project.root / ".asv") == untouched
     assert snapshot(folder) == kept
+
+
+def test_what_a_killed_recorder_left_behind_is_made_up_for_by_the_next(
+    project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal had the records; asv's file of the commit is made when any other commit is recorded."""
+    first = project.commit("first")
+    folder = fill(project, first)
+
+    def kill(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(ResultFiles, "rebuild", kill)
+        with pytest.raises(KeyboardInterrupt):
+            record(project.root, [folder])
+    second = project.commit("second")
+    record(project.root, [project.sweep("second", [project.record(project.cells[0], second)])])
+    assert project.value(first, "run_seconds", project.cells[0]) == project.value(
+        second, "run_seconds", project.cells[0]
+    )
+    assert not list((project.root / ".asv" / "unfinished").rglob("*" + first))
 
 
 def test_good_records_are_not_held_up_by_others(project: Any) -> None:
