@@ -50,7 +50,7 @@ def gate(root: Path, base: str | None = None, head: str | None = None, *, machin
 
     Args:
         root: the checkout, or a folder inside it.
-        base: a commit; by default the newest recorded one before `head`.
+        base: a commit; by default the newest recorded one before `head`, on its branch if there is one.
         head: a commit; by default the newest recorded one of the current branch.
         machine: whose history; by default this machine's.
 

@@ -210,7 +210,7 @@ def plain(content: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _file_digest(path: Any) -> str | None:

@@ -16,6 +16,7 @@ from spinbench.history.gate import gate
 from spinbench.history.labels import Identity, identity
 from spinbench.history.recorder import History, record
 from spinbench.history.series import Book, Series
+from spinbench.measuring.records import model_label
 
 MODEL = "boltzmann/neural15"
 RUN_SECONDS = Series(MODEL, ("gibbs", "numpy", "")).benchmark("run_seconds")
@@ -68,6 +69,13 @@ def test_asv_gets_the_median_of_few_seeds_and_the_samples_of_many(project: Any) 
     samples = dict(zip(row["params"][0], row["samples"], strict=True))
     assert samples["'gibbs numpy chains=3'"] is None
     assert len(samples["'gibbs numpy chains=5'"]) == 8
+
+
+def test_parameters_that_differ_late_are_models_of_their_own() -> None:
+    """Six digits would make one label of both, and the second a version of the first."""
+    one, other = (model_label({"name": "grid", "c1": value}) for value in (0.1234567, 0.1234568))
+    assert (one, other) == ("grid(c1=0.1234567)", "grid(c1=0.1234568)")
+    assert model_label({"name": "grid", "c1": 0.1 + 0.2}) == "grid(c1=0.3)"
 
 
 def test_own_files_are_named_by_content(project: Any) -> None:
