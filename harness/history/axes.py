@@ -48,7 +48,7 @@ class Axis:
         return self.select.get(value, (f"{self.group}={value}",))
 
 
-Judged = Literal["cost", "accuracy", "no"]
+Judged = Literal["cost", "accuracy", "certain", "no"]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ ROUNDING = 1e-6
 """Relative difference of numbers that are the same but for the order of their sums."""
 FEWEST_SEEDS = 2
 FEW_SEEDS = f"the numbers changed, and {FEWEST_SEEDS} seeds of both commits are needed"
+NOISY = "it differs from seed to seed"
 EDITED = "the results are identical, and so the metric has changed its meaning: raise its version"
 
 
@@ -63,6 +64,8 @@ def changed(metric: Metric, sides: Sides) -> Changed:
             left_out[place] = EDITED
         elif min(len(old), len(new)) < FEWEST_SEEDS:
             left_out[place] = FEW_SEEDS
+        elif metric.judged == "certain" and not (_without_noise(old, metric) and _without_noise(new, metric)):
+            left_out[place] = NOISY
         else:
             rows[place] = old, new
     base, head = (_array([_values(row[side], metric) for row in rows.values()]) for side in (0, 1))
@@ -95,7 +98,8 @@ def judged(metric: Metric, sides: Sides) -> Judged:
     """All findings of a metric of accuracy."""
     found = changed(metric, sides)
     findings: list[Finding] = [untested(metric, sides, place, "identical") for place in found.same]
-    findings += [untested(metric, sides, place, "undecided", reason) for place, reason in found.left_out.items()]
+    for place, reason in found.left_out.items():
+        findings.append(untested(metric, sides, place, "shown" if reason == NOISY else "undecided", reason))
     detectable = []
     for decision in decide(metric, compare(found)):
         name = decision.level.name
@@ -144,6 +148,10 @@ def _equal(one: Run, other: Run, metric: Metric) -> bool:
 def _edited(one: Run, other: Run, metric: Metric) -> bool:
     """Whether the metric says something else of the same numbers."""
     return bool(one.numbers) and one.numbers == other.numbers and not _equal(one, other, metric)
+
+
+def _without_noise(runs: Mapping[int, Run], metric: Metric) -> bool:
+    return float(np.ptp(_values(runs, metric))) <= NOTHING
 
 
 def _longer(base: Mapping[int, Run], head: Mapping[int, Run]) -> float:

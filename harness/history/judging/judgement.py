@@ -50,7 +50,7 @@ class Judgement:
 
 def judge(sides: Sides) -> Judgement:
     """Test every metric that any of the runs has, in the cells that both sides have."""
-    tests = {"cost": cost.judged, "accuracy": accuracy.judged, "no": _shown}
+    tests = {"cost": cost.judged, "accuracy": accuracy.judged, "certain": accuracy.judged, "no": _shown}
     seeds = [runs for side in (sides.base, sides.head) for runs in side.values()]
     measured = {name for runs in seeds for one in runs.values() for name in one.values}
     found = [tests[metric.judged](metric, sides) for metric in axes.metrics() if metric.name in measured]

@@ -76,7 +76,8 @@ def of_accuracy(course: Course, pieces: FloatArray) -> Weighed:
     certain = (own.freedom > 0) & (own.variance <= NOTHING**2)
     variance = np.where(certain, CERTAIN, noise.variance)
     counts = np.isfinite(course.values).sum(axis=2)
-    known = (counts > 0) & (certain | (noise.freedom > 0) & (noise.variance > 0))[:, None]
+    fit = certain if course.metric.judged == "certain" else certain | (noise.freedom > 0) & (noise.variance > 0)
+    known = (counts > 0) & fit[:, None]
     return Weighed(
         values=np.where(known, mean(course.values, 2), 0.0),
         weights=np.where(known, counts / np.where(variance > 0, variance, 1.0)[:, None], 0.0),

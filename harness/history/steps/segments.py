@@ -88,7 +88,7 @@ def steps(metric: Metric, chain: Sequence[Runs]) -> tuple[Course, list[Step]]:
     if not course.places:
         return course, []
     shares = {"group": cost.SHARES["group"], "cell": cost.SHARES["cell"]}
-    if metric.judged == "accuracy":
+    if metric.judged != "cost":
         shares = dict.fromkeys(LEVELS, accuracy.SHARE)
     weigh = noise.of_cost if metric.judged == "cost" else noise.of_accuracy
     found = []

@@ -282,3 +282,23 @@ def test_the_smallest_detectable_change_is_told_at_each_level(rng: np.random.Gen
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20241105)
+
+
+def test_errors_of_log_z_are_judged_where_seeds_make_no_difference() -> None:
+    """As of bounds, which have no other error; of sampled log Z a few seeds say too little."""
+
+    def of(*errors: float, samples: int = 100) -> Runs:
+        values = [{"log_z_error": math.log(error)} for error in errors]
+        return {
+            Place(*SLOW): {seed: Run("", own, samples=math.log(samples)) for seed, own in enumerate(values)},
+        }
+
+    def said(base: Runs, head: Runs) -> str:
+        return verdicts(compared(base, head), "log_z_error")[" ".join(SLOW)]
+
+    assert said(of(0.1, 0.1), of(0.12, 0.12)) == "worse"
+    assert said(of(0.1, 0.1), of(0.08, 0.08)) == "better"
+    assert said(of(0.1, 0.1), of(0.105, 0.105)) != "worse"
+    assert said(of(0.1, 0.1), of(0.12, 0.12, samples=80)) != "worse"
+    assert said(of(0.1, 0.1), of(0.1, 0.1)) == "identical"
+    assert said(of(0.1, 0.2), of(1.1, 1.1)) == said(of(0.1, 0.1), of(1.0, 1.1)) == "shown"

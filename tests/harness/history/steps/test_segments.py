@@ -100,6 +100,17 @@ def test_numbers_without_noise_change_at_once_beyond_the_margin() -> None:
     assert step.values == pytest.approx((0.1, math.nan, 0.12, math.nan), nan_ok=True)
 
 
+def test_bounds_on_log_z_change_at_once_and_sampled_ones_do_not() -> None:
+    bound, drawn = Place(*CELLS[0]), Place(*CELLS[1])
+
+    def runs(error: float, turn: int) -> Runs:
+        sampled = {seed: Run("", {"log_z_error": math.log(error) + 0.01 * (seed + turn)}) for seed in (0, 1)}
+        return {bound: {seed: Run("", {"log_z_error": math.log(error)}) for seed in (0, 1)}, drawn: sampled}
+
+    (step,) = found([runs(0.1 if turn < 4 else 0.15, turn) for turn in range(8)])["log_z_error"]
+    assert (step.at, step.place, step.level) == (4, bound, "cell")
+
+
 def test_another_machine_and_single_draws_say_nothing() -> None:
     runs = chain([slower(2.0 if turn >= 5 else 1.0, *CELLS) for turn in range(10)])
     moved = [
