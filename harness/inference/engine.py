@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -44,6 +45,13 @@ class ProgramEngine:
         self._look = backend.compile(self._run_look)
         self._temper = backend.compile(self._run_tempered)
         self._slope = backend.compile(program.slope)
+
+    def on(self, tables: Tables) -> ProgramEngine:
+        """The same program on other tables; what has been compiled for their shapes stays so."""
+        found = copy.copy(self)
+        found.transfer_seconds = 0.0
+        found._tables = found._put(tables)
+        return found
 
     @property
     def compiles(self) -> bool:

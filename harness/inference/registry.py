@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Set
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, cast
+
+import numpy as np
 
 from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier
 from spinbench.errors import (
@@ -18,6 +20,7 @@ from spinbench.errors import (
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
+from spinbench.foundation.trees import map_arrays
 from spinbench.inference import kernels
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.kernels import ANY, Wish
@@ -27,6 +30,8 @@ if __name__ != "spinbench.inference.registry":
     raise ImportError(f"imported as {__name__}; import spinbench.inference.registry, not the checkout's folder")
 
 Kind = Literal["backends", "methods", "kernels"]
+PROGRAMS = 4
+"""Whose compiled code is kept in memory, for one model's shapes each."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +211,37 @@ def bound(
     if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
         raise UnsupportedError("; ".join(found.refusals))
     try:
-        program = method.program(instance)
+        engine = _program_engine(method, instance, tables)
     except UnsupportedError as why:
         raise UnsupportedError("; ".join([*found.refusals, str(why)])) from why
-    return Bound(ProgramEngine(program, instance, tables, method.reductions), "generic", "", notes)
+    return Bound(engine, "generic", "", notes)
+
+
+def _program_engine(method: Method, backend: Backend, tables: Tables) -> ProgramEngine:
+    """Its program on tables; the latest that were compiled are used again for tables of the same shapes."""
+    if type(backend).compile is Backend.compile or not _is_key(method):
+        return ProgramEngine(method.program(backend), backend, tables, method.reductions)
+    shapes: list[Any] = []
+    map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
+    cls, precision, device = type(backend), backend.precision, backend.device
+    again = _without_tables(method, repr(method), cls, precision, device, repr(shapes))  # type: ignore[arg-type]
+    return again.on(tables)
+
+
+def _is_key(method: Method) -> bool:
+    try:
+        hash(method)
+    except TypeError:  # of a plugin with a list for a setting, say
+        return False
+    return True
+
+
+@lru_cache(maxsize=PROGRAMS)
+def _without_tables(
+    method: Method, settings: str, backend: type[Backend], precision: Precision, device: str, shapes: str
+) -> ProgramEngine:
+    instance = backend(precision=precision, device=device)
+    return ProgramEngine(method.program(instance), instance, (), method.reductions)
 
 
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:

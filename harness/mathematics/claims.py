@@ -38,6 +38,8 @@ NOTHING = 1e-9
 CONTRADICTED = 3.0
 """Joint claims that two estimates of the same number may differ by."""
 
+STEPS, EXACTLY = 64, 1e-14
+"""At most, in which two sides are balanced, and to what share of the value."""
 SHARED = 0.5
 """Of the claim that draws of both sides allow; an average of one takes more draws, but does not see what it lacks."""
 
@@ -218,16 +220,26 @@ def one_sided(value: float, error: float, reference: Ratio) -> tuple[float, floa
 
 
 def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift: float) -> float:
-    """Where the two sides' weights are equal; their difference falls in the value, so bisection finds it."""
+    """Where the two sides' weights are equal: their difference falls in the value, by Newton's steps, or halves where
+    these lead out of what is left or hardly on."""
     low = float(min(forward.min(), backward.min())) - 50.0
     high = float(max(forward.max(), backward.max())) + 50.0
-    for _ in range(64):
-        value = (low + high) / 2
-        if expit(backward - value - shift).sum() > effective * expit(value - forward + shift).mean():
+    value, before = (low + high) / 2, high - low
+    for _ in range(STEPS):
+        theirs, ours = expit(backward - value - shift), expit(value - forward + shift)
+        excess = float(theirs.sum() - effective * ours.mean())
+        slope = float((theirs * (1 - theirs)).sum() + effective * (ours * (1 - ours)).mean())
+        if excess > 0:
             low = value
         else:
             high = value
-    return (low + high) / 2
+        step = excess / slope if slope > NOTHING else np.inf
+        if not (low <= value + step <= high) or abs(step) > before / 2:
+            step = (low + high) / 2 - value
+        before, value = abs(step), value + step
+        if before <= EXACTLY * max(abs(value), 1.0):
+            break
+    return value
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:

@@ -92,6 +92,17 @@ def _climb_units(f, rungs, keys, s, slopes):
             t += 1
 
 
+def load_rungs(source: Source) -> None:
+    """Compile what `climb_rungs` runs."""
+    none = Rungs(np.empty(0), 1, 0)
+    if source.model.groups:
+        s = np.empty((1, 0), dtype=source.real)
+        _climb_units(source.flat, none, row_keys(0, s.T), s, np.empty((0, 1, 1)))
+        return
+    keys, s, _ = Lanes(source).begin(0, np.empty((0, 1), dtype=source.real))
+    _climb_lanes(source.flat, none, keys, s, np.empty((0, 1, *s.shape[::2])))
+
+
 def climb_rungs(source: Source, seed: int, rungs: Rungs, states: Array) -> tuple[Array, Array]:
     """From `states` (C, N) through all rungs, one after the other: (states, slopes (K, S, C) after each sweep)."""
     chains = len(states)

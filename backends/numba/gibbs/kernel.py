@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.choice import choose
-from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, row_slopes
+from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
@@ -84,6 +84,19 @@ class GibbsKernel(Kernel):
         self._source = Source(method, model, tables, self._real)
         self._made: Form | None = None
         self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.head, self._source.tail, 0.0)
+
+    def prepare(self, state: GibbsState) -> GibbsState:
+        """Compile what runs call, of no step and no chain: those of a large model may take longer than a run."""
+        state, _ = self.advance(state, 0)
+        n, none, nothing = self._source.model.num_variables, slice(0, 0), np.empty(0)
+        states = np.empty((0, n), dtype=self._real)
+        if state.look_keys is not None:
+            mode = self._tables.mode.astype(self._real)
+            run_looks(self._source.flat, state.look_keys[none], state.step, mode, states, nothing, nothing)
+        if self._method.climbs:
+            load_rungs(self._source)
+            row_slopes(self._source.flat, states, nothing)
+        return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
         form = self._made_for(start.shape[1])

@@ -101,7 +101,7 @@ def run_looks(f, keys, step, mode, s, log_t, log_r):
     keys (C, 2), apart from those of the sweeps; mode (N,) s*. R is the sweep in reverse order.
     """
     g, units, n = pointers(f), f.first.size, s.shape[1]
-    u, x, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0]), np.empty_like(s[0])
+    u, x, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty(n, dtype=s.dtype), np.empty(n, dtype=s.dtype)
     v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
     for c in range(s.shape[0]):
         log_t[c] = log_transition(g, units, address(s, c * n))

@@ -166,8 +166,9 @@ class Lanes(BlockForm):
         n, chains = states.shape
         blocks, size = lane_blocks(chains, self.real)
         s = aligned_zeros((blocks, n, size), self.real)
-        for k in range(chains):
-            s[k // size, :, k % size] = states[:, k]
+        for k in range(blocks):
+            some = states[:, k * size : (k + 1) * size]
+            s[k, :, : some.shape[1]] = some
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:

@@ -247,8 +247,9 @@ class PatternLanes(BlockForm):
         n, chains = states.shape
         blocks = -(-chains // CHAINS)
         s = aligned_zeros((blocks, n + 1, CHAINS), np.dtype(np.uint16))
-        for k in range(chains):
-            s[k // CHAINS, :n, k % CHAINS] = np.where(states[:, k] > 0, MARKS[2], MARKS[0])
+        for k in range(blocks):
+            some = states[:, k * CHAINS : (k + 1) * CHAINS]
+            s[k, :n, : some.shape[1]] = np.where(some > 0, MARKS[2], MARKS[0])
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:

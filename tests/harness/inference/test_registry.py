@@ -6,11 +6,14 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
 from spinbench.inference import registry
+from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
+from spinbench.models.generators import grid
 
 TOY = """
 from dataclasses import dataclass
@@ -91,6 +94,20 @@ def test_refusals_come_before_any_work() -> None:
 
 
 @pytest.mark.usefixtures("toy")
+def test_compiled_programs_are_used_again_for_tables_of_the_same_shapes() -> None:
+    """And for no other settings or shapes; a run's tables are its own."""
+
+    def engine(method: Any, model: Any, backend: str = "jax") -> Any:
+        return registry.bind(method, backend, model, method.plan(model), precision="float64")
+
+    first, again = (engine(Gibbs(), grid(3, 3, seed=seed)) for seed in (0, 1))
+    assert first._advance is again._advance
+    assert not np.array_equal(first._tables.sweep.first[0].biases, again._tables.sweep.first[0].biases)
+    assert engine(Gibbs(log_z="none"), grid(3, 3))._advance is not first._advance
+    assert engine(Gibbs(), grid(3, 4))._advance is not first._advance
+    assert engine(Gibbs(), grid(3, 3), "numpy")._advance is not engine(Gibbs(), grid(3, 3), "numpy")._advance
+
+
 def test_settings_are_checked_by_name() -> None:
     assert registry.make_method("toy", {"level": 4}).level == 4  # type: ignore[attr-defined]
     with pytest.raises(UnknownNameError, match="no setting of method toy is named 'lvel'; did you mean level"):

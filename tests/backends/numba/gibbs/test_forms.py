@@ -49,6 +49,23 @@ def run(model, method, form, precision, chains, batches=(70, 5, 61), seed=9):
     return seen
 
 
+@pytest.mark.parametrize("chains", [1, CHAINS])
+@pytest.mark.parametrize(
+    "method", [Gibbs(), Gibbs(log_z="chib_ms", ladder=3), Gibbs(log_z="none"), Gibbs(scan="random")]
+)
+def test_what_is_prepared_makes_no_step(method, chains):
+    for model in MODELS.values():
+        kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+        start = np.random.default_rng(0).integers(0, 2, (model.num_variables, chains)).astype(np.int8)
+        prepared = kernel.prepare(kernel.init(3, start))
+        assert (prepared.step, prepared.climbed) == (0, 0)
+        looks, fresh = kernel.look(prepared), kernel.look(kernel.init(3, start))
+        assert looks.keys() == fresh.keys()
+        assert all(np.array_equal(looks[name], fresh[name]) for name in looks)
+        seen, expected = (kernel.advance(state, 5)[1] for state in (prepared, kernel.init(3, start)))
+        assert all(np.array_equal(seen[name], expected[name]) for name in expected)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
 @pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense"])
