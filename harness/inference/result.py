@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.laps import Laps
 from spinbench.models.files.answers import format_mar, format_pr
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIXES = (".MAR", ".PR", ".csv")
 """Of the files that hold an answer."""
@@ -156,6 +159,22 @@ class Result:
             if values is not None:
                 found[name] = all_states.of_errors(values)
         return found
+
+    def plot(self) -> Figure:
+        """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
+
+        Raises:
+            SpinbenchError: the answer has nothing to draw.
+        """
+        from spinbench.inference.showing.picture import figure
+
+        return figure(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from spinbench.inference.showing.markup import html
+
+        return html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the answer to a file, which appears whole or not at all: what, its suffix says.
