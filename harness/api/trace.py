@@ -19,10 +19,10 @@ MAX_BATCHES = 512
 """Of runs with few chains."""
 MANY_CHAINS = 64
 """From which batches become fewer as chains become more, since chains tell a standard error as well as batches do."""
-MANY_BATCHES = 128
+MANY_BATCHES = 64
 """At most, however many chains there are."""
-COARSE = 8
-"""Batches of a coarse view."""
+COARSE, COARSE_OF_MANY = 8, 4
+"""Batches of a coarse view, and of one of many chains."""
 MAX_BYTES = 128 * 2**20
 FEWEST_KEPT = 8
 """Batches, however large they are."""
@@ -71,6 +71,27 @@ class Arrival(NamedTuple):
 
     steps: int
     values: FloatArray
+
+
+class Means:
+    """Batch means (B, N, C) of a sum, of which `means[:, rows]` finds some rows: all take as much memory as the trace.
+
+    Attributes:
+        shape: (B, N, C).
+    """
+
+    def __init__(self, sums: Sequence[FloatArray], counts: Sequence[int]) -> None:
+        self._sums, self._counts = sums, np.array(counts, dtype=np.float64).reshape(-1, 1, 1)
+        self.shape: tuple[int, ...] = (len(sums), *sums[0].shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: tuple[slice, slice]) -> FloatArray:
+        every, rows = key
+        stacked = np.stack([one[rows] for one in self._sums[every]])
+        stacked /= self._counts[every]
+        return stacked
 
 
 class Trace:
@@ -128,6 +149,7 @@ class Trace:
         self.arrivals: list[Arrival] = []
         self._batches: list[dict[str, FloatArray]] = []
         self._capacity = self._most
+        self._coarse = COARSE if chains < MANY_CHAINS else COARSE_OF_MANY
 
     @property
     def enough(self) -> int:
@@ -213,6 +235,10 @@ class Trace:
             case _:
                 return stacked
 
+    def means(self, name: str) -> Means:
+        """`series` of a sum (N, C), a few rows at a time."""
+        return Means([batch[name] for batch in self._batches], self.counts)
+
     def se(self, function: Callable[[Trace], npt.ArrayLike], groups: int = GROUPS) -> FloatArray:
         """The standard error of any function of a trace, a ratio or a product of means, say: by the jackknife.
 
@@ -251,9 +277,9 @@ class Trace:
 
     def coarse(self) -> Trace:
         """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""
-        if len(self._batches) < 2 * COARSE or any(reduction != "sum" for reduction in self.reductions.values()):
+        if len(self._batches) < 2 * self._coarse or any(reduction != "sum" for reduction in self.reductions.values()):
             return self
-        found, joined = copy.copy(self), self._grouped(COARSE)
+        found, joined = copy.copy(self), self._grouped(self._coarse)
         found._batches, found.counts = joined._batches, joined.counts
         return found
 

@@ -6,7 +6,7 @@ move to the same side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,10 +44,22 @@ class Seen(NamedTuple):
     alike: FloatArray
 
 
-def seen(series: FloatArray) -> Seen:
-    """What a series (B, N, C) shows; a few variables at a time, so that it takes little memory beside."""
-    parts = [_seen(series[:, rows]) for rows in blocks(series.shape[1], len(series) * series.shape[-1])]
-    return Seen(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+class Batches(Protocol):
+    """A series (B, N, C), or what finds some variables of it: `series[:, some]`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: tuple[slice, slice], /) -> FloatArray: ...
+
+
+def seen(series: Batches) -> Seen:
+    """What a series shows; a few variables at a time, so that it takes little memory beside."""
+    found = Seen(*np.empty((len(Seen._fields), series.shape[1])))
+    for rows in blocks(series.shape[1], len(series) * series.shape[-1]):
+        for whole, part in zip(found, _seen(series[:, rows]), strict=True):
+            whole[rows] = part
+    return found
 
 
 def _seen(series: FloatArray) -> Seen:
@@ -123,7 +135,7 @@ def spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
     return spread_of(half_means(series) if parts > series.shape[-1] else series.mean(axis=0)), parts
 
 
-def parts_of(series: FloatArray) -> int:
+def parts_of(series: Batches) -> int:
     """Of how many means the spread of chains is found."""
     chains: int = series.shape[-1]
     return 2 * chains if chains < FEWEST_TOLD and len(series) > 1 else chains

@@ -15,7 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.chains import FEWEST_CHAINS, certain, drift, parts_of, r_hat_of, seen, spread_of_chains
+from spinbench.mathematics.chains import (
+    FEWEST_CHAINS,
+    Batches,
+    certain,
+    drift,
+    parts_of,
+    r_hat_of,
+    seen,
+    spread_of_chains,
+)
 from spinbench.mathematics.statistics import FloatArray, standard_error
 
 FEWEST_BATCHES = 4
@@ -102,7 +111,7 @@ def remembered(r_hat: npt.ArrayLike) -> FloatArray:
 
 
 def marginal_claims(
-    series: FloatArray,
+    series: Batches,
     samples: int,
     low: FloatArray,
     high: FloatArray,
@@ -112,7 +121,7 @@ def marginal_claims(
     """Claims for means of s_i or of p(s_i = 1 | rest).
 
     Args:
-        series: (B, N, C) batch means.
+        series: (B, N, C) batch means; an array, or the `Trace.means` of what takes much memory.
         samples: n, steps of each chain.
         low, high: (N,) the range of what is averaged: of p(s_i = 1 | rest) over all states, or 0 and 1. States that
             the run has not seen can move the mean to either.

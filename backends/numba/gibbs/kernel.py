@@ -17,7 +17,7 @@ from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_run
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
-from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb, run_looks
+from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb, load_looks, looks
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
@@ -88,14 +88,11 @@ class GibbsKernel(Kernel):
     def prepare(self, state: GibbsState) -> GibbsState:
         """Compile what runs call, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
-        n, none, nothing = self._source.model.num_variables, slice(0, 0), np.empty(0)
-        states = np.empty((0, n), dtype=self._real)
         if state.look_keys is not None:
-            mode = self._tables.mode.astype(self._real)
-            run_looks(self._source.flat, state.look_keys[none], state.step, mode, states, nothing, nothing)
+            load_looks(self._source, len(state.held))
         if self._method.climbs:
             load_rungs(self._source)
-            row_slopes(self._source.flat, states, nothing)
+            row_slopes(self._source.flat, np.empty((0, 0), dtype=self._real), np.empty(0))
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -132,9 +129,7 @@ class GibbsKernel(Kernel):
             return {}
         chains = len(state.held)
         states = self._made_for(chains).states(state.s, chains)
-        mode = self._tables.mode.astype(self._real)
-        log_t, log_r = np.empty(chains), np.empty(chains)
-        run_looks(self._source.flat, state.look_keys, state.step, mode, states, log_t, log_r)
+        log_t, log_r = looks(self._source, state.look_keys, state.step, states)
         return {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:

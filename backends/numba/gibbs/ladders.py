@@ -8,12 +8,20 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Steps
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, log_add, pointers, whole_vectors
-from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.gibbs.form import WORD, Array, Steps
+from spinbench.backends.numba.gibbs.lanes import Block, fill_lanes, lane_blocks, log_forced_rows, update_lanes
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent, log_add, pointers, whole_vectors
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.gibbs.unit_updates import log_transition, update_unit
-from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform
+from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_uniform
 from spinbench.backends.numba.simd.random import below, chain_keys, fill_rows
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros, line_address
+
+MANY_CHAINS = 16
+"""From so many on looks go in vectors of chains."""
+LANES = 16
+MOST_ROWS = 2**16
+"""Of which a block of chains takes 50 MiB."""
 
 
 class Ladders(NamedTuple):
@@ -92,6 +100,82 @@ def run_ladders(f, steps, length, mode, ladders, total):
                 total[c] = log_add(total[c], np.log(length) - log_sum[c])
     keep(u)
     keep(x)
+
+
+def looks(source: Source, keys: Array, step: int, states: Array) -> tuple[Array, Array]:
+    """log T(s* <- s) (C,) at the states (C, N), and at as many draws of R(. <- s*).
+
+    Many chains go in vectors of them, unless their blocks would take much memory.
+
+    Args:
+        source: of the model's rows.
+        keys: (C, 2) uint64, apart from those of the sweeps.
+        step: that they are told apart by.
+        states: (C, N) 0 and 1 of the kernel's precision.
+    """
+    chains, n = states.shape
+    mode = source.tables.mode.astype(states.dtype)
+    if not in_lanes(source, chains):
+        log_t, log_r = np.empty((2, chains))
+        run_looks(source.flat, keys, step, mode, states, log_t, log_r)
+        return log_t, log_r
+    blocks, size = lane_blocks(chains, states.dtype)
+    every, s = aligned_zeros((blocks, 2, size), WORD), aligned_zeros((blocks, n, size), states.dtype)
+    for k in range(blocks):
+        some = slice(k * size, min((k + 1) * size, chains))
+        every[k, :, : some.stop - some.start] = keys[some].T
+        s[k, :, : some.stop - some.start] = states[some].T
+    found = np.empty((2, blocks, size))
+    run_lane_looks(source.flat, every, step, mode, s, found[0], found[1])
+    return found[0].ravel()[:chains], found[1].ravel()[:chains]
+
+
+def load_looks(source: Source, chains: int) -> None:
+    """Compile what `looks` runs for so many chains."""
+    mode, none = source.tables.mode.astype(source.real), np.empty(0)
+    if not in_lanes(source, chains):
+        states = np.empty((0, len(mode)), dtype=source.real)
+        run_looks(source.flat, np.empty((0, 2), dtype=WORD), 0, mode, states, none, none)
+        return
+    states, found = np.empty((0, 0, LANES), dtype=source.real), np.empty((0, LANES))
+    run_lane_looks(source.flat, np.empty((0, 2, LANES), dtype=WORD), 0, mode, states, found, found)
+
+
+def in_lanes(source: Source, chains: int) -> bool:
+    """Whether looks go in vectors of chains."""
+    n, rows = source.model.num_variables, not source.model.groups and source.tables.single is None
+    return rows and chains >= MANY_CHAINS and n <= MOST_ROWS
+
+
+@nb.njit(**JIT)
+def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
+    """As `run_looks`, of blocks: keys (K, 2, B), s (K, N, B), which become the draws of R; log_t, log_r (K, B)."""
+    blocks, n, count = s.shape
+    width = 64 // s.itemsize
+    level, u = np.zeros(count + width, dtype=s.dtype), np.zeros(n * count + width, dtype=s.dtype)
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    g, counter = pointers(f), np.uint64(step) * np.uint64(n + 1)
+    walker, kept, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
+    for k in range(blocks):
+        gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
+        here = Block(count, states, walker, gammas, kept, v, levels, address(log_t, k * count))
+        drawn = Block(count, states, walker, gammas, kept, v, levels, address(log_r, k * count))
+        log_t[k], log_r[k] = 0.0, 0.0
+        log_forced_rows(g, 0, n, here)
+        add_recent(levels, here.log_levels, 1.0, count)
+        for c in range(count):
+            store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+        for i in range(n):
+            s[k, i] = mode[i]
+            fill_lanes(g, i, here)
+        for i in range(n - 1, -1, -1):
+            update_lanes(g, i, drawn)
+        log_forced_rows(g, 0, n, drawn)
+        add_recent(levels, drawn.log_levels, 1.0, count)
+    keep(level)
+    keep(u)
+    keep(walk)
+    keep(saved)
 
 
 @nb.njit(**JIT)

@@ -83,7 +83,7 @@ def _add_log_forced(sign, x, levels, chain):
 
 
 @nb.njit(**INLINE)
-def _log_forced_middle(f, head, tail, b):
+def log_forced_rows(f, head, tail, b):
     """log_levels += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     for i in range(head, tail):
         begin, end = load_table(f.start, i), load_table(f.later, i)
@@ -112,6 +112,24 @@ def _update_row(f, i, forced, averaged, b):
         add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
+@nb.njit(**INLINE)
+def fill_lanes(f, i, b):
+    """totals[i] = the uniform numbers of row i; rows go in their order."""
+    bias = load_table(f.biases, i)
+    for c in range(0, b.chains, vector_width(b.s)):
+        store_sum_vector(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias))
+
+
+@nb.njit(**INLINE)
+def update_lanes(f, i, b):
+    """Draw row i given the rest with the uniform numbers totals[i]."""
+    begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
+    for c in range(0, b.chains, vector_width(b.s)):
+        x = lane_field(load_table(f.biases, i), f, begin, end, b, c)
+        up, p = draw(x, load_sum_vector(b.totals, own + c))
+        store_state_vector(b.s, own + c, choose(up, ONE(p), ZERO(p)))
+
+
 @nb.njit(**JIT)
 def run_lanes(f, asked, steps, chains):
     keys, s, _, _, sums, log_t = chains
@@ -132,7 +150,7 @@ def run_lanes(f, asked, steps, chains):
                 store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
             if asked.chib:
                 log_level[:] = asked.fixed
-                _log_forced_middle(g, asked.head, asked.tail, b)
+                log_forced_rows(g, asked.head, asked.tail, b)
             for i in range(n):
                 _update_row(g, i, asked.chib and i < asked.head, asked.averaged, b)
             if asked.chib:

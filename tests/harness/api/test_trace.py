@@ -50,6 +50,14 @@ def test_series_are_batch_means() -> None:
     np.testing.assert_array_equal(trace.series("x"), [s[1], s[4]])
 
 
+def test_means_of_some_rows_are_those_of_the_series() -> None:
+    trace, _, _ = filled([2, 3, 1, 4])
+    means, series = trace.means("s"), trace.series("s")
+    assert (means.shape, len(means)) == (series.shape, 4)
+    for rows in (slice(0, 2), slice(2, 3), slice(None)):
+        np.testing.assert_array_equal(means[:, rows], series[:, rows])
+
+
 def test_merge_halves_the_batches_and_keeps_an_odd_tail() -> None:
     trace, s, _ = filled([1, 2, 3])
     trace.merge()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.gibbs import sites
+from spinbench.backends.numba.gibbs import ladders, sites
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
@@ -47,6 +47,23 @@ def run(model, method, form, precision, chains, batches=(70, 5, 61), seed=9):
         state, statistics = kernel.advance(state, steps)
         seen.append(statistics)
     return seen
+
+
+@pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
+def test_looks_of_many_chains_see_what_those_of_one_do(precision, atol, monkeypatch):
+    method, start = Gibbs(), np.random.default_rng(0)
+    for model in MODELS.values():
+        kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
+        states = start.integers(0, 2, (model.num_variables, 70)).astype(np.int8)
+        state = kernel.warm(kernel.init(3, states), 2)
+        assert ladders.in_lanes(kernel._source, 70)
+        together = kernel.look(state)
+        with monkeypatch.context() as alone:
+            alone.setattr(ladders, "MANY_CHAINS", 71)
+            apart = kernel.look(state)
+        assert together.keys() == apart.keys() == {"log_t", "log_r"}
+        for name in together:
+            np.testing.assert_allclose(together[name], apart[name], rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("chains", [1, CHAINS])
