@@ -32,7 +32,7 @@ def _show_pairs(output: Console) -> None:
     for backend in backends:
         table.add_column(backend)
     table.add_column("what it does")
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     notes: dict[str, None] = {}
     for method in registry.names("methods"):
         cells = []
@@ -41,14 +41,22 @@ def _show_pairs(output: Console) -> None:
             cells.append(Text(how.tier, style=STYLES[how.tier]))
             notes |= dict.fromkeys(how.notes)
             if not how.runs:
-                reasons.setdefault(how.reason, []).append(f"{method} on {backend}")
+                reasons.setdefault((backend, _shared(how.reason, method, backend)), []).append(method)
         table.add_row(method, *cells, _summary(method))
     output.print(table)
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
-    for reason, pairs in reasons.items():
-        output.print(Text(f"{', '.join(pairs)}: {reason}"), soft_wrap=True)
+    for (backend, reason), methods in sorted(reasons.items()):
+        output.print(Text(f"{', '.join(methods)} on {backend}: {reason}"), soft_wrap=True)
     for note in (*notes, *kernels.astray()):
         output.print(Text(note), soft_wrap=True)
+
+
+def _shared(reason: str, method: str, backend: str) -> str:
+    """A reason as other methods may have it: without this one's name, and where it runs, which the table shows."""
+    told = "; ".join(part for part in reason.split("; ") if not part.startswith(f"{method} runs on "))
+    told = told.replace(f"there is no kernel {method}.{backend}", "there is no kernel")
+    told = told.replace(f"{method} has no kernel for {backend}", "there is no kernel")
+    return told.replace(f"method {method} needs", "the method needs")
 
 
 def _show_models(output: Console) -> None:

@@ -32,8 +32,18 @@ def printed_by(*words: str) -> str:
 
 def test_list_loads_no_framework() -> None:
     text = printed_by("list")
-    for name in ("block_gibbs", "uai14/Grids_12", "native", "generic", "exact on jax: ", "exact runs on numba, numpy"):
+    for name in ("block_gibbs", "uai14/Grids_12", "native", "generic"):
         assert name in text
+
+
+def test_list_tells_why_a_pair_does_not_run_once_for_all_that_share_the_reason() -> None:
+    lines = printed_by("list").splitlines()
+    (of_jax,) = [line for line in lines if line.endswith(" on jax: there is no kernel")]
+    assert {"exact", "wmb"} <= set(of_jax.removesuffix(" on jax: there is no kernel").split(", "))
+    (of_numba,) = [
+        line for line in lines if line.endswith(" on numba: numba does not provide arrays and there is no kernel")
+    ]
+    assert {"forney_mf", "metropolis"} <= set(of_numba.partition(" on numba")[0].split(", "))
 
 
 def test_help_and_version_load_nothing() -> None:
