@@ -8,7 +8,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of this package."""
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
 
 
@@ -132,9 +134,35 @@ def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_state() -> str:
-    """Version, commit and changes of spinbench itself."""
-    state = git_state(source())
-    return " ".join(filter(None, (_versions().get("spinbench"), state["commit"], state["diff"])))
+    """Version of spinbench itself with commit and changes, or, of an installed wheel, with a hash of its files."""
+    checkout = source()
+    state = git_state(checkout)
+    found = (state["commit"], state["diff"]) if checkout is not None else (_build(PACKAGE),)
+    return " ".join(filter(None, (_versions().get("spinbench"), *found)))
+
+
+def source_digest(home: Path) -> str:
+    """Hash of the names and contents of the files of a package, or of a module's."""
+    content = hashlib.sha256()
+    for file in _files(home):
+        content.update(file.relative_to(home.parent).as_posix().encode() + b"\0")
+        try:
+            content.update(hashlib.sha256(file.read_bytes()).digest())
+        except OSError:
+            continue
+    return content.hexdigest()[:16]
+
+
+_build = cache(source_digest)
+
+
+def _files(home: Path) -> Iterator[Path]:
+    if home.is_file():
+        yield home
+        return
+    for file in sorted(home.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file
 
 
 def git_state(checkout: Path | None) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
 from spinbench.inference import kernels
-from spinbench.measuring.environment import git_state, own_state
+from spinbench.measuring.environment import git_state, own_state, source_digest
 from spinbench.models import families, formats
 
 OWN = "spinbench"
@@ -62,7 +61,7 @@ def _described(point: EntryPoint) -> dict[str, Any]:
     if home is None:
         return found
     folder = home if home.is_dir() else home.parent
-    found["source"] = _digest(home)
+    found["source"] = source_digest(home)
     tracked = _is_tracked(home, folder)
     state = git_state(folder) if tracked else {}
     return {**found, "commit": state.get("commit"), "dirty": state.get("dirty")}
@@ -87,23 +86,3 @@ def _is_tracked(home: Path, folder: Path) -> bool:
     except OSError:
         return False
     return done.returncode == 0 and bool(done.stdout)
-
-
-def _digest(home: Path) -> str:
-    content = hashlib.sha256()
-    for file in _files(home):
-        content.update(file.relative_to(home.parent).as_posix().encode() + b"\0")
-        try:
-            content.update(hashlib.sha256(file.read_bytes()).digest())
-        except OSError:
-            continue
-    return content.hexdigest()[:16]
-
-
-def _files(home: Path) -> Iterator[Path]:
-    if home.is_file():
-        yield home
-        return
-    for file in sorted(home.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts:
-            yield file

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import spinbench
 from spinbench import cli
 from spinbench.foundation import versions
 from spinbench.history.recorder import History, record
@@ -89,6 +90,20 @@ def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureF
     told = capsys.readouterr().err
     assert "asv.conf.json exists" in told
     assert f"lies in the git repository {plugin.root}" in told
+
+
+def test_another_build_of_a_version_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an installed wheel, of which no git tells the state."""
+    monkeypatch.setattr(environment, "source", lambda: None)
+    states = []
+    for name, text in (("one", "x = 1"), ("other", "x = 2"), ("third", "x = 1")):
+        package = tmp_path / name / "spinbench"
+        package.mkdir(parents=True)
+        (package / "kernel.py").write_text(text)
+        monkeypatch.setattr(environment, "PACKAGE", package)
+        states.append(environment.own_state())
+    assert states[0] == states[2] != states[1]
+    assert states[0].startswith(f"{spinbench.__version__} ")
 
 
 def test_a_folder_of_versions(
