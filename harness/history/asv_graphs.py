@@ -12,6 +12,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,12 @@ from numpy.typing import NDArray
 
 from spinbench.history.series import PREFIX
 
-DIGITS = 4
-"""Significant ones of a published number; asv's result files have six."""
+DIGITS = 3
+"""Significant ones of a published number: half a per cent is a tenth of the least margin. Result files have six."""
 RECENT = 10
 """Commits whose scatter asv's list gives beside the newest number."""
 
 FloatArray = NDArray[np.float64]
-_MISSING = "0e999"
 
 
 class SweptGraph(Graph):  # type: ignore[misc]
@@ -172,16 +172,30 @@ def _mean(rows: Sequence[FloatArray] | FloatArray) -> FloatArray:
 
 
 def _texts(values: FloatArray) -> Iterator[str]:
-    """Of each row, as short as JSON can be: 0.001234 is 1234e-6."""
+    """Of each row, as short as JSON can be."""
+    known = np.isfinite(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = np.floor(np.log10(np.abs(values)))
     powers = np.where(np.isfinite(powers), powers, 0.0) - (DIGITS - 1)
-    digits = np.rint(values / 10.0**powers)
-    missing = np.isnan(values)
-    digits[missing], powers[missing] = 0, 999
-    for row, own, gaps in zip(digits.astype(int).tolist(), powers.astype(int).tolist(), missing, strict=True):
-        text = ",".join(map("{}e{}".format, row, own))
-        yield text.replace(_MISSING, "null") if gaps.any() else text
+    digits = np.rint(np.where(known, np.abs(values), 0.0) / 10.0**powers).astype(int)
+    texts = np.full(values.shape, "null", dtype=object)
+    for power in np.unique(powers[known]).astype(int).tolist():
+        own = known & (powers == power)
+        texts[own] = _shortest(power)[digits[own]]
+    negative = known & (values < 0)
+    texts[negative] = [f"-{text}" for text in texts[negative]]
+    yield from map(",".join, texts.tolist())
+
+
+@functools.cache
+def _shortest(power: int) -> NDArray[np.object_]:
+    """Of 0 to 10 ** DIGITS, each times a power of ten: 0.00123 is 123e-5, and 1.23 stays."""
+    found = []
+    for digits in range(10**DIGITS + 1):
+        number = Decimal(digits).scaleb(power).normalize()
+        whole = "".join(map(str, number.as_tuple().digits))
+        found.append(min(f"{number:f}", f"{whole}e{number.as_tuple().exponent}", key=len))
+    return np.array(found, dtype=object)
 
 
 def _piece(revisions: Sequence[int], column: FloatArray) -> list[tuple[Any, ...]]:

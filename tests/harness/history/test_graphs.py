@@ -1,4 +1,4 @@
-"""Graphs of swept series on asv's site: what asv itself would draw, in four digits and without its search for steps."""
+"""Graphs of swept series on asv's site: what asv itself would draw, in three digits, without its search for steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from asv import graph as asv_graph
 from asv import results as asv_results
@@ -62,7 +63,7 @@ def close(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(close, one, other))
     if isinstance(one, float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=5.1e-4, abs_tol=0.0)
+        return math.isclose(one, other, rel_tol=5.1e-3, abs_tol=0.0)
     return type(one) is type(other) and bool(one == other)
 
 
@@ -88,11 +89,11 @@ def test_no_steps_are_sought_and_the_list_has_the_newest_numbers(
     graphs.detect_steps()
     (graph,) = dict(graphs).values()
     assert [pieces[0][:4] for pieces in graph.get_steps()] == [
-        (4, 9, 1.0, 0.001235),
+        (4, 9, 1.0, 0.00123),
         (4, 9, 3.0, 2.0),
         (4, 9, 0.5, 0.0),
     ]
-    assert graph.get_steps()[0][0][4] == 0.2775  # of .00123456, .0123456, .123456, 1 from their median
+    assert graph.get_steps()[0][0][4] == 0.277  # of .00123456, .0123456, .123456, 1 from their median
     own = graphs.get_graph("inference.track_log_z_error", dict(LABELS))
     own.add_data_point(1, [1.0], [None])
     with pytest.raises(AssertionError, match="looks for steps"):
@@ -124,3 +125,13 @@ def test_values_are_found_by_their_labels_when_an_axis_has_grown(installed: None
     assert asv_results._compatible_results([1.0, 2.0], [["a", "b"]], [["b", "c", "a"]]) == [2.0, None, 1.0]
     assert asv_results._compatible_results(None, [["a"]], [["a", "b"]]) == [None, None]
     assert asv_results._compatible_results([1.0], [["a"]], [["a"]]) == [1.0]
+
+
+def test_numbers_are_as_short_as_they_can_be() -> None:
+    """Of eight metrics of 5,000 cells at 300 commits twelve million: a character each is a tenth of the site."""
+    rows = np.array([[0.001234, 1.0, 1234.0, 0.0, NAN], [99.96, -0.05, 1.5e-12, 9.996e9, 3e5]])
+    texts = list(asv_graphs._texts(rows))
+    assert texts == ["123e-5,1,1230,0,null", "100,-0.05,15e-13,1e10,3e5"]
+    assert [[math.nan if x is None else x for x in json.loads(f"[{text}]")] for text in texts] == [
+        pytest.approx(row, rel=5.1e-3, nan_ok=True) for row in rows.tolist()
+    ]
