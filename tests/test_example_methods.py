@@ -43,7 +43,7 @@ def test_they_run_where_their_needs_are_met() -> None:
 
 
 def test_without_gradients_it_is_refused_in_one_sentence() -> None:
-    expected = r"^numpy does not provide grad and .*; gradient_gibbs runs on jax$"
+    expected = r"^numpy does not provide grad and .*; gradient_gibbs runs on jax, torch$"
     with pytest.raises(UnsupportedError, match=expected):
         spinbench.run(generators.grid(2, 2), "gradient_gibbs", "numpy", 10)
 
