@@ -93,7 +93,6 @@ def test_refusals_come_before_any_work() -> None:
         registry.bind(method, "slow", model, (), precision="float32")
 
 
-@pytest.mark.usefixtures("toy")
 def test_compiled_programs_are_used_again_for_tables_of_the_same_shapes() -> None:
     """And for no other settings or shapes; a run's tables are its own."""
 
@@ -108,6 +107,7 @@ def test_compiled_programs_are_used_again_for_tables_of_the_same_shapes() -> Non
     assert engine(Gibbs(), grid(3, 3), "numpy")._advance is not engine(Gibbs(), grid(3, 3), "numpy")._advance
 
 
+@pytest.mark.usefixtures("toy")
 def test_settings_are_checked_by_name() -> None:
     assert registry.make_method("toy", {"level": 4}).level == 4  # type: ignore[attr-defined]
     with pytest.raises(UnknownNameError, match="no setting of method toy is named 'lvel'; did you mean level"):
