@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git
-from spinbench.foundation.atomic import write_json
+from spinbench.foundation.atomic import clear_fragments, write_json
 
 FILE = "versions.json"
 """At the top of such a repository; a sweep commits it where it has changed."""
@@ -40,7 +40,8 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
     if not path.is_file():
         return False
     with FileLock(folder / ".git" / "versions.lock"):
-        before = json.loads(path.read_text(encoding="utf-8"))
+        clear_fragments(folder)
+        before = json.loads(_git(folder, "show", f"HEAD:{FILE}"))  # a writer may have been killed before its commit
         if before == installed:
             return False
         write_json(path, dict(sorted(installed.items())))
@@ -50,7 +51,7 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
     return True
 
 
-def _git(folder: Path, *arguments: str) -> None:
+def _git(folder: Path, *arguments: str) -> bytes:
     try:
         done = git.ask(folder, *arguments)
     except FileNotFoundError as error:
@@ -58,3 +59,4 @@ def _git(folder: Path, *arguments: str) -> None:
     if done.returncode:
         reason = (done.stderr.decode().strip().splitlines() or ["no word"])[0]
         raise HistoryError(f"git cannot keep the versions in {folder}: {reason}")
+    return done.stdout
