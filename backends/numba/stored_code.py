@@ -83,6 +83,8 @@ def keep_by_place(sources: Path, folder: Path) -> None:
     module: Any = caching
 
     class ByPlace(module._CacheLocator):  # type: ignore[misc]  # Numba has no types
+        """What Numba asks where a function's files are; `_py_file` is a name that it reads."""
+
         def __init__(self, function: Any, file: str) -> None:
             self._py_file = file
             self._line = function.__code__.co_firstlineno

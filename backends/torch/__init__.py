@@ -17,6 +17,9 @@ class TorchBackend(Backend):
     On a CPU random numbers are NumPy's of the same key, since PyTorch's generator there looks at 32 bits of a seed, so
     that keys would meet; on a GPU they are PyTorch's, seeded with 64 bits. Nothing is compiled: a step of most programs
     is many small operations on few numbers, or loops whose limits are data.
+
+    Raises:
+        UnsupportedError: another device than "cpu" and "gpu", or no GPU that PyTorch sees.
     """
 
     name = "torch"

@@ -13,7 +13,18 @@ from spinbench import __version__, cli
 from spinbench.inference import registry
 
 # scipy itself is a few lines that load its parts on demand
-HEAVY = ("jax", "numba", "asv", "hydra", "omegaconf", "scipy.sparse", "scipy.special", "scipy.linalg", "matplotlib")
+HEAVY = (
+    "jax",
+    "numba",
+    "asv",
+    "hydra",
+    "omegaconf",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.linalg",
+    "matplotlib",
+    "torch",
+)
 
 
 def printed_by(*words: str) -> str:

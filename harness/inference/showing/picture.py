@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spinbench.inference.result import Result
 
-DOTTED = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
+DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
 """Lines of bounds, by grade."""
 
 
@@ -69,7 +69,7 @@ def _log_z(axes: Axes, result: Result, points: list[Any]) -> None:
     for bound in result.bounds:
         if math.isfinite(bound.value):
             label = f"{bound.grade} {bound.side} bound ({bound.by})"
-            axes.axhline(bound.value, linestyle=DOTTED[bound.grade], linewidth=1, color="#D55E00", label=label)
+            axes.axhline(bound.value, linestyle=DASHES[bound.grade], linewidth=1, color="#D55E00", label=label)
     axes.set(xlabel="seconds", ylabel="log Z", title="log Z over time, ± its standard error")
     axes.legend(fontsize=8)
 
