@@ -27,7 +27,11 @@ from numpy.typing import NDArray
 from spinbench.history.series import PREFIX
 
 DIGITS = 3
-"""Significant ones of a published number: half a per cent is a tenth of the least margin. Result files have six."""
+"""Significant ones of a published number. Result files have six."""
+SPARE = 2
+"""More of them tell which number of so many digits, or of fewer, is the nearest."""
+ROUNDING = 0.005
+"""Of a drawn number, relative: a tenth of the least margin. Within it the shortest text is written."""
 RECENT = 10
 """Commits whose scatter asv's list gives beside the newest number."""
 
@@ -176,7 +180,7 @@ def _texts(values: FloatArray) -> Iterator[str]:
     known = np.isfinite(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = np.floor(np.log10(np.abs(values)))
-    powers = np.where(np.isfinite(powers), powers, 0.0) - (DIGITS - 1)
+    powers = np.where(np.isfinite(powers), powers, 0.0) - (DIGITS + SPARE - 1)
     digits = np.rint(np.where(known, np.abs(values), 0.0) / 10.0**powers).astype(int)
     texts = np.full(values.shape, "null", dtype=object)
     for power in np.unique(powers[known]).astype(int).tolist():
@@ -189,13 +193,27 @@ def _texts(values: FloatArray) -> Iterator[str]:
 
 @functools.cache
 def _shortest(power: int) -> NDArray[np.object_]:
-    """Of 0 to 10 ** DIGITS, each times a power of ten: 0.00123 is 123e-5, and 1.23 stays."""
-    found = []
-    for digits in range(10**DIGITS + 1):
-        number = Decimal(digits).scaleb(power).normalize()
-        whole = "".join(map(str, number.as_tuple().digits))
-        found.append(min(f"{number:f}", f"{whole}e{number.as_tuple().exponent}", key=len))
-    return np.array(found, dtype=object)
+    """Of 0 to 10 ** (DIGITS + SPARE), each times a power of ten: 0.0012345 is 123e-5, 8.77 is 8.8, and 2.04 stays."""
+    numbers, places = _round_numbers()
+    return np.array([_text(digits, power) for digits in numbers.tolist()], dtype=object)[places]
+
+
+@functools.cache
+def _round_numbers() -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Numbers of few digits, and for 0 to 10 ** (DIGITS + SPARE) the place of the one with the fewest that is near."""
+    exact = np.arange(10 ** (DIGITS + SPARE) + 1)
+    found = exact
+    for unit in 10 ** np.arange(SPARE, DIGITS + SPARE):
+        rounder = unit * np.rint(exact / unit).astype(int)
+        near = np.abs(rounder - exact) + 0.5 <= ROUNDING * exact  # half of a unit is lost in `exact`
+        found = np.where(near | (unit == 10**SPARE), rounder, found)
+    return np.unique(found, return_inverse=True)
+
+
+def _text(digits: int, power: int) -> str:
+    number = Decimal(digits).scaleb(power).normalize()
+    whole = "".join(map(str, number.as_tuple().digits))
+    return min(f"{number:f}", f"{whole}e{number.as_tuple().exponent}", key=len)
 
 
 def _piece(revisions: Sequence[int], column: FloatArray) -> list[tuple[Any, ...]]:

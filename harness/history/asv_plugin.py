@@ -109,12 +109,13 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
     os.environ[SHARED_VARIABLE] = str(_shared())
-    os.environ[FAMILIES_VARIABLE] = str(_families())
     asv_graphs.install()
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
-    if Path(CONFIG).is_file():  # asv's working folder is that of its configuration
-        results = Path(Config.load(CONFIG).results_dir)
+    # asv's working folder is that of its configuration
+    results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
+    os.environ[FAMILIES_VARIABLE] = str(_families(results))
+    if results is not None:
         ask = MachineCollection.load
 
         def load(name: str, _path: str | None = None) -> dict[str, str]:
@@ -143,11 +144,16 @@ def _shared() -> Path:
     return Path(folder)
 
 
-@functools.cache
-def _families() -> Path:
-    """A file that tells builds of past commits which cells there are today."""
+def _families(results: Path | None) -> Path:
+    """A file that tells builds of past commits which cells there are today, and which settings their series hold."""
+    kept = Book(results.parent / "journal").columns() if results is not None else {}
+    told = {}
+    for name, found in axes.families().items():
+        columns = {cell: kept.get(found.column(cell), ()) for cell in found.cells}
+        settings = [[cell, list(configs)] for cell, configs in columns.items() if configs]
+        told[name] = {**dataclasses.asdict(found), "settings_of": settings}
     path = _shared() / "families.json"
-    write_json(path, {name: dataclasses.asdict(found) for name, found in axes.families().items()})
+    write_json(path, told)
     return path
 
 

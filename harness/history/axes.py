@@ -26,6 +26,9 @@ CONF = "spinbench.conf"
 Cell = tuple[str, ...]
 """One value of each axis, in the family's order."""
 
+Column = tuple[tuple[str, str], ...]
+"""A cell with its names: ("family", its name), and each axis with its value; empty for none."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -90,6 +93,10 @@ class Family:
         cell = tuple(values[axis.name] for axis in self.axes)
         known = all(value in axis.values for axis, value in zip(self.axes, cell, strict=True))
         return cell if known else None
+
+    def column(self, cell: Cell) -> Column:
+        """The cell by names."""
+        return ("family", self.name), *zip((axis.name for axis in self.axes), cell, strict=True)
 
     def overrides(self, cell: Cell) -> list[str]:
         """Hydra overrides that give the cell's canonical configuration."""

@@ -47,6 +47,11 @@ def compared(history: History, first: str, second: str) -> tuple[Sides, tuple[st
         left_out.append(
             f"{foreign} cell{'s' * (foreign > 1)} measured with other settings at {second[:8]} than at {first[:8]}"
         )
+    if later := len({_key(record) for record in head if _later(record)} - before.keys()):
+        left_out.append(
+            f"{later} cell{'s' * (later > 1)} of {second[:8]} in a later version of their series, as a default was "
+            f"changed, of which {first[:8]} has nothing"
+        )
     *past, newest = before_head
     sides = Sides(newest, runs(head, wanted), tuple(past), changes(names, before_head))
     return sides, tuple(left_out)
@@ -161,6 +166,10 @@ def _key(record: Record) -> Key:
         return "", Place(found.model, *found.parts[:2], found.run)
     cell = record["axes"]
     return record["family"], Place(cell["model"], cell["method"], cell["backend"])
+
+
+def _later(record: Record) -> bool:
+    return (found := series.of(record)) is not None and found.version > 1
 
 
 def _settings(record: Record) -> dict[str, Any]:

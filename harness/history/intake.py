@@ -1,6 +1,7 @@
 """Which records may enter the history, all of clean commits of this repository, and the series that each belongs to.
 
-A tracked cell with the settings of conf/axes belongs to its family's series; another one that was measured has its own.
+A tracked cell with the settings of conf/axes belongs to its family's series, unless that was begun with others; another
+one that was measured has its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import axes
 from spinbench.history.asv_plugin import MACHINE_VARIABLE
-from spinbench.history.axes import Cell, Family
+from spinbench.history.axes import Cell, Column, Family
 from spinbench.history.journal import Record, settings
 from spinbench.history.labels import Identity, identity, named
 from spinbench.history.series import Book
@@ -26,12 +27,12 @@ class Intake:
     """Records that enter the history, and a sentence for each reason to keep others out.
 
     Attributes:
-        accepted: records, each with what it measured where it is no cell of conf/axes.
+        accepted: records, each with what it measured, and the column that conf/axes has for that.
         refused: sentences.
         disturbed: of the accepted ones, those whose process did not have its core to itself.
     """
 
-    accepted: tuple[tuple[Record, Identity | None], ...]
+    accepted: tuple[tuple[Record, Identity, Column], ...]
     refused: tuple[str, ...]
     disturbed: int = 0
 
@@ -65,25 +66,29 @@ def sort_out(records: Sequence[Record], checkout: Checkout, known: Known, *, pyt
             reasons[why] += 1
         else:
             welcome.append(record)
-    accepted: list[tuple[Record, Identity | None]] = [(record, None) for record in _of_families(welcome, known)]
-    placed = {record["id"] for record, _ in accepted}
-    accepted += _of_series([record for record in welcome if record["id"] not in placed], known.book, reasons)
+    accepted = list(_measured(welcome, _columns(welcome, known.families), known.book, reasons))
     refused = (
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
     )
-    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record, _ in accepted))
+    return Intake(tuple(accepted), tuple(refused), sum(bool(record.get("oversubscribed")) for record, *_ in accepted))
 
 
-def _of_families(records: Sequence[Record], known: Known) -> list[Record]:
-    """Those of a cell of conf/axes, with its settings, unless it had a series before conf/axes knew it."""
-    tracked = [(record, cell) for record in records if (cell := _cell(record, known.families)) is not None]
+def _columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
+    """Of those of a cell of conf/axes, with its settings, by id."""
+    tracked = [(record, cell) for record in records if (cell := _cell(record, families)) is not None]
     expected = _canonical(tracked)
-    found = [record for record, cell in tracked if _is_canonical(record, expected[record["family"], cell])]
-    return [record for record in found if known.book.known(identity(record)) is None]
+    return {
+        record["id"]: families[record["family"]].column(cell)
+        for record, cell in tracked
+        if _is_canonical(record, expected[record["family"], cell])
+    }
 
 
-def _of_series(records: Sequence[Record], book: Book, reasons: Counter[str]) -> Iterator[tuple[Record, Identity]]:
-    """Those that were measured. A failure counts where there was a result before; else there is nothing to compare."""
+def _measured(
+    records: Sequence[Record], columns: Mapping[str, Column], book: Book, reasons: Counter[str]
+) -> Iterator[tuple[Record, Identity, Column]]:
+    """Those that were measured. A failure counts in conf/axes, and where there was a result before; else there is
+    nothing to compare."""
     found: list[tuple[Record, Identity]] = []
     for record in records:
         if record["status"] == "skipped":
@@ -94,8 +99,9 @@ def _of_series(records: Sequence[Record], book: Book, reasons: Counter[str]) -> 
             reasons[str(error)] += 1
     good = {one.digest for record, one in found if record["status"] == "ok"}
     for record, one in found:
-        if one.digest in good or book.known(one) is not None:
-            yield record, one
+        column = columns.get(record["id"], ())
+        if column or one.digest in good or book.known(one) is not None:
+            yield record, one, column
         else:
             reasons[f"failed where nothing was ever measured ({named(record)})"] += 1
 

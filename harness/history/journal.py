@@ -57,10 +57,9 @@ class Journal:
 
     folder: Path
 
-    def add(self, record: Record, metrics: Iterable[Metric], series: Mapping[str, Any] | None = None) -> bool:
-        """Keep a record, of a series beyond conf/axes where one is given; False where it is there already."""
-        place = {} if series is None else {"series": series}
-        return self.keep({**record, **place, "versions": {metric.name: metric.version for metric in metrics}})
+    def add(self, entry: Record, metrics: Iterable[Metric]) -> bool:
+        """Keep a record as it was filed; False where it is there already."""
+        return self.keep({**entry, "versions": {metric.name: metric.version for metric in metrics}})
 
     def keep(self, entry: Record) -> bool:
         """The same of what another journal of this machine has; the entry says the machine's name."""

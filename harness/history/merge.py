@@ -22,7 +22,7 @@ from spinbench.history.asv_plugin import stored_machine
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.journal import Journal, Record, malformed
 from spinbench.history.recorder import MACHINE_NAME, History
-from spinbench.history.series import Book
+from spinbench.history.series import Book, filed
 from spinbench.measuring.records import RecordError, digest, read_record
 
 _ENVIRONMENT = re.compile(r"spinbench-py\d+\.\d+")
@@ -89,8 +89,8 @@ def _home(folder: Path) -> Path:
 def _take(history: History, home: Path, merged: Merged) -> None:
     book = Book(history.journals)
     book.clear_fragments()
-    for identity, metrics in Book(home / "journal").configurations():
-        book.enter(identity, metrics)
+    for identity, metrics, column in Book(home / "journal").configurations():
+        book.enter(identity, metrics, column)
     for machine, environment, folder in _machines(home, merged):
         files = ResultFiles(history.config, machine, environment)
         journal = Journal(history.journals / machine / environment)
@@ -150,7 +150,5 @@ def _records(folder: Path, journal: Journal, book: Book, merged: Merged) -> set[
 
 def _filed(entry: Record, book: Book) -> dict[str, Any]:
     """With the series that this history has for what was measured."""
-    if "series" not in entry:
-        return dict(entry)
     found = book.of_digest(digest(labels.measured(entry)))
-    return {**entry, "series": found.as_json() if found is not None else entry["series"]}
+    return dict(entry) if found is None else filed(entry, found)

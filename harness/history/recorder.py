@@ -1,7 +1,7 @@
 """Records of sweeps into asv's performance history.
 
     .asv/journal/MACHINE/ENV/COMMIT/record-ID.json   every record that entered the history (see journal.py)
-    .asv/journal/.series/series-DIGEST.json      what was ever swept beyond conf/axes (see series.py)
+    .asv/journal/.series/series-DIGEST.json      what was ever swept (see series.py)
     .asv/results/MACHINE/COMMIT-ENV.json         asv's result file, rebuilt from the journal (see asv_results.py)
     .asv/unfinished/MACHINE/ENV/COMMIT           a commit whose result file is being rebuilt
     .asv/results/benchmarks.json                 asv's discovery of harness/history/suite, and what grew beyond it
@@ -30,11 +30,11 @@ from spinbench.foundation.checkout import CONFIG, Checkout
 from spinbench.history import asv_cells, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
 from spinbench.history.asv_results import ResultFiles, line
-from spinbench.history.axes import Cell
+from spinbench.history.axes import Cell, Column
 from spinbench.history.intake import Known, sort_out
 from spinbench.history.journal import Journal, Replicates
 from spinbench.history.labels import Identity
-from spinbench.history.series import Book
+from spinbench.history.series import Book, filed
 
 LOCK_SECONDS = 600.0
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -138,7 +138,7 @@ class History:
         known = Known(self._files.families, Book(self.journals))
         intake = sort_out(records, self.checkout, known, python=PYTHON, host=host)
         new = 0
-        commits = sorted({entry["git"]["commit"] for entry, _ in intake.accepted})
+        commits = sorted({entry["git"]["commit"] for entry, *_ in intake.accepted})
         files: list[Path] = []
         if commits:
             with self.lock():
@@ -148,8 +148,8 @@ class History:
                 self._unfinished.mkdir(parents=True, exist_ok=True)
                 for commit in commits:
                     (self._unfinished / commit).touch()
-                for entry, measured in intake.accepted:
-                    new += self._enter(entry, measured, book)
+                for entry, measured, column in intake.accepted:
+                    new += self._enter(entry, measured, column, book)
                 behind = [path for path in self._unfinished.iterdir() if self.checkout.has(path.name)]
                 files, damaged = self._files.rebuild(
                     {path.name: self.journal.entries(path.name) for path in behind}, book
@@ -167,13 +167,13 @@ class History:
             disturbed=intake.disturbed,
         )
 
-    def _enter(self, entry: journal.Record, measured: Identity | None, book: Book) -> bool:
+    def _enter(self, entry: journal.Record, measured: Identity, column: Column, book: Book) -> bool:
         """Keep a record and, before it, its series, so that no record stands without one."""
-        if measured is None:
-            return self.journal.add(entry, axes.family(entry["family"]).metrics)
         tracked = axes.metrics()
         given = [metric.name for metric in tracked if journal.numbers(entry["metrics"].get(metric.name, {}))]
-        return self.journal.add(entry, tracked, book.enter(measured, given).as_json())
+        place = book.enter(measured, given, column)
+        kept = filed(entry, place)
+        return self.journal.add(kept, axes.family(kept["family"]).metrics if place.column else tracked)
 
     @property
     def _unfinished(self) -> Path:

@@ -1,11 +1,12 @@
-"""The axes of all that was ever swept, beyond conf/axes: they grow by themselves, and nothing is ever taken away.
+"""The series of all that was ever swept: they grow by themselves, and nothing is ever taken away.
 
     .asv/journal/.series/series-DIGEST.json     a series, one of its configurations, and metrics that it has
 
 A file is written once and never changed, so that folders of several machines merge by copying. A configuration that was
 seen keeps its label for ever. One that was not, under a known label, goes on with the series if it merely has more or
 fewer settings (a new setting at its default); where a setting has another value, a default was changed, and a new
-version of the series begins.
+version of the series begins. A cell of conf/axes is a column of asv's table, which its first configuration keeps: later
+versions have a series of their own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.history.axes import Column
 from spinbench.history.labels import Identity
 from spinbench.measuring.records import digest
 
@@ -35,11 +37,15 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Series:
-    """A model, and method, backend and run as labels; `version` counts changes of defaults."""
+    """A model, and method, backend and run as labels; `version` counts changes of defaults.
+
+    What is swept beyond conf/axes has no `column`.
+    """
 
     model: str
     parts: tuple[str, str, str]
     version: int = 1
+    column: Column = ()
 
     @property
     def run(self) -> str:
@@ -57,23 +63,34 @@ class Series:
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
-        return {"model": self.model, "parts": list(self.parts), "version": self.version}
+        place = {"column": dict(self.column)} if self.column else {}
+        return {"model": self.model, "parts": list(self.parts), "version": self.version, **place}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Series:
         """What `as_json` gave.
 
         Raises:
-            KeyError, TypeError, ValueError: it is something else.
+            AttributeError, KeyError, TypeError, ValueError: it is something else.
         """
         method, backend, run = map(str, stored["parts"])
-        return cls(str(stored["model"]), (method, backend, run), int(stored["version"]))
+        column = tuple((str(name), str(value)) for name, value in stored.get("column", {}).items())
+        return cls(str(stored["model"]), (method, backend, run), int(stored["version"]), column)
 
 
 def of(record: Mapping[str, Any]) -> Series | None:
     """The series of a journal's entry; None where it belongs to a family of conf/axes."""
     stored = record.get("series")
     return None if stored is None else Series.from_json(stored)
+
+
+def filed(record: Mapping[str, Any], place: Series) -> dict[str, Any]:
+    """A journal's entry of what belongs to a series: in the column of conf/axes, however it was swept, or beyond."""
+    entry = {key: value for key, value in record.items() if key != "series"}
+    if not place.column:
+        return {**entry, "series": place.as_json()}
+    named = dict(place.column)
+    return {**entry, "family": named.pop("family"), "axes": named}
 
 
 class Book:
@@ -85,6 +102,7 @@ class Book:
         self._configs: dict[str, tuple[Series, Mapping[str, Any]]] = {}
         self._metrics: dict[str, set[str]] = defaultdict(set)
         self._labels: dict[tuple[str, tuple[str, str, str]], set[str]] = defaultdict(set)
+        self._columns: dict[Column, list[Mapping[str, Any]]] = defaultdict(list)
         for path in self._folder.glob("series-*.json"):
             self._learn(*_read(path))
 
@@ -97,10 +115,16 @@ class Book:
         found = self._configs.get(key)
         return None if found is None else found[0]
 
-    def enter(self, identity: Identity, metrics: Iterable[str]) -> Series:
-        """The series that a configuration belongs to, noted with its metrics unless both are known."""
+    def enter(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
+        """The series that a configuration belongs to, noted with its metrics unless both are known.
+
+        Args:
+            identity: what was measured.
+            metrics: those that it has.
+            column: where conf/axes has it; whether it is of the column's series is said here.
+        """
         key, given = identity.digest, set(metrics)
-        found = self.known(identity) or self._place(identity)
+        found = self.known(identity) or self._place(identity, column)
         if key not in self._configs or not given <= self._metrics[key]:
             named = sorted(given | self._metrics[key])
             content = {**found.as_json(), "config": identity.config, "metrics": named}
@@ -108,38 +132,50 @@ class Book:
             self._learn(found, identity.config, named)
         return found
 
-    def configurations(self) -> Iterator[tuple[Identity, list[str]]]:
-        """All that were seen, older versions of a label first, each with the metrics that it has."""
+    def configurations(self) -> Iterator[tuple[Identity, list[str], Column]]:
+        """All that were seen, older versions of a label first, each with its metrics and column."""
         for key, (series, config) in sorted(self._configs.items(), key=lambda item: (item[1][0].version, item[0])):
-            yield Identity(series.model, series.parts, config), sorted(self._metrics[key])
+            yield Identity(series.model, series.parts, config), sorted(self._metrics[key]), series.column
+
+    def columns(self) -> Mapping[Column, Sequence[Mapping[str, Any]]]:
+        """The configurations whose results stand in a column of conf/axes."""
+        return self._columns
 
     def clear_fragments(self) -> None:
         """Remove what recorders that were killed left unfinished."""
         clear_fragments(self._folder)
 
     def benchmarks(self) -> dict[tuple[str, str], list[Series]]:
-        """The series behind each of asv's benchmarks, by (name, metric), sorted by label."""
+        """The series behind each of asv's benchmarks beyond conf/axes, by (name, metric), sorted by label."""
         found: dict[tuple[str, str], dict[str, Series]] = defaultdict(dict)
         for key, (series, _) in self._configs.items():
-            for metric in self._metrics[key]:
+            for metric in () if series.column else self._metrics[key]:
                 found[series.benchmark(metric), metric][series.label] = series
         return {key: [values[label] for label in sorted(values)] for key, values in sorted(found.items())}
 
-    def _place(self, identity: Identity) -> Series:
-        """The newest series of the label, or its next version."""
-        seen = [self._configs[key] for key in self._labels[identity.model, identity.parts]]
+    def _place(self, identity: Identity, column: Column) -> Series:
+        """The newest series of the label, or its next version; of a new label the column's, unless others hold it."""
+        seen = [self._configs[key] for key in sorted(self._labels[identity.model, identity.parts])]
         if not seen:
-            return Series(identity.model, identity.parts)
+            fits = _agree_all(self._columns.get(column, ()), identity.config)
+            return Series(identity.model, identity.parts, column=column if fits else ())
         newest = max(series.version for series, _ in seen)
-        current = [config for series, config in seen if series.version == newest]
-        goes_on = all(_agree(config, identity.config) for config in current)
-        return Series(identity.model, identity.parts, newest if goes_on else newest + 1)
+        current = [(series, config) for series, config in seen if series.version == newest]
+        if _agree_all((config for _, config in current), identity.config):
+            return current[0][0]
+        return Series(identity.model, identity.parts, newest + 1)
 
     def _learn(self, series: Series, config: Mapping[str, Any], metrics: Iterable[str]) -> None:
         key = digest(config)
+        if series.column and key not in self._configs:
+            self._columns[series.column].append(config)
         self._configs[key] = (series, config)
         self._metrics[key] |= set(metrics)
         self._labels[series.model, series.parts].add(key)
+
+
+def _agree_all(known: Iterable[Mapping[str, Any]], config: Mapping[str, Any]) -> bool:
+    return all(_agree(one, config) for one in known)
 
 
 def _agree(one: Any, other: Any) -> bool:
@@ -153,7 +189,7 @@ def _read(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         return Series.from_json(stored), dict(stored["config"]), list(map(str, stored["metrics"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HistoryError(f"{path} is not a series of the history: {error}; restore it, or remove it") from error
 
 

@@ -14,11 +14,12 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
@@ -30,11 +31,12 @@ from spinbench.measuring import measure
 SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
 """Environment variable with the folder in which the processes of one asv command share measurements."""
 FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
-"""Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has."""
+"""Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has; with
+`settings_of`, cells whose series was begun by a sweep, and the configurations that it holds."""
 
 Track = Callable[..., Any]
 Family = Mapping[str, Any]
-"""The fields of `axes.Family`."""
+"""The fields of `axes.Family`, and `settings_of`."""
 
 
 class CellFailedError(RuntimeError):
@@ -102,7 +104,8 @@ def _measured(found: Family, cell: Sequence[str]) -> dict[str, Any]:
 
 
 def _measure(found: Family, cell: Sequence[str]) -> dict[str, Any]:
-    """A record, or the start of one where the build knows no such cell or says at once that the pair does not run."""
+    """A record, or the start of one where the build knows no such cell, has other defaults for it than those that its
+    series holds, or says at once that the pair does not run."""
     chosen = (
         axis["select"].get(value, [f"{axis['group']}={value}"]) for axis, value in zip(found["axes"], cell, strict=True)
     )
@@ -112,7 +115,24 @@ def _measure(found: Family, cell: Sequence[str]) -> dict[str, Any]:
         how = registry.support(config.method.name, config.backend.name)
     except (HydraException, SpinbenchError) as error:
         return _skipped(" ".join(str(error).split()))
+    given = OmegaConf.to_container(config, resolve=True)
+    for known in (one for own, configs in found.get("settings_of", ()) if own == list(cell) for one in configs):
+        if changed := ", ".join(_changed(known, given)):
+            return _skipped(f"its settings are another version than those of the series: {changed}; sweep it")
     return measure.measure_cell(config) if how.runs else _skipped(how.reason)
+
+
+def _changed(known: Any, given: Any, path: str = "") -> Iterator[str]:
+    """Where two configurations say different things, as "method.damping=0.5 (the series has 0.0)"."""
+    if isinstance(known, Mapping) and isinstance(given, Mapping):
+        for key in sorted((known.keys() & given.keys()) - _FILES):
+            yield from _changed(known[key], given[key], f"{path}.{key}" if path else key)
+    elif known != given:
+        yield f"{path}={json.dumps(given)} (the series has {json.dumps(known)})"
+
+
+_FILES = frozenset({"path", "evidence", "corpus"})
+"""Of which a series knows hashes."""
 
 
 def _skipped(reason: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -15,9 +16,12 @@ from gate_runs import CELLS, Factor, nothing, slower
 from spinbench import cli
 from spinbench.conf import searchpath
 from spinbench.errors import HistoryError
+from spinbench.history import axes
 from spinbench.history.gate import gate
+from spinbench.history.labels import Identity, identity
 from spinbench.history.merge import merge
 from spinbench.history.recorder import History, record
+from spinbench.history.series import Book
 
 
 def swept(commit: str, cell: tuple[str, ...], seed: int, rng: np.random.Generator, factor: Factor) -> dict[str, Any]:
@@ -132,6 +136,29 @@ def test_what_asv_run_measured_comes_along(two: Any) -> None:
     alone = clone(project, "fourth")
     merge(alone.root, [other.root])  # of which only asv's files are left
     assert (alone.root / ".asv" / "results" / "board" / path.name).is_file()
+
+
+def test_a_column_keeps_what_it_holds_here(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere the column was begun with another default, and what stands in it here has a series of its own there."""
+    commit = project.commit("first")
+    other = clone(project, "other")
+    cell = project.cells[0]
+    old, new = (copy.deepcopy(project.record(cell, commit, seed)) for seed in (0, 1))
+    new["config"]["method"]["scan"] = "random"
+    for there, machine, records in ((project, "abacus", [old]), (other, "board", [new, old])):
+        home = Book(there.root / ".asv" / "journal")
+        monkeypatch.setenv("SPINBENCH_MACHINE", machine)
+        for one in records:
+            column = axes.family("inference").column(cell) if one is records[0] else ()
+            home.enter(Identity(cell[0], (*cell[1:], ""), identity(one).config), ["run_seconds"], column)
+        own = [{**one, "id": f"{there is project:x}{one['id']}"} for one in records]
+        record(there.root, [there.sweep("first", own)])
+    monkeypatch.setenv("SPINBENCH_MACHINE", "abacus")
+    assert merge(project.root, [other.root]).new == {"board": 2}
+    entries = History.open(project.root, "board").journal.entries(commit)
+    found = {one["config"]["method"]["scan"]: one.get("series") for one in entries}
+    assert found == {"chromatic": None, "random": {"model": cell[0], "parts": [*cell[1:], ""], "version": 2}}
+    assert merge(project.root, [other.root]).new == {"board": 0}
 
 
 def test_what_is_no_history_is_refused(

@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spinbench.conf import searchpath
 from spinbench.errors import HistoryError
+from spinbench.history import axes
 from spinbench.history.gate import gate
 from spinbench.history.labels import Identity, identity
 from spinbench.history.recorder import History, record
@@ -157,6 +160,78 @@ def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any) -
     record(project.root, [project.sweep("later", [entry])])
     (kept,) = History.open(project.root).journal.entries(commit)
     assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}
+
+
+@pytest.fixture
+def default(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets defaults of gibbs, for the labels and for what conf/axes says."""
+    known, canonical = searchpath.method_defaults, axes.canonical
+
+    def change(**method: Any) -> None:
+        def defaults(name: str) -> Any:
+            return {**known(name), **method} if name == "gibbs" else known(name)
+
+        def composed(found: Any, cells: Any) -> Any:
+            return {
+                cell: {**config, "method": {**config["method"], **method}}
+                for cell, config in canonical(found, cells).items()
+            }
+
+        monkeypatch.setattr(searchpath, "method_defaults", defaults)
+        monkeypatch.setattr(axes, "canonical", composed)
+
+    return change
+
+
+def test_a_changed_default_of_a_cell_of_conf_axes_starts_a_version(project: Any, default: Any) -> None:
+    first, second, third = (project.commit(title) for title in ("first", "second", "third"))
+    cell = project.cells[0]
+    record(project.root, [project.sweep("first", [project.record(cell, first)])])
+    default(scan="random")
+    later = changed(project, second, method={"scan": "random"})
+    record(project.root, [project.sweep("second", [later])])
+    assert project.value(first, "run_seconds", cell) == 0.125
+    assert "inference.track_run_seconds" not in project.result(second)
+    assert project.result(second)[RUN_SECONDS]["params"] == [["'gibbs numpy v2'"]]
+    with pytest.raises(HistoryError, match=r"1 cell of .* in a later version of their series"):
+        gate(project.root, first, second)
+
+    # with a new setting the version goes on, and with the first settings the column
+    default(scan="random", later=1)
+    more = changed(project, third, method={"scan": "random", "later": 1})
+    again = project.record(cell, third)
+    assert record(project.root, [project.sweep("third", [more, again])]).new == 2
+    assert project.result(third)[RUN_SECONDS]["params"] == [["'gibbs numpy v2'"]]
+    assert project.value(third, "run_seconds", cell) == 0.125
+    assert [
+        one.base for one in gate(project.root, second, third).judgement.findings if one.metric.name == "run_seconds"
+    ]
+
+
+def test_a_column_holds_one_configuration_however_it_is_labelled(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings that conf/axes names itself are edited: the label says them, and the column is another's."""
+    first, second = project.commit("first"), project.commit("second")
+    cell = project.cells[0]
+    record(project.root, [project.sweep("first", [project.record(cell, first)])])
+    canonical = axes.canonical
+    monkeypatch.setattr(
+        axes,
+        "canonical",
+        lambda found, cells: {one: {**config, "chains": 3} for one, config in canonical(found, cells).items()},
+    )
+    record(project.root, [project.sweep("second", [changed(project, second, chains=3)])])
+    assert project.result(second)[RUN_SECONDS]["params"] == [["'gibbs numpy chains=3'"]]
+
+
+def test_what_a_column_holds_enters_it_by_whatever_sweep(project: Any) -> None:
+    commit = project.commit("first")
+    cell = project.cells[0]
+    own = {**project.record(cell, commit, 1), "family": "mine"}
+    record(project.root, [project.sweep("first", [project.record(cell, commit, 0)])])
+    record(project.root, [project.sweep("second", [own])])
+    assert RUN_SECONDS not in project.result(commit)
+    assert {one["family"] for one in History.open(project.root).journal.entries(commit)} == {"inference"}
+    assert project.value(commit, "run_seconds", cell) == 0.1875
 
 
 FORKS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from spinbench.history import axes
+from spinbench.history import asv_plugin, axes
 from spinbench.history.gate import gate
+from spinbench.history.labels import identity
 from spinbench.history.recorder import record
+from spinbench.history.series import Book
 from spinbench.history.suite import cells
 from spinbench.history.suite.cells import CellFailedError, tracked
 from spinbench.measuring import measure
@@ -110,6 +113,28 @@ def test_a_past_build_is_asked_for_todays_cells(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(SkipNotImplemented, match=r"g_mf .*numba"):
         track("grid", "g_mf", "numba")
     assert len(asked) == 1
+
+
+def test_other_defaults_than_those_of_the_series_are_not_measured(
+    project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asv has no versions of cells: another default would go on under the same name."""
+    commit = project.commit("first")
+    swept = ("uai14/Grids_12", "gibbs", "numpy")
+    others = [copy.deepcopy(project.record(cell, commit)) for cell in (("grid", "gibbs", "numpy"), swept)]
+    others[0]["config"]["method"]["scan"] = "random"  # by an older build, say; a model's file is known by its hash
+    others[1]["files"] = {"path": "f" * 64}
+    book = Book(project.root / ".asv" / "journal")
+    for one in others:
+        book.enter(identity(one), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
+    told = asv_plugin._families(project.root / ".asv" / "results")
+    monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
+    monkeypatch.delenv(cells.SHARED_VARIABLE, raising=False)
+    monkeypatch.setattr(measure, "measure_cell", lambda config: answer())
+    track = tracked("inference")["track_run_seconds"]
+    with pytest.raises(SkipNotImplemented, match=r'method.scan="chromatic" \(the series has "random"\)'):
+        track("grid", "gibbs", "numpy")
+    assert track(*swept) == track("grid", "gibbs", "numba") == 0.123457
 
 
 def test_what_benchmarks_return(capsys: pytest.CaptureFixture[str]) -> None:
