@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from spinbench.errors import HistoryError
@@ -146,6 +146,22 @@ def complete(mine: Any, theirs: Any) -> bool:
             found = True
         elif all(getattr(mine, one)[name] == getattr(theirs, one)[name] for one in _MEANING):
             found = _filled(mine, theirs, name) or found
+    return found
+
+
+def forget(results: Any, family: Family, cells: Set[Cell]) -> bool:
+    """Take cells out of asv's `Results` of a commit, as if they had not been run; whether any had been."""
+    gone, found = {tuple(map(repr, cell)) for cell in cells}, False
+    for name in {family.benchmark(metric.name) for metric in family.metrics} & {*results.get_all_result_keys()}:
+        combinations = list(itertools.product(*results._benchmark_params[name]))
+        values = results._results[name] or [None] * len(combinations)
+        places = {i for i, one in enumerate(combinations) if one in gone and not _not_run(values[i])}
+        kept = [math.nan if i in places else value for i, value in enumerate(values)]
+        if places and all(map(_not_run, kept)):
+            results.remove_result(name)
+        elif places:
+            results._results[name] = kept
+        found = found or bool(places)
     return found
 
 

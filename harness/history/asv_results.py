@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
 from spinbench.history import asv_cells, asv_series, axes, journal
 from spinbench.history.asv_plugin import ENVIRONMENT, describe_machine, stored_machine
-from spinbench.history.axes import Family
+from spinbench.history.axes import Column, Family
 from spinbench.history.journal import Record
 from spinbench.history.series import Book
 
@@ -79,22 +79,47 @@ class ResultFiles:
             return ""
         return str(found.commit_hash)
 
-    def adopt(self, other: Path) -> bool:
-        """Take from another history's file of this machine and environment what this one's does not have.
+    def adopt(self, other: Path, known: Set[Column], foreign: Set[Column]) -> tuple[bool, bool]:
+        """Take from another history's file of this machine and environment what only `asv run` measured.
+
+        Args:
+            other: the file.
+            known: columns of conf/axes whose values are from that history's journal.
+            foreign: columns that have other settings there than here.
 
         Returns:
-            Whether there was anything.
+            Whether there was anything, and whether something of `foreign` was left out.
         """
         theirs = _load(other)
         if theirs is None:
-            return False
+            return False, False
+        asv_series.forget(theirs)
+        left_out = False
+        for family in axes.families().values():
+            cells = {family.column(cell): cell for cell in family.cells}
+            asv_cells.forget(theirs, family, {cells[column] for column in known & cells.keys()})
+            left_out |= asv_cells.forget(theirs, family, {cells[column] for column in foreign & cells.keys()})
         mine = self.read(theirs.commit_hash)
         if mine is None:
             mine = theirs
         elif not asv_cells.complete(mine, theirs):
-            return False
+            return False, left_out
         self._save(mine, get_filename(self.machine, theirs.commit_hash, self.environment))
-        return True
+        return True, left_out
+
+    def begin(self, commits: Iterable[str]) -> None:
+        """Note that files of commits lack records of the journal until `rebuild`: who writes may be killed."""
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        for commit in commits:
+            (self._unfinished / commit).touch()
+
+    def behind(self) -> set[str]:
+        """Full hashes of the commits that were begun and not rebuilt."""
+        return {path.name for path in self._unfinished.iterdir()} if self._unfinished.is_dir() else set()
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.folder.parent / "unfinished" / self.machine / self.environment
 
     def describe(self, stored: Mapping[str, str]) -> None:
         """Keep asv's description of this machine, unless there is one: each of its fields is part of a series' name."""
@@ -121,6 +146,8 @@ class ResultFiles:
         benchmarks = self._benchmarks(book)
         info = self._machine_info()
         written = [self._rebuild(benchmarks, info, commit, entries[commit]) for commit in sorted(entries)]
+        for commit in entries:
+            (self._unfinished / commit).unlink(missing_ok=True)
         return [path for path, _ in written], [problem for _, problem in written if problem]
 
     def _benchmarks(self, book: Book) -> Mapping[str, Any]:

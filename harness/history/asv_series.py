@@ -38,6 +38,12 @@ def without(benchmarks: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in benchmarks.items() if not name.startswith(f"{PREFIX}.")}
 
 
+def forget(results: Any) -> None:
+    """Take these benchmarks out of asv's `Results` of a commit."""
+    for name in [name for name in results.get_all_result_keys() if name.startswith(f"{PREFIX}.")]:
+        results.remove_result(name)
+
+
 def enter(results: Any, benchmarks: Mapping[str, Any], entries: Sequence[Record]) -> None:
     """Put the journal's cells of a commit into asv's `Results`."""
     measured = journal.gathered(entries, axes.metrics(), series.of)

@@ -63,11 +63,17 @@ class Journal:
 
     def keep(self, entry: Record) -> bool:
         """The same of what another journal of this machine has; the entry says the machine's name."""
-        path = self.folder / entry["git"]["commit"] / f"record-{entry['id']}.json"
-        if path.exists():
+        if self.holds(entry):
             return False
-        write_json(path, {**entry, "machine": self.folder.parent.name})
+        write_json(self._path(entry), {**entry, "machine": self.folder.parent.name})
         return True
+
+    def holds(self, entry: Record) -> bool:
+        """Whether it is there."""
+        return self._path(entry).exists()
+
+    def _path(self, entry: Record) -> Path:
+        return self.folder / str(entry["git"]["commit"]) / f"record-{entry['id']}.json"
 
     def clear_fragments(self) -> None:
         """Remove what recorders that were killed left unfinished."""

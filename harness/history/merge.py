@@ -7,7 +7,8 @@ filed by what they measured, under the labels that this history has for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from spinbench.foundation.checkout import CONFIG
 from spinbench.history import labels
 from spinbench.history.asv_plugin import stored_machine
 from spinbench.history.asv_results import ResultFiles, line
+from spinbench.history.axes import Column
 from spinbench.history.journal import Journal, Record, malformed
 from spinbench.history.recorder import MACHINE_NAME, History
-from spinbench.history.series import Book, filed
+from spinbench.history.series import Book, column, filed
 from spinbench.measuring.records import RecordError, digest, read_record
 
 _ENVIRONMENT = re.compile(r"spinbench-py\d+\.\d+")
@@ -87,33 +89,44 @@ def _home(folder: Path) -> Path:
 
 
 def _take(history: History, home: Path, merged: Merged) -> None:
-    book = Book(history.journals)
+    book, theirs = Book(history.journals), Book(home / "journal")
     book.clear_fragments()
-    for identity, metrics, column in Book(home / "journal").configurations():
-        book.enter(identity, metrics, column)
+    for identity, metrics, place in theirs.configurations():
+        book.enter(identity, metrics, place)
+    foreign = {place for place, configs in theirs.columns().items() if not _held(book, place, configs)}
     for machine, environment, folder in _machines(home, merged):
         files = ResultFiles(history.config, machine, environment)
         journal = Journal(history.journals / machine / environment)
         journal.clear_fragments()
-        new = _records(folder, journal, book, merged)
+        known = _records(folder, journal, files, book, merged)
         stored = stored_machine(home / "results", machine)
         if stored is not None:
             files.describe(stored)
         results = sorted((home / "results" / machine).glob("*.json"))
-        theirs = {path: commit for path in results if (commit := files.commit_in(path))}
-        wanted = new | {commit for commit in journal.commits() if files.read(commit) is None}
-        absent = {commit for commit in wanted | {*theirs.values()} if not history.checkout.has(commit)}
-        adopted = {commit for path, commit in theirs.items() if commit not in absent and files.adopt(path)}
-        wanted |= adopted & journal.commits()
+        measured = {path: commit for path in results if (commit := files.commit_in(path))}
+        wanted = files.behind() | {commit for commit in journal.commits() if files.read(commit) is None}
+        absent = {commit for commit in wanted | {*measured.values()} if not history.checkout.has(commit)}
         if absent:
             merged.notes.append(
                 f"{machine}: {len(absent)} commits are not in {history.checkout.root}, the first {min(absent)[:8]}; "
                 "their records are kept, and enter asv's files when the commits are fetched and this is done again"
             )
-        entries = {commit: journal.entries(commit) for commit in wanted - absent}
-        written, damaged = files.rebuild(entries, book)
-        merged.files += len(written) + len(adopted - wanted)
+        _, damaged = files.rebuild({commit: journal.entries(commit) for commit in wanted - absent}, book)
         merged.notes += damaged
+        here = {path: commit for path, commit in measured.items() if commit not in absent}
+        adopted = {commit: files.adopt(path, known[commit], foreign) for path, commit in here.items()}
+        merged.files += len({commit for commit, (changed, _) in adopted.items() if changed} | wanted - absent)
+        if without := sum(left_out for _, left_out in adopted.values()):
+            merged.notes.append(
+                f"{machine}: what `asv run` measured in {home} with other settings than those of the series here stays "
+                f"out, of {without} commits"
+            )
+
+
+def _held(book: Book, place: Column, configs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a column of conf/axes has these configurations here, too."""
+    found = (book.of_digest(digest(config)) for config in configs)
+    return all(one is not None and one.column == place for one in found)
 
 
 def _machines(home: Path, merged: Merged) -> Iterator[tuple[str, str, Path]]:
@@ -127,9 +140,12 @@ def _machines(home: Path, merged: Merged) -> Iterator[tuple[str, str, Path]]:
             merged.notes.append(f"{home} has {machine}/{environment}, which is no history of a machine")
 
 
-def _records(folder: Path, journal: Journal, book: Book, merged: Merged) -> set[str]:
-    """Copy what is not here; the commits that have more now."""
-    machine, commits = journal.folder.parent.name, set()
+def _records(
+    folder: Path, journal: Journal, files: ResultFiles, book: Book, merged: Merged
+) -> defaultdict[str, set[Column]]:
+    """Copy what is not here; the columns of conf/axes that records are of, there or here, by commit."""
+    machine = journal.folder.parent.name
+    columns: defaultdict[str, set[Column]] = defaultdict(set)
     merged.new.setdefault(machine, 0)
     merged.known.setdefault(machine, 0)
     for path in sorted(folder.glob("*/record-*.json")):
@@ -137,15 +153,18 @@ def _records(folder: Path, journal: Journal, book: Book, merged: Merged) -> set[
             entry = read_record(path)
             if wrong := malformed(entry):
                 raise RecordError(f"{path} is not a record: {wrong}")
-            new = journal.keep(_filed(entry, book))
+            here = _filed(entry, book)
         except (RecordError, HistoryError) as error:
             merged.notes.append(str(error))
             continue
+        commit, new = entry["git"]["commit"], not journal.holds(here)
+        columns[commit] |= {column(entry), column(here)}
+        if new:
+            files.begin([commit])
+            journal.keep(here)
         merged.new[machine] += new
         merged.known[machine] += not new
-        if new:
-            commits.add(entry["git"]["commit"])
-    return commits
+    return columns
 
 
 def _filed(entry: Record, book: Book) -> dict[str, Any]:

@@ -145,17 +145,11 @@ class History:
                 book = Book(self.journals)
                 self.journal.clear_fragments()
                 book.clear_fragments()
-                self._unfinished.mkdir(parents=True, exist_ok=True)
-                for commit in commits:
-                    (self._unfinished / commit).touch()
+                self._files.begin(commits)
                 for entry, measured, column in intake.accepted:
                     new += self._enter(entry, measured, column, book)
-                behind = [path for path in self._unfinished.iterdir() if self.checkout.has(path.name)]
-                files, damaged = self._files.rebuild(
-                    {path.name: self.journal.entries(path.name) for path in behind}, book
-                )
-                for path in behind:
-                    path.unlink()
+                behind = filter(self.checkout.has, self._files.behind())
+                files, damaged = self._files.rebuild({commit: self.journal.entries(commit) for commit in behind}, book)
                 problems += damaged
         return RecordReport(
             machine=self.machine,
@@ -174,11 +168,6 @@ class History:
         place = book.enter(measured, given, column)
         kept = filed(entry, place)
         return self.journal.add(kept, axes.family(kept["family"]).metrics if place.column else tracked)
-
-    @property
-    def _unfinished(self) -> Path:
-        """A folder that names the commits whose records asv's files may lack: recorders are killed."""
-        return self.home / "unfinished" / self.machine / ENVIRONMENT
 
     def machines(self) -> list[str]:
         """All whose records are kept here."""

@@ -93,6 +93,11 @@ def filed(record: Mapping[str, Any], place: Series) -> dict[str, Any]:
     return {**entry, "family": named.pop("family"), "axes": named}
 
 
+def column(record: Mapping[str, Any]) -> Column:
+    """Where conf/axes has a journal's entry; empty for one of a series beyond it."""
+    return () if "series" in record else (("family", record["family"]), *record["axes"].items())
+
+
 class Book:
     """All series of a history. Only one process at a time may `enter`."""
 

@@ -17,6 +17,7 @@ from spinbench import cli
 from spinbench.conf import searchpath
 from spinbench.errors import HistoryError
 from spinbench.history import axes
+from spinbench.history.asv_results import ResultFiles
 from spinbench.history.gate import gate
 from spinbench.history.labels import Identity, identity
 from spinbench.history.merge import merge
@@ -159,6 +160,61 @@ def test_a_column_keeps_what_it_holds_here(project: Any, monkeypatch: pytest.Mon
     found = {one["config"]["method"]["scan"]: one.get("series") for one in entries}
     assert found == {"chromatic": None, "random": {"model": cell[0], "parts": [*cell[1:], ""], "version": 2}}
     assert merge(project.root, [other.root]).new == {"board": 0}
+
+
+def test_asvs_files_hold_nothing_of_another_configuration(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in a column elsewhere is of another series here; asv's file of there is no witness of it."""
+    first, second = project.commit("first"), project.commit("second")
+    other = clone(project, "other")
+    cell = project.cells[0]
+    for there, machine, scan in ((project, "abacus", "chromatic"), (other, "board", "random")):
+        monkeypatch.setenv("SPINBENCH_MACHINE", machine)
+        one = copy.deepcopy(project.record(cell, first))
+        one["config"]["method"]["scan"] = scan
+        book = Book(there.root / ".asv" / "journal")
+        book.enter(
+            Identity(cell[0], (*cell[1:], ""), identity(one).config),
+            ["run_seconds"],
+            axes.family("inference").column(cell),
+        )
+        record(there.root, [there.sweep("first", [one])])
+    (path,) = (other.root / ".asv" / "results" / "board").glob(f"{first[:8]}-*.json")
+    later = json.loads(path.read_text())
+    later["commit_hash"] = second  # as `asv run` would leave it: of no record
+    path.with_name(path.name.replace(first[:8], second[:8])).write_text(json.dumps(later))
+
+    monkeypatch.setenv("SPINBENCH_MACHINE", "abacus")
+    merged = merge(project.root, [other.root])
+    assert merged.new == {"board": 1}
+    (note,) = merged.notes
+    assert "with other settings than those of the series here stays out, of 1 commits" in note
+    results = {path.name[:8]: json.loads(path.read_text())["results"]
+               for path in (project.root / ".asv" / "results" / "board").glob("*-*.json")}  # fmt: skip
+    assert {name.partition(".")[0] for name in results[first[:8]]} == {"swept"}
+    assert not results.get(second[:8])
+    assert {row[1][0][0] for row in results[first[:8]].values()} == {"'gibbs numpy v2'"}
+
+
+def test_a_merge_that_was_killed_is_finished_by_the_next(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = project.commit("first")
+    other = clone(project, "other")
+    monkeypatch.setenv("SPINBENCH_MACHINE", "abacus")
+    for seed, there in enumerate((project, other)):
+        record(there.root, [there.sweep("first", [project.record(project.cells[0], commit, seed)])])
+
+    def killed(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ResultFiles, "rebuild", killed)
+        with pytest.raises(KeyboardInterrupt):
+            merge(project.root, [other.root])
+    assert merge(project.root, [other.root]).new == {"abacus": 0}
+    (path,) = (project.root / ".asv" / "results" / "abacus").glob(f"{commit[:8]}-*.json")
+    stored = json.loads(path.read_text())
+    place = stored["result_columns"].index("samples")
+    samples = stored["results"]["inference.track_run_seconds"][place]
+    assert [one for one in samples if one is not None] == [[0.125, 0.25]]
 
 
 def test_what_is_no_history_is_refused(
