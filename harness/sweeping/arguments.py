@@ -12,7 +12,10 @@ from pathlib import Path
 from spinbench.errors import SpinbenchError
 from spinbench.measuring.records import COMMAND_FILE
 
-FLAGS = ("--resume", "--profile", "--multirun", "-m", "--help", "-h", "--cfg", "-c", "--resolve", "--info", "-i")
+FLAGS = (
+    "--resume", "--profile", "--multirun", "-m", "--config-dir", "-cd",
+    "--help", "-h", "--hydra-help", "--cfg", "-c", "--resolve", "--info", "-i",
+)  # fmt: skip
 """Of ours, and those of Hydra that make sense here."""
 
 
@@ -20,6 +23,9 @@ _OF_A_CELL = re.compile(r"\+{0,2}(?!hydra\b)(?!launcher\.address\b)\w+([./]\w+)*
 """Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing."""
 
 _COMMITS = "commits="
+
+_FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
+"""Hydra's names for where results go, which is `sweep_dir` here, whether one cell is asked for or several."""
 
 _RELATIVE = re.compile(r"\+{0,2}model\.(path|evidence|corpus)=(?!['\"]?/)")
 
@@ -63,6 +69,8 @@ class Arguments:
                 resume = Path(folder)
             elif name in ("--cfg", "-c", "--info", "-i"):
                 flags += [word] if value or not rest else [word, rest.pop(0)]
+            elif name in ("--config-dir", "-cd"):
+                overrides.append(_searched(value or (rest.pop(0) if rest else "")))
             elif word.startswith("-") and name not in FLAGS:
                 plain = word.lstrip("-")
                 raise SpinbenchError(
@@ -70,7 +78,7 @@ class Arguments:
                     f"{plain if '=' in plain else f'{plain}=VALUE'}, and flags are {', '.join(FLAGS)}"
                 )
             else:
-                (flags if word.startswith("-") else overrides).append(word)
+                (flags if word.startswith("-") else overrides).append(_FOLDER.sub("sweep_dir=", word))
         if resume is not None:
             first = _first(resume)
             overrides = overrides or _taken(resume, *first)
@@ -96,6 +104,16 @@ class Arguments:
         """The command that goes on with this sweep."""
         given = () if all(map(_is_of_a_cell, self.overrides)) else self.overrides
         return shlex.join(["spinbench", "sweep", "--resume", folder, *given])
+
+
+def _searched(folder: str) -> str:
+    """Hydra's override for config groups of the user's own."""
+    if not Path(folder or "-").is_dir():
+        raise SpinbenchError(
+            f"--config-dir {folder} was given; the folder of config groups is needed, as of model/mine.yaml"
+        )
+    escaped = str(Path(folder).absolute()).replace("'", "\\'")
+    return f"hydra.searchpath=['file://{escaped}']"
 
 
 def _first(folder: Path) -> tuple[list[str], str]:

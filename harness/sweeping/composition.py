@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
@@ -68,6 +69,7 @@ class Plan:
         cells: how many cells there are.
         varied: the keys with more than one value.
         left_out: which combinations are not among them.
+        first: the first cell's overrides.
     """
 
     config: DictConfig
@@ -75,6 +77,7 @@ class Plan:
     cells: int
     varied: tuple[str, ...]
     left_out: tuple[omissions.Entry, ...]
+    first: tuple[str, ...]
 
 
 def choices(overrides: Sequence[str], key: str) -> list[str]:
@@ -91,7 +94,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     """Compose every value of every group once, so that nothing is measured before all names are known to be right.
 
     Raises:
-        SpinbenchError: an unknown name, or a value that Hydra refuses.
+        SpinbenchError: an unknown name, a value that Hydra or a method refuses, or a glob(…) that meets nothing.
     """
     searchpath.install()
     with explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
@@ -108,9 +111,25 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         for group in set(given) & set(loader.list_groups("")):
             for option in given[group][1:]:
                 _compose(_first({**given, group: [option]}))
+        _try_settings(given)
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
-        return Plan(config, many, omissions.count(given, out), varied, out)
+        return Plan(config, many, omissions.count(given, out), varied, out, tuple(_first(given)))
+
+
+def _try_settings(given: Mapping[str, list[str]]) -> None:
+    """Make each method with each value of the settings that were given: what it refuses would fail all of its cells."""
+    settings = [key for key in given if key.lstrip("+").startswith("method.")]
+    for key, method in itertools.product(settings, given.get("method", [""])):
+        for option in given[key]:
+            chosen = {**given, key: [option]} | ({"method": [method]} if method else {})
+            method_node = _compose(_first(chosen)).method
+            settings_of = cast("dict[str, Any]", OmegaConf.to_container(method_node, resolve=True))
+            try:
+                made = registry.method_class(settings_of.pop("name"))
+            except SpinbenchError:  # not installed: its cells say so
+                continue
+            registry.made(made, settings_of)
 
 
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
@@ -120,6 +139,8 @@ def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str
         key = override.get_key_element()
         sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
         found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
+        if not found[key]:
+            raise SpinbenchError(f"{override.input_line} was given, and nothing has such a name")
     return found
 
 
@@ -170,7 +191,7 @@ def _compose(overrides: list[str]) -> DictConfig:
         raise _unknown_key(key, _compose(others)) from error
 
 
-def _first(given: dict[str, list[str]]) -> list[str]:
+def _first(given: Mapping[str, list[str]]) -> list[str]:
     return [options[0] for options in given.values()]
 
 

@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import hydra
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 
+from spinbench.api import Precision
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
@@ -26,7 +27,8 @@ from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, shares
 from spinbench.sweeping.arguments import Arguments
 
-_ASKS_HYDRA = {"--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc"}
+_ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
+_ASKS_OF_A_CELL = {"--cfg", "-c", "--info", "-i"}
 
 
 def sweep(argv: Sequence[str]) -> int:
@@ -39,11 +41,15 @@ def sweep(argv: Sequence[str]) -> int:
         SpinbenchError: nothing was measured, because an argument is wrong; or a record could not be written.
     """
     arguments = Arguments.parse(argv)
-    if _ASKS_HYDRA & {flag.partition("=")[0] for flag in arguments.flags}:
+    asked = {flag.partition("=")[0] for flag in arguments.flags}
+    if _ASKS_HYDRA & asked:
         _run_hydra([*arguments.flags, *arguments.overrides])
         return 0
     entered = time.perf_counter()
     plan = composition.plan(arguments.overrides, multirun=arguments.multirun)
+    if _ASKS_OF_A_CELL & asked:
+        _show(arguments, plan)
+        return 0
     _check(plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     folder = open_folder(arguments, plan.config.sweep_dir, plan.config.report)
@@ -66,6 +72,17 @@ def sweep(argv: Sequence[str]) -> int:
     return status
 
 
+def _show(arguments: Arguments, plan: composition.Plan) -> None:
+    """Let Hydra show the configuration of the first cell: it has none of several."""
+    if plan.cells > 1:
+        print(f"the first of {plan.cells} cells:", file=sys.stderr)
+    _run_hydra([*_but_multirun(arguments.flags), *plan.first])
+
+
+def _but_multirun(flags: Sequence[str]) -> list[str]:
+    return [flag for flag in flags if flag not in ("-m", "--multirun")]
+
+
 def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
     """For Hydra: what was given, the state of the code, and where records go."""
     if (history := environment.root()) is not None:
@@ -74,7 +91,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     forced = [f"git.{key}={quoted(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quoted(str(folder))}")
     # argparse wants all flags before the overrides
-    flags = [flag for flag in arguments.flags if flag not in ("-m", "--multirun")] + ["-m"] * plan.multirun
+    flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
     return [*flags, *arguments.overrides, *forced]
 
 
@@ -146,6 +163,11 @@ def _check(config: DictConfig) -> None:
                 raise SpinbenchError(
                     f"{name}={plain[name]} was given; an integer, {int(name == 'chains')} or more, is needed"
                 )
+        precision = plain["backend"].get("precision")
+        if precision not in (None, *get_args(Precision)):
+            raise SpinbenchError(
+                f"backend.precision={precision} was given; {' and '.join(get_args(Precision))} are allowed"
+            )
         Budget(**plain["budget"])
         Wish(*(plain["backend"].get(name) for name in WISHES))
         limit = config.time_limit

@@ -52,7 +52,7 @@ def wait_for_records(folder: Path, count: int) -> None:
 class TestSweep:
     def test_faults_cost_their_cells_alone(self, capsys: pytest.CaptureFixture[str]) -> None:
         """Raising, refusing, exiting and being killed, with good cells before and behind."""
-        status = sweep("-m", *QUICK, "method.how=well,raise,refuse,exit,kill,nan", "sweep_dir=out")
+        status = sweep("-m", *QUICK, "method.how=well,raise,refuse,exit,kill,memory", "sweep_dir=out")
         shown = capsys.readouterr().out
         assert status == 1
         found = {entry["config"]["method"]["how"]: entry for entry in stored("out")}
@@ -62,7 +62,7 @@ class TestSweep:
             "refuse": "skipped",
             "exit": "failed",
             "kill": "failed",
-            "nan": "failed",
+            "memory": "failed",
         }
         for line in (
             "6 cells into out",
@@ -92,6 +92,12 @@ class TestSweep:
         assert after["raise"] != before["raise"]
         shown = capsys.readouterr().out
         assert "[1/2] faulty on numpy, grid(rows=2,cols=2,c2=0), method.how=well: measured before" in shown
+
+    def test_a_setting_that_the_method_refuses_costs_no_cell(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Which would fail, and be told of after hours. Hydra reads nan as a number."""
+        assert sweep("-m", *QUICK, "method.how=well,nan", "sweep_dir=out") == 2
+        assert capsys.readouterr().err == "spinbench: method faulty: how=nan was given; a text is needed\n"
+        assert not Path("out").exists()
 
     def test_single_cell_goes_to_multirun_by_default(self) -> None:
         assert sweep(*QUICK) == 0
@@ -275,6 +281,10 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["chains=0"], "chains=0 was given; an integer, 1 or more, is needed"),
         (["seed=-1"], "seed=-1 was given"),
         (["sweep_dir=file/out"], "cannot be written"),
+        (["-m", "method=glob(zz*)"], "method=glob(zz*) was given, and nothing has such a name"),
+        (["-m", "method=gibbs", "method.scan=raster,snake"], "gibbs: scan='snake' was given"),
+        (["backend.precision=float31"], "backend.precision=float31 was given; float32 and float64 are allowed"),
+        (["--config-dir", "nowhere"], "--config-dir nowhere was given; the folder of config groups is needed"),
         (["--resume", "nowhere"], "nowhere is not the folder of a sweep"),
         (["--resume", "nowhere", "method=gibbs"], "nowhere is not the folder of a sweep"),
         (["--resume"], "--resume needs the folder"),
@@ -297,6 +307,26 @@ def test_wrong_arguments_are_one_sentence_and_measure_nothing(
 def test_hydra_shows_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     assert sweep("method=dhmc", "--cfg", "job") == 0
     assert "leapfrog_steps: 5" in capsys.readouterr().out
+    assert sweep("-m", "method=dhmc,gibbs", "--cfg", "job") == 0
+    shown = capsys.readouterr()
+    assert "leapfrog_steps: 5" in shown.out
+    assert shown.err == "the first of 2 cells:\n"
+    with pytest.raises(SystemExit, match=r"^0$"):
+        sweep("--hydra-help")
+    assert "hydra/launcher: " in capsys.readouterr().out
+
+
+def test_hydras_names_for_folders_are_taken(tmp_path: Path) -> None:
+    """A group of the user's own, and the folder of results under the names that Hydra has for it."""
+    own = tmp_path / "it's own, here"
+    (own / "model").mkdir(parents=True)
+    (own / "model" / "tiny.yaml").write_text("name: grid\nrows: 2\ncols: 2\n")
+    small = ("model=tiny", "method=exact", "backend=numpy", "--config-dir", str(own))
+    for flags, key in (((), "hydra.run.dir"), (("-m",), "hydra.sweep.dir")):
+        assert sweep(*flags, *small, f"{key}={key}") == 0
+        (entry,) = stored(key)
+        assert (entry["status"], entry["config"]["model"]["rows"]) == ("ok", 2)
+    assert not Path("multirun").exists()
 
 
 def _git_checkout(folder: Path, message: str = "first") -> None:
