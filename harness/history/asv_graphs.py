@@ -32,6 +32,8 @@ SPARE = 2
 """More of them tell which number of so many digits, or of fewer, is the nearest."""
 ROUNDING = 0.005
 """Of a drawn number, relative: a tenth of the least margin. Within it the shortest text is written."""
+LEAST, MOST = 1e-300, 1.79e308
+"""Of a drawn number: what is smaller is 0, and what is greater would be an infinity in as few digits."""
 RECENT = 10
 """Commits whose scatter asv's list gives beside the newest number."""
 
@@ -178,6 +180,7 @@ def _mean(rows: Sequence[FloatArray] | FloatArray) -> FloatArray:
 def _texts(values: FloatArray) -> Iterator[str]:
     """Of each row, as short as JSON can be."""
     known = np.isfinite(values)
+    values = np.where(np.abs(values) < LEAST, 0.0, np.clip(values, -MOST, MOST))
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = np.floor(np.log10(np.abs(values)))
     powers = np.where(np.isfinite(powers), powers, 0.0) - (DIGITS + SPARE - 1)

@@ -8,7 +8,6 @@ module under `plugins`.
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import functools
 import os
 import platform
@@ -23,11 +22,11 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.environment import Environment, ExistingEnvironment, get_env_name
 from asv.machine import Machine, MachineCollection
+from asv.results import Results
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import CONFIG
-from spinbench.history import asv_graphs, axes
+from spinbench.history import asv_columns, asv_graphs
 from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
@@ -114,7 +113,7 @@ def setup() -> None:
         Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration
     results = Path(Config.load(CONFIG).results_dir) if Path(CONFIG).is_file() else None
-    os.environ[FAMILIES_VARIABLE] = str(_families(results))
+    os.environ[FAMILIES_VARIABLE] = str(asv_columns.tell(_shared(), results and results.parent))
     if results is not None:
         ask = MachineCollection.load
 
@@ -127,6 +126,7 @@ def setup() -> None:
         # `asv run` would replace machine.json by what the user's home says of this machine.
         MachineCollection.load = load
         _keep_series(results)
+        _keep_settings(results.parent)
 
 
 def _share(commit: str) -> None:
@@ -144,19 +144,6 @@ def _shared() -> Path:
     return Path(folder)
 
 
-def _families(results: Path | None) -> Path:
-    """A file that tells builds of past commits which cells there are today, and which settings their series hold."""
-    kept = Book(results.parent / "journal").columns() if results is not None else {}
-    told = {}
-    for name, found in axes.families().items():
-        columns = {cell: kept.get(found.column(cell), ()) for cell in found.cells}
-        settings = [[cell, list(configs)] for cell, configs in columns.items() if configs]
-        told[name] = {**dataclasses.asdict(found), "settings_of": settings}
-    path = _shared() / "families.json"
-    write_json(path, told)
-    return path
-
-
 def _keep_series(results: Path) -> None:
     """`asv run` writes the descriptions of what it discovers; those of series that it never runs stay beside them."""
     save = Benchmarks.save
@@ -166,6 +153,22 @@ def _keep_series(results: Path) -> None:
         save(self)
 
     Benchmarks.save = save_all
+
+
+def _keep_settings(home: Path) -> None:
+    """What `asv run` is about to save has settings, which the builds that come later have to have, too."""
+    save = Results.save
+
+    def save_all(self: Any, folder: str) -> None:
+        try:
+            asv_columns.keep(Path(os.environ[SHARED_VARIABLE]), home)
+            asv_columns.tell(_shared(), home)
+        except HistoryError as error:
+            raise util.UserError(str(error)) from error
+        finally:
+            save(self, folder)
+
+    Results.save = save_all
 
 
 def machine_name() -> str:

@@ -164,6 +164,7 @@ class ResultFiles:
             asv_cells.check(known, self.families.values())
         benchmarks = known | asv_series.descriptions(book)
         if benchmarks != stored:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with self._scratch() as scratch:
                 util.write_json(str(scratch / path.name), dict(benchmarks), Benchmarks.api_version)
                 os.replace(scratch / path.name, path)

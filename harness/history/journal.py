@@ -11,19 +11,43 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import FileLock, Timeout
+
+from spinbench.errors import HistoryError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.history.axes import Cell, Family, Metric
 from spinbench.measuring.records import RecordError, left_out, read_record
+
+LOCK_SECONDS = 600.0
 
 Record = Mapping[str, Any]
 Place = TypeVar("Place", bound=Hashable)
 
 _HEX = re.compile(r"[0-9a-f]{1,64}")
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Held by who writes a history, whose folder is `home`.
+
+    Raises:
+        HistoryError: somebody else holds it, or the folder cannot be written.
+    """
+    lock = home / "record.lock"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock, timeout=LOCK_SECONDS):
+            yield
+    except Timeout as error:
+        raise HistoryError(f"another recorder has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
+    except OSError as error:
+        raise HistoryError(f"the history in {home} cannot be written: {' '.join(str(error).split())}") from error
 
 
 def read(folders: Sequence[Path]) -> tuple[list[Record], list[str]]:

@@ -22,7 +22,7 @@ from spinbench.history import labels
 from spinbench.history.asv_plugin import stored_machine
 from spinbench.history.asv_results import ResultFiles, line
 from spinbench.history.axes import Column
-from spinbench.history.journal import Journal, Record, malformed
+from spinbench.history.journal import Journal, Record, locked, malformed
 from spinbench.history.recorder import MACHINE_NAME, History
 from spinbench.history.series import Book, column, filed
 from spinbench.measuring.records import RecordError, digest, read_record
@@ -67,7 +67,7 @@ def merge(root: Path, folders: Sequence[Path]) -> Merged:
     history = History.open(root)
     homes = [_home(folder) for folder in folders]
     merged = Merged()
-    with history.lock():
+    with locked(history.home):
         for home in homes:
             if home.resolve() == history.home.resolve():
                 raise HistoryError(f"{home} is the history of {history.checkout.root} itself; name others")

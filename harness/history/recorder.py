@@ -15,15 +15,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asv import util
 from asv.config import Config
-from filelock import FileLock, Timeout
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG, Checkout
@@ -36,7 +34,6 @@ from spinbench.history.journal import Journal, Replicates
 from spinbench.history.labels import Identity
 from spinbench.history.series import Book, filed
 
-LOCK_SECONDS = 600.0
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
@@ -141,7 +138,7 @@ class History:
         commits = sorted({entry["git"]["commit"] for entry, *_ in intake.accepted})
         files: list[Path] = []
         if commits:
-            with self.lock():
+            with journal.locked(self.home):
                 book = Book(self.journals)
                 self.journal.clear_fragments()
                 book.clear_fragments()
@@ -202,19 +199,6 @@ class History:
             known = journal.replicates(entries, family)
             found |= {(name, metric, cell): value for (metric, cell), value in known.items()}
         return found
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Held by who writes."""
-        lock = self.home / "record.lock"
-        try:
-            self._files.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(lock, timeout=LOCK_SECONDS):
-                yield
-        except Timeout as error:
-            raise HistoryError(f"another recorder has held {lock} for {LOCK_SECONDS:g} s; try again later") from error
-        except OSError as error:
-            raise HistoryError(f"the history in {self.home} cannot be written: {line(error)}") from error
 
 
 def _read(folders: Sequence[Path]) -> tuple[list[journal.Record], list[str]]:

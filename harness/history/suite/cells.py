@@ -32,7 +32,7 @@ SHARED_VARIABLE = "SPINBENCH_ASV_RUN"
 """Environment variable with the folder in which the processes of one asv command share measurements."""
 FAMILIES_VARIABLE = "SPINBENCH_ASV_FAMILIES"
 """Environment variable with a JSON file of the families (`axes.Family`) that the process which runs asv has; with
-`settings_of`, cells whose series was begun by a sweep, and the configurations that it holds."""
+`settings_of`, cells whose series was begun, and the configurations that it holds."""
 
 Track = Callable[..., Any]
 Family = Mapping[str, Any]
@@ -119,7 +119,10 @@ def _measure(found: Family, cell: Sequence[str]) -> dict[str, Any]:
     for known in (one for own, configs in found.get("settings_of", ()) if own == list(cell) for one in configs):
         if changed := ", ".join(_changed(known, given)):
             return _skipped(f"its settings are another version than those of the series: {changed}; sweep it")
-    return measure.measure_cell(config) if how.runs else _skipped(how.reason)
+    if not how.runs:
+        return _skipped(how.reason)
+    named = dict(zip((axis["name"] for axis in found["axes"]), cell, strict=True))
+    return {**measure.measure_cell(config), "family": found["name"], "axes": named}
 
 
 def _changed(known: Any, given: Any, path: str = "") -> Iterator[str]:

@@ -132,6 +132,7 @@ def test_numbers_are_as_short_as_they_can_be() -> None:
     rows = np.array([[0.001234, 1.0, 1234.0, 0.0, NAN], [99.96, -0.05, 1.5e-12, 9.996e9, 3e5]])
     texts = list(asv_graphs._texts(rows))
     assert texts == ["123e-5,1,1230,0,null", "100,-0.05,15e-13,1e10,3e5"]
+    assert next(asv_graphs._texts(np.array([[5e-324, 1e-315, -1.797e308, 1e300]]))) == "0,0,-179e306,1e300"
     # within half a per cent the shortest: 8.77 needs no third digit, and 2.04 does
     assert next(asv_graphs._texts(np.array([[8.77, 2.04, 8.75, 0.301, 1.005]]))) == "8.8,2.04,8.75,0.3,1"
     drawn = 10 ** np.random.default_rng(0).uniform(-9, 9, (1, 5000))

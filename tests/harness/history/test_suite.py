@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from spinbench.history import asv_plugin, axes
+from spinbench.history import asv_columns, axes
 from spinbench.history.gate import gate
 from spinbench.history.labels import identity
 from spinbench.history.recorder import record
@@ -127,7 +128,7 @@ def test_other_defaults_than_those_of_the_series_are_not_measured(
     book = Book(project.root / ".asv" / "journal")
     for one in others:
         book.enter(identity(one), ["run_seconds"], FAMILY.column(tuple(one["axes"].values())))
-    told = asv_plugin._families(project.root / ".asv" / "results")
+    told = asv_columns.tell(tmp_path, project.root / ".asv")
     monkeypatch.setenv(cells.FAMILIES_VARIABLE, str(told))
     monkeypatch.delenv(cells.SHARED_VARIABLE, raising=False)
     monkeypatch.setattr(measure, "measure_cell", lambda config: answer())
@@ -165,7 +166,9 @@ def test_sweeps_and_asv_run_feed_one_series(
     monkeypatch.setenv("TMPDIR", str(temporary))
     first, second = project.commit("first"), project.commit("second")
     record(project.root, [project.sweep("first", [project.record(CELL, first)])])
-    pattern = r"track_(run_seconds|marginal_rmse|seconds_per_ess).*\('boltzmann/neural15', 'exact', 'numpy'\)"
+    alone = ("grid", "exact", "numpy")  # a column that asv itself begins
+    first_begun, own_begun = (re.escape(str(cell)) for cell in (CELL, alone))
+    pattern = rf"track_((run_seconds|marginal_rmse|seconds_per_ess).*{first_begun}|run_seconds.*{own_begun})"
     project.asv("run", "-E", "here", "--quick", "--set-commit-hash", second, "--bench", pattern)
     assert 0 < project.value(second, "run_seconds", CELL) < 2
     assert project.value(second, "marginal_rmse", CELL) == pytest.approx(0, abs=1e-9)
@@ -195,3 +198,9 @@ def test_sweeps_and_asv_run_feed_one_series(
     record(project.root, [project.sweep("second", [project.record(other, second)])])
     assert 0 < project.value(second, "run_seconds", CELL) < 2
     assert project.value(second, "run_seconds", other) == 0.125
+    # a sweep by other defaults does not go on in the column that asv began
+    changed = copy.deepcopy(project.record(alone, second))
+    changed["config"]["chains"] = 3
+    monkeypatch.setattr(axes, "canonical", lambda _, cells: dict.fromkeys(cells, changed["config"]))
+    record(project.root, [project.sweep("changed", [changed])])
+    assert project.value(second, "run_seconds", alone) != 0.125
