@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import Checkout
@@ -149,6 +149,12 @@ def _canonical(tracked: Iterable[tuple[Record, Cell]]) -> dict[tuple[str, Cell],
 
 
 def _is_canonical(record: Record, canonical: Record) -> bool:
-    """Whether the record's part of the configuration is that of the series."""
+    """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
     given = settings(record)
-    return not axes.differences(given, json.loads(json.dumps({key: canonical.get(key) for key in given})))
+    return not axes.differences(given, json.loads(json.dumps(_said(canonical, given))))
+
+
+def _said(canonical: Any, given: Any) -> Any:
+    if isinstance(canonical, Mapping) and isinstance(given, Mapping):
+        return {key: _said(canonical.get(key), one) for key, one in given.items()}
+    return canonical

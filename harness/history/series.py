@@ -3,10 +3,10 @@
     .asv/journal/.series/series-DIGEST.json     a series, one of its configurations, and metrics that it has
 
 A file is written once and never changed, so that folders of several machines merge by copying. A configuration that was
-seen keeps its label for ever. One that was not, under a known label, goes on with the series if it merely has more or
-fewer settings (a new setting at its default); where a setting has another value, a default was changed, and a new
-version of the series begins. A cell of conf/axes is a column of asv's table, which its first configuration keeps: later
-versions have a series of their own.
+seen keeps its label for ever. One that was not, under a known label, goes on with the newest version of the series that
+it contradicts in nothing: it merely has more or fewer settings (a new setting at its default). Where it contradicts all
+versions, a default was changed, and a new version of the series begins. A cell of conf/axes is a column of asv's table,
+which its first configuration keeps: later versions have a series of their own.
 """
 
 from __future__ import annotations
@@ -159,16 +159,17 @@ class Book:
         return {key: [values[label] for label in sorted(values)] for key, values in sorted(found.items())}
 
     def _place(self, identity: Identity, column: Column) -> Series:
-        """The newest series of the label, or its next version; of a new label the column's, unless others hold it."""
+        """The newest version of the label that says the same, or the next; of a new label the column's, unless others
+        hold it."""
         seen = [self._configs[key] for key in sorted(self._labels[identity.model, identity.parts])]
         if not seen:
             fits = _agree_all(self._columns.get(column, ()), identity.config)
             return Series(identity.model, identity.parts, column=column if fits else ())
-        newest = max(series.version for series, _ in seen)
-        current = [(series, config) for series, config in seen if series.version == newest]
-        if _agree_all((config for _, config in current), identity.config):
-            return current[0][0]
-        return Series(identity.model, identity.parts, newest + 1)
+        versions = {series.version: series for series, _ in seen}
+        for version in sorted(versions, reverse=True):
+            if _agree_all((config for series, config in seen if series.version == version), identity.config):
+                return versions[version]
+        return Series(identity.model, identity.parts, max(versions) + 1)
 
     def _learn(self, series: Series, config: Mapping[str, Any], metrics: Iterable[str]) -> None:
         key = digest(config)

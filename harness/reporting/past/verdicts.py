@@ -63,13 +63,13 @@ def judged(root: Path, commits: Sequence[str]) -> Row:
 
 
 def lines(row: Row) -> list[str]:
-    """A line a commit, and what changed there; what the gate knew, of the last; the steps over all of them."""
+    """A line a commit, with what changed and what cannot be compared; what the gate knew, of the last; all steps."""
     found = []
     for step in row.steps:
         judgement = step.judgement
         changed = {one.verdict for one in judgement.findings} | {one.verdict for one in judgement.failures}
         said = [word for word in ("worse", "better", "fails", "mended") if word in changed]
         found.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(said) or 'no change'}")
-        found += [f"    {line}" for line in wording.changes(judgement)]
+        found += [f"    {line}" for line in (*wording.changes(judgement), *step.left_out)]
     known = wording.remarks(row.steps[-1].judgement) if row.steps else []
     return [*found, *row.silent, *known, "all commits together:", *steps_in_words.lines(row.found)]

@@ -20,6 +20,7 @@ from spinbench.history.labels import Identity, identity
 from spinbench.history.recorder import History, record
 from spinbench.history.series import Book, Series
 from spinbench.measuring.records import model_label
+from spinbench.reporting.past import verdicts
 
 MODEL = "boltzmann/neural15"
 RUN_SECONDS = Series(MODEL, ("gibbs", "numpy", "")).benchmark("run_seconds")
@@ -114,6 +115,7 @@ def test_a_changed_default_starts_a_version_and_a_new_setting_does_not(tmp_path:
     assert len(list((tmp_path / ".series").iterdir())) == 5
     assert len(Book(tmp_path).benchmarks()["swept.grid.track_run_seconds", "run_seconds"]) == 3
     assert len(Book(tmp_path).benchmarks()["swept.grid.track_log_z_error", "log_z_error"]) == 1
+    assert enter(of(form="identity", slack=0.1)).label == "dhmc numba"  # the default changed back
     files[0].write_text("{")
     with pytest.raises(HistoryError, match=r"series-.*\.json is not a series of the history"):
         Book(tmp_path)
@@ -162,6 +164,17 @@ def test_a_cell_that_conf_axes_learns_later_goes_on_where_it_was(project: Any) -
     assert kept["series"] == {"model": MODEL, "parts": ["gibbs", "numpy", ""], "version": 1}
 
 
+def test_a_record_of_before_a_setting_is_of_the_column(project: Any) -> None:
+    """Though it is the first that is entered, as by a sweep over commits."""
+    first, second = project.commit("first"), project.commit("second")
+    older, later = project.record(project.cells[0], first), project.record(project.cells[0], second)
+    older["config"]["method"] = {key: one for key, one in older["config"]["method"].items() if key != "scan"}
+    record(project.root, [project.sweep("first", [older])])
+    record(project.root, [project.sweep("second", [later])])
+    found = [project.value(commit, "run_seconds", project.cells[0]) for commit in (first, second)]
+    assert found == [0.125, 0.125]
+
+
 @pytest.fixture
 def default(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Sets defaults of gibbs, for the labels and for what conf/axes says."""
@@ -195,6 +208,10 @@ def test_a_changed_default_of_a_cell_of_conf_axes_starts_a_version(project: Any,
     assert project.result(second)[RUN_SECONDS]["params"] == [["'gibbs numpy v2'"]]
     with pytest.raises(HistoryError, match=r"1 cell of .* in a later version of their series"):
         gate(project.root, first, second)
+    for commit in (first, second):
+        record(project.root, [project.sweep(f"also-{commit}", [project.record(project.cells[1], commit)])])
+    told = verdicts.lines(verdicts.judged(project.root, [first, second]))
+    assert any("1 cell of" in line and "in a later version of their series" in line for line in told)
 
     # with a new setting the version goes on, and with the first settings the column
     default(scan="random", later=1)
