@@ -1,14 +1,17 @@
-"""Budgets: how long a method may run, in samples or in seconds."""
+"""Budgets: how long a method may run, in samples or in seconds, and the error at which it may end earlier."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from spinbench.errors import BudgetError
+from spinbench.api import Estimate
+from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.inference import all_states
 
 _UNITS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
@@ -18,6 +21,64 @@ _UNITS = {
 }
 _TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*([a-z]*)\s*")
 _EXAMPLES = "examples: 10000, '10000 samples', '2 s', '500 ms', '1 min'"
+_ERRORS: dict[str, Literal["marginals", "log Z"]] = {"se": "marginals", "log_z_se": "log Z"}
+_TOLERANCE = re.compile(r"\s*(\w+)\s*<\s*([0-9.eE+-]+)\s*")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The error at which a run ends before its budget does.
+
+    Attributes:
+        what: "se", the largest error that is claimed of a marginal, or "log_z_se", that of log Z.
+        below: what it has to be less than.
+    """
+
+    what: str
+    below: float
+
+    @classmethod
+    def parse(cls, text: object) -> Tolerance:
+        """From "se<0.01" or "log_z_se<0.1".
+
+        Raises:
+            SpinbenchError: not of this form.
+        """
+        match = _TOLERANCE.fullmatch(text) if isinstance(text, str) else None
+        try:
+            below = float(match[2]) if match else math.nan
+        except ValueError:
+            below = math.nan
+        if not match or match[1] not in _ERRORS or not 0 < below < math.inf:
+            raise SpinbenchError(f"until={text!r} was given; 'se<0.01' or 'log_z_se<0.1', say, is needed")
+        return cls(match[1], below)
+
+    def error(self, estimate: Estimate) -> float:
+        """What is claimed; infinite where nothing is, or a doubt names the marginals or log Z."""
+        errors = estimate.marginals_se
+        if self.what == "se":
+            found = math.inf if errors is None else float(all_states.of_errors(errors).max(initial=0.0))
+        else:
+            found = math.inf if estimate.log_z_se is None else estimate.log_z_se
+        return math.inf if math.isnan(found) or estimate.doubted(_ERRORS[self.what]) else found
+
+    def reached(self, estimate: Estimate) -> bool:
+        """Whether that is small enough."""
+        return self.error(estimate) < self.below
+
+    def sentence(self, estimate: Estimate) -> str:
+        """The same for people."""
+        error, what = self.error(estimate), _ERRORS[self.what]
+        if self.reached(estimate):
+            return f"{self} was reached: {error:.2g}"
+        if math.isfinite(error):
+            return f"{self} was not reached: {error:.2g}; a larger budget is needed"
+        return (
+            f"{self} was not reached: {estimate.status if estimate.doubted(what) else f'no error of {what} is known'}"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.what}<{self.below:g}"
 
 
 @dataclass(frozen=True)
@@ -31,11 +92,13 @@ class Budget:
             take 1.3 times as long is refused, or ends before. What burn-in waits while others have the machine, beyond
             .3 of them, is added to them.
         burn_in: samples dropped at the start; None: a fifth of the kept samples, or a tenth of the seconds.
+        until: the error at which the run ends earlier.
     """
 
     samples: int | None = None
     seconds: float | None = None
     burn_in: int | None = None
+    until: Tolerance | None = None
 
     def __post_init__(self) -> None:
         if self.samples is not None and not is_whole(self.samples, 1):

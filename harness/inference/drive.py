@@ -15,7 +15,7 @@ from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
-from spinbench.inference.looks import Clock, Estimates, Looks
+from spinbench.inference.looks import Clock, Estimates, Looks, Questions
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, tried
 
 LONG = 60.0
@@ -70,7 +70,7 @@ def drive(
     finished: Callable[[Trace], bool] = lambda trace: False,
     checkpoints: int = 12,
 ) -> Run:
-    """Advance `engine` until `budget` is spent.
+    """Advance `engine` until `budget` is spent, or its tolerance is reached.
 
     Args:
         engine: a bound program or kernel.
@@ -103,7 +103,7 @@ def drive(
     run = Run(trace, Estimate(), burn_in, clock.seconds, 0.0, trial.compile_seconds)
     most = min(checkpoints, max(MAX_BYTES // (4 * 8 * max(len(start), 1)), FEWEST_KEPT))
     due, times = _checkpoints(budget, clock.seconds, most), LapTimes()
-    looks = Looks(budget.samples)
+    looks, questions, final = Looks(budget.samples), Questions(budget.until), None
     for steps in _batches(budget, per_step, trace, clock, estimating):
         before = trace.samples
         with times(steps), clock, _in_time(budget, clock) if not before else nullcontext():
@@ -121,12 +121,18 @@ def drive(
                 with estimating(view, trace):
                     found = estimate(view)
                 run.trajectory.append(Checkpoint(clock.seconds, trace.samples, found))
+        if questions.due(trace.samples) and estimating.due(clock, trace):
+            with estimating(trace, trace):
+                final = estimate(trace)
+            if questions.reached(final, trace.samples):
+                break
+            final = None
         if finished(trace):
             break
     run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
     if run.trajectory and run.trajectory[-1].samples == trace.samples:
         run.trajectory.pop()
-    run.estimate = estimate(trace)
+    run.estimate = estimate(trace) if final is None else final
     run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
     return run
 
@@ -233,6 +239,9 @@ def _batches(budget: Budget, per_step: float, trace: Trace, clock: Clock, estima
     if budget.seconds is not None and trace.counted_by:
         yield from _growing(budget.seconds, trace, clock, estimating)
         return
+    if budget.samples is not None and budget.until is not None:
+        yield from _short_first(budget.samples, trace)
+        return
     lengths = _batch_lengths(budget, per_step, trace)
     while lengths and clock.seconds + estimating.owed(trace) < (budget.seconds or math.inf):
         if trace.samples and _late(budget, clock.with_another):
@@ -257,6 +266,16 @@ def _growing(seconds: float, trace: Trace, clock: Clock, estimating: Estimates) 
             steps *= 2
         elif took > 2 * BATCH_SECONDS:
             steps = max(1, steps // 2)
+
+
+def _short_first(samples: int, trace: Trace) -> Iterator[int]:
+    """Of a run that may end long before its budget: single steps, twice as long after each merge of the trace."""
+    steps = 1
+    while trace.samples < samples:
+        if trace.full:
+            trace.merge()
+            steps *= 2
+        yield min(steps, samples - trace.samples)
 
 
 def _batch_lengths(budget: Budget, per_step: float, trace: Trace) -> list[int]:

@@ -1,4 +1,5 @@
-"""When a run is looked at: a few steps, evenly spaced, whatever its length; and how long it may be estimated from."""
+"""When a run is looked at: a few steps, evenly spaced, whatever its length; when it is asked whether its error is small
+enough; and how long it may be estimated from."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from spinbench.api import Engine, State
+from spinbench.api import Engine, Estimate, State
 from spinbench.api.trace import Trace
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import Budget, Tolerance
+from spinbench.mathematics.claims import FEWEST_SAMPLES
 
 EVERY = 20
 """Steps between looks: a look costs about three of them."""
@@ -21,6 +23,8 @@ MOST = 512
 """Looks that are kept; beyond, every other one goes and they are taken half as often."""
 ESTIMATING = 0.25
 """Share of a budget's seconds that estimates may take beside them."""
+SOONER, LATER = 1.2, 2.0
+"""Times as many samples as before, from one question whether a tolerance is reached to the next."""
 
 
 class Looks:
@@ -122,3 +126,33 @@ class Estimates:
 
     def _at_the_end(self, trace: Trace) -> float:
         return max(self._briefest, self._per_batch * len(trace.counts)) if self._made > 1 else 0.0
+
+
+class Questions:
+    """When a run with a tolerance is asked for its error: at first, and then where that should be small enough.
+
+    Errors are themselves estimates, and a run that is asked often ends where its own is too small by chance. So it is
+    asked a few times, as many as it takes to double its samples. In the limit of a small tolerance, what it claims then
+    holds as if its length had been fixed: Glynn and Whitt, "The asymptotic validity of sequential stopping rules for
+    stochastic simulations", Annals of Applied Probability 1992, theorem 1.
+    """
+
+    def __init__(self, tolerance: Tolerance | None) -> None:
+        self._tolerance = tolerance
+        self._next = FEWEST_SAMPLES
+
+    def due(self, samples: int) -> bool:
+        """Whether to ask now."""
+        return self._tolerance is not None and samples >= self._next
+
+    def reached(self, found: Estimate, samples: int) -> bool:
+        """Whether its error is small enough; else it is asked again when it may be, as errors fall with √samples.
+
+        Args:
+            found: from the whole trace: few batches leave so much to chance in R-hat that claims do not fall.
+            samples: of the trace.
+        """
+        assert self._tolerance is not None
+        ratio = self._tolerance.error(found) / self._tolerance.below
+        self._next = math.ceil(samples * min(max(ratio**2, SOONER), LATER))
+        return ratio < 1

@@ -90,6 +90,7 @@ class Result:
         method, backend, model: names; settings: the method's settings.
         chains, seed, precision, device, burn_in: as run.
         laps: what a step cost; None for `spinbench.exact`.
+        reached: whether the tolerance of `until` was; None where none was given.
     """
 
     marginals: Any
@@ -120,6 +121,7 @@ class Result:
     draws: tuple[Any, Any] | None = None
     bounds: tuple[Bound, ...] = ()
     kernel: str = ""
+    reached: bool | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -19,7 +19,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
-from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
@@ -28,7 +28,6 @@ from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.trials import check_step, planning
-from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model, PairwiseModel, to_pairwise
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
@@ -60,6 +59,7 @@ def run(
     tier: Literal["native", "generic"] | None = None,
     kernel: str | None = None,
     simplify: bool = True,
+    until: str | None = None,
     **settings: Any,
 ) -> Result:
     """Run one method on one backend.
@@ -84,6 +84,9 @@ def run(
         kernel: the distribution whose kernel is asked; None: those of the method's own, then of the backend's.
         simplify: whether the method gets the model without what falls away exactly (`spinbench.models.simplify`), as
             `Result.notes` tells; the result is of the variables that were given either way.
+        until: "se<0.01" or "log_z_se<0.1": end before the budget does, as soon as the largest error that is claimed of
+            a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
+            Burn-in is the budget's, unless it is given.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
@@ -99,7 +102,7 @@ def run(
     registry.check(chosen, backend, precision, wish)
     if chosen.anytime:
         check_range(chosen.name, model, precision)
-    parsed = Budget.parse(budget, burn_in)
+    parsed = _with_tolerance(Budget.parse(budget, burn_in), until, chosen)
     if not chosen.stochastic:
         parsed = dataclasses.replace(parsed, burn_in=0)
 
@@ -130,7 +133,7 @@ def run(
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
         said = validity.owned(joint.taken(said), given)
-        said = phases.doubted(islands.doubted(_widened(said, given, precision)))
+        said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
         said = allowing_for(said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
@@ -149,7 +152,7 @@ def run(
             )
         else:
             outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)
-    estimate = outcome.estimate
+    estimate, tolerance = outcome.estimate, parsed.until
     return Result(
         marginals=estimate.marginals,
         marginals_se=estimate.marginals_se,
@@ -185,7 +188,8 @@ def run(
         burn_in=outcome.burn_in,
         laps=outcome.laps,
         kernel=found.kernel,
-        notes=(*([simple.note] if simple.note else []), *found.notes),
+        reached=tolerance.reached(estimate) if tolerance else None,
+        notes=tuple(filter(None, [simple.note, tolerance.sentence(estimate) if tolerance else "", *found.notes])),
     )
 
 
@@ -256,19 +260,14 @@ def _check_numbers(**given: tuple[object, int]) -> None:
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
 
 
-def _widened(found: Estimate, model: Model, precision: Precision) -> Estimate:
-    """What is claimed, no finer than the arithmetic it was made with."""
-    errors = found.marginals_se
-    if found.marginals is not None and errors is not None:
-        errors = widened(errors, found.marginals, model, precision)
-    others = {
-        name: (value, widened_log_z(error, value, model, precision))
-        for name, (value, error) in found.log_z_estimates.items()
-    }
-    claim = found.log_z_se
-    if found.log_z is not None and claim is not None:
-        claim = widened_log_z(claim, found.log_z, model, precision)
-    return dataclasses.replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others)
+def _with_tolerance(budget: Budget, until: str | None, method: Method) -> Budget:
+    if until is not None:
+        budget = dataclasses.replace(budget, until=Tolerance.parse(until))
+    if budget.until is not None and not (method.anytime and method.stochastic):
+        raise UnsupportedError(
+            f"until='{budget.until}' was given; {method.name} makes no draws whose errors could fall"
+        )
+    return budget
 
 
 def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:

@@ -9,10 +9,11 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate, LogZKind
+from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
 from spinbench.inference.joint_validity import check_joint
+from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -85,6 +86,21 @@ def owned(estimate: Estimate, model: Model) -> Estimate:
         log_z=None if estimate.log_z is None else float(estimate.log_z),
         log_z_se=None if estimate.log_z_se is None else float(estimate.log_z_se),
     )
+
+
+def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
+    """What is claimed, no finer than the arithmetic it was made with."""
+    errors = found.marginals_se
+    if found.marginals is not None and errors is not None:
+        errors = widened(errors, found.marginals, model, precision)
+    others = {
+        name: (value, widened_log_z(error, value, model, precision))
+        for name, (value, error) in found.log_z_estimates.items()
+    }
+    claim = found.log_z_se
+    if found.log_z is not None and claim is not None:
+        claim = widened_log_z(claim, found.log_z, model, precision)
+    return replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others)
 
 
 def _check_bounds(estimate: Estimate, who: str) -> None:

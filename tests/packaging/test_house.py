@@ -44,6 +44,7 @@ DOOR_OPTIONS = (
     "tier",
     "kernel",
     "simplify",
+    "until",
     "settings",
 )
 """`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in

@@ -39,7 +39,7 @@ def show(
         how: further arguments of `spinbench.run`.
 
     Returns:
-        The exit status: 0, or 1 where the verdict is not ok.
+        The exit status: 0, or 1 where the verdict is not ok or a tolerance was not reached.
     """
     for path in outputs:  # before the time is spent
         if path.suffix.lower() not in [suffix.lower() for suffix in SUFFIXES]:
@@ -57,7 +57,7 @@ def show(
     elif found.marginals is not None:
         output.print(of_marginals(found))
         output.print(Text("--output FILE.csv, .MAR or .PR has all of it"), soft_wrap=True)
-    return int(found.status != "ok")
+    return int(found.status != "ok" or found.reached is False)
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:

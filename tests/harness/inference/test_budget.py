@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spinbench.errors import BudgetError
-from spinbench.inference.budget import Budget
+from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.inference.budget import Budget, Tolerance
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,24 @@ def test_a_wrong_value_is_named_before_anything_else(name: str, value: object, n
     """Whatever else was given, as from the command line beside the defaults of a group."""
     with pytest.raises(BudgetError, match=f"{name}={value} was given; {needed}"):
         Budget(**{"seconds": 1.0, name: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "tolerance"),
+    [
+        ("se<0.01", Tolerance("se", 0.01)),
+        (" se < 1e-2 ", Tolerance("se", 0.01)),
+        ("log_z_se<1", Tolerance("log_z_se", 1)),
+    ],
+)
+def test_a_tolerance(text: str, tolerance: Tolerance) -> None:
+    assert Tolerance.parse(text) == tolerance
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0.01", "se", "se<", "se<x", "se<0", "se<-1", "se<nan", "se<1e999", "r_hat<1.01", 0.01]
+)
+def test_what_is_no_tolerance_is_refused_in_one_sentence(text: object) -> None:
+    with pytest.raises(SpinbenchError) as caught:
+        Tolerance.parse(text)
+    assert str(caught.value) == f"until={text!r} was given; 'se<0.01' or 'log_z_se<0.1', say, is needed"

@@ -68,6 +68,14 @@ def test_what_is_doubted_is_an_exit_status(path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.startswith("chain: marginals ")
 
 
+def test_a_tolerance_that_is_not_reached_is_an_exit_status(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (path, "--backend", "numpy", "--budget", 2000)
+    assert run(*words, "--until", "log_z_se<0.1") == 0
+    assert "log_z_se<0.1 was reached: " in capsys.readouterr().out
+    assert run(*words, "--until", "se<1e-6") == 1
+    assert "se<1e-06 was not reached: " in capsys.readouterr().out
+
+
 def test_answers_are_written_as_the_suffix_says(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exact = spinbench.exact(spinbench.load(path), cache=False)
     outputs = [tmp_path / name for name in ("chain.uai.MAR", "chain.uai.PR", "chain.csv")]
@@ -121,6 +129,7 @@ def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pyt
         (["--backend", "nump"], "nump"),
         (["--budget", "soon"], "budget 'soon' is not understood"),
         (["--chains", "0"], "chains=0 was given"),
+        (["--until", "soon"], "until='soon' was given; 'se<0.01' or 'log_z_se<0.1', say, is needed"),
         (["--precision", "float16"], "float16"),
         (["--method", "nowhere.py"], "method 'nowhere.py' was given; there is no such file"),
         (["--method", "mf", "--output", "no/folder.csv", "--backend", "numpy"], "the file cannot be written"),

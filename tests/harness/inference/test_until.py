@@ -1,0 +1,86 @@
+"""Runs that end as soon as their error is small enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.api import Estimate
+from spinbench.errors import SpinbenchError
+from spinbench.inference.budget import Tolerance
+from spinbench.inference.looks import Questions
+from spinbench.models import FactorGraph, PairwiseModel
+
+
+@pytest.fixture(scope="module")
+def model() -> PairwiseModel:
+    return PairwiseModel.from_spins([0.2, -0.1], [(0, 1)], [0.6], name="two")
+
+
+@pytest.mark.parametrize("until", ["se<0.02", "log_z_se<0.1"])
+def test_a_run_ends_at_its_tolerance_as_one_of_that_many_samples(model: PairwiseModel, until: str) -> None:
+    early = spinbench.run(model, "gibbs", "numpy", 100_000, burn_in=50, until=until)
+    same = spinbench.run(model, "gibbs", "numpy", early.samples, burn_in=50)
+    error = early.marginals_se.max() if until.startswith("se") else early.log_z_se
+    assert early.samples < 1000
+    assert early.reached
+    assert error < float(until.partition("<")[2])
+    assert early.notes == (f"{until} was reached: {error:.2g}",)
+    np.testing.assert_allclose(early.marginals, same.marginals, rtol=1e-12)
+    assert early.burn_in == same.burn_in
+    assert early.trajectory[-1].samples == early.samples
+    assert (same.reached, same.notes) == (None, ())
+
+
+def test_a_budget_that_is_too_small_says_so(model: PairwiseModel) -> None:
+    result = spinbench.run(model, "gibbs", "numpy", 101, until="se<1e-4")
+    assert (result.samples, result.reached) == (101, False)
+    assert result.notes == (f"se<0.0001 was not reached: {result.marginals_se.max():.2g}; a larger budget is needed",)
+
+
+def test_a_budget_in_seconds_is_a_limit_only(model: PairwiseModel) -> None:
+    result = spinbench.run(model, "gibbs", "numpy", "10 min", burn_in=50, until="se<0.05")
+    assert result.reached
+    assert result.seconds.total < 500
+
+
+def test_what_is_doubted_is_not_reached() -> None:
+    graph = FactorGraph.from_tables((3, 2), [((0,), [1.0, 2.0, 5.0]), ((0, 1), [1.0, 1, 2, 1, 3, 1])])
+    few, many = (spinbench.run(graph, "gibbs", "numpy", 2000, chains=c, until="se<0.1") for c in (4, 16))
+    assert (few.reached, few.samples) == (False, 2000)
+    assert few.notes == (f"se<0.1 was not reached: {few.status}",)
+    assert few.status.startswith("marginals too few chains")
+    assert many.reached
+    assert max(errors.max() for errors in many.marginals_se) < 0.1
+
+
+def test_errors_are_not_too_small_where_runs_end_early(model: PairwiseModel) -> None:
+    """Claims hold twice over in 95 % of runs; their squares have a mean of 1 at most, but for 2 * 40 draws' chance."""
+    exact = spinbench.exact(model, cache=False).marginals
+    runs = [
+        spinbench.run(model, "gibbs", "numba", 4000, seed=seed, burn_in=50, checkpoints=1, until="se<0.02")
+        for seed in range(40)
+    ]
+    assert all(run.reached and run.samples < 1000 for run in runs)
+    z = np.array([(run.marginals - exact) / run.marginals_se for run in runs])
+    assert (z**2).mean() < 1 + 3 * np.sqrt(2 / z.size)
+    assert (np.abs(z) > 2).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / z.size)
+
+
+def test_a_run_is_asked_only_a_few_times_before_it_has_twice_the_samples() -> None:
+    """Of an error that falls with the root of the samples, it is asked as it doubles, and then where it is enough."""
+    questions = Questions(Tolerance("se", 0.01))
+    asked = []
+    for samples in range(1, 100_000):
+        if questions.due(samples):
+            asked.append(samples)
+            if questions.reached(Estimate(marginals_se=np.full(3, 0.5 / np.sqrt(samples))), samples):
+                break
+    assert asked == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2500, 3000]
+
+
+@pytest.mark.parametrize("method", ["mf", "exact"])
+def test_methods_without_errors_are_refused(model: PairwiseModel, method: str) -> None:
+    with pytest.raises(SpinbenchError, match=f"{method} makes no draws whose errors could fall"):
+        spinbench.run(model, method, "numpy", until="se<0.01")
