@@ -87,6 +87,10 @@ def _dispatch(words: list[str]) -> int:
             return _mixing(arguments)
         case "init":
             return _init(arguments.folder, arguments)
+        case "completion":
+            from spinbench.reporting.commands.completion import show as completion
+
+            return completion(_parser(), arguments.shell)
         case "advise":
             return _advise(arguments)
         case "show":
@@ -165,11 +169,13 @@ def _parser() -> argparse.ArgumentParser:
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
     mixing = _about_a_model(commands, "mixing", "after how many sweeps Gibbs sampling has forgotten its starts")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
+    completion = commands.add_parser("completion", help="a script with which a shell completes commands and options")
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     init = commands.add_parser("init", help="write the package that a plugin begins with, or begin a history")
     init.add_argument("folder", type=Path, metavar="FOLDER", help="a new package's; alone: where a history is kept")
     kinds = init.add_mutually_exclusive_group()
     for kind in ("backend", "method", "family", "format", "metric"):
-        kinds.add_argument(f"--{kind}", metavar="NAME", help=f"of a {kind}, as sweeps and records have it")
+        kinds.add_argument(f"--{kind}", metavar="NEW", help=f"of a {kind}, as sweeps and records have it")
     return parser
 
 

@@ -1,0 +1,68 @@
+"""`spinbench completion`: what shells complete with its script."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spinbench import cli
+from spinbench.inference import registry
+
+ASK = {
+    "bash": """source {script}; cd {folder}; COMP_WORDS=({words}); COMP_CWORD=$(({count} - 1)); COMP_LINE={line};
+        COMP_POINT=${{#COMP_LINE}}; _shtab_spinbench; printf "%s\\n" "${{COMPREPLY[@]}}\"""",
+    "fish": """source {script}; cd {folder}; complete -C {line} | cut -f 1""",
+}
+
+
+@pytest.fixture(params=["bash", "zsh", "fish"])
+def shell(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def completed(script: Path, shell: str, words: list[str]) -> list[str]:
+    """What a shell makes of a line whose last word has been begun."""
+    line = shlex.quote(" ".join(words))
+    asked = ASK[shell].format(script=script, folder=script.parent, words=shlex.join(words), count=len(words), line=line)
+    done = subprocess.run([shell, "-c", asked], capture_output=True, text=True, check=True)
+    return sorted(done.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_completes_commands_options_names_and_files(
+    tmp_path: Path, shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    assert cli.main(["completion", shell]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    (tmp_path / "my.uai").touch()
+
+    def tab(*words: str) -> list[str]:
+        return completed(tmp_path / "script", shell, ["spinbench", *words])
+
+    assert tab("re") == ["record", "report", "rerun"]
+    assert tab("run", "--un") == ["--until"]
+    assert tab("run", "--method", "gib") == ["gibbs"]
+    assert tab("run", "m.uai", "--backend", "num") == ["numba", "numpy"]
+    assert tab("init", "new", "--method", "gib") == []
+    assert tab("run", "my") == ["my.uai"]
+
+
+def test_every_script_names_commands_and_methods(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for name in ("bracket", "--until", *registry.names("methods"), *registry.names("backends")):
+        assert name in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_a_shell_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["completion", "cmd"])
+    assert "invalid choice: 'cmd'" in capsys.readouterr().err
