@@ -53,6 +53,10 @@ class Engine(Protocol):
         """The slopes (C,) of the states as they are, as "slope"; a look that costs little."""
         ...
 
+    def states(self, state: State) -> np.ndarray | None:
+        """(N, C) states of the model's variables, as the program's `states`, on the host; None where it has none."""
+        ...
+
 
 class Kernel(ABC):
     """A native implementation of one (method, backend) pair; an `Engine`.
@@ -105,3 +109,7 @@ class Kernel(ABC):
     def slopes(self, state: State) -> dict[str, np.ndarray]:
         """As of an `Engine`; by default nothing."""
         return {}
+
+    def states(self, state: State) -> np.ndarray | None:
+        """As of an `Engine`; by default none."""
+        return None

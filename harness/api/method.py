@@ -107,6 +107,8 @@ class Program:
         temper: (key, tables, state, beta) -> state, one sweep that leaves p*^β as it is; at beta = 0 it makes
             independent draws. None: the program knows no temperatures.
         slope: (tables, state) -> {"slope": (C,) array}, d log p*^β / dβ at the states; {} without `temper`.
+        states: (tables, state) -> (N, C), integers or whole numbers: the states of the model's variables, in its order
+            and coded as `start`. None: the chains have none that follow p(s), and nobody can keep them.
         compiled: False: the functions run on the host, on every backend. They get NumPy arrays, in the precision asked
             for, and give NumPy arrays; a key is a `numpy.random.SeedSequence`, for `numpy.random.default_rng(key)`.
             This is the place for what no array program does: searches, solvers, exact draws of a tree. The method's
@@ -121,6 +123,7 @@ class Program:
     look: Callable[[Key, Tables, State], Mapping[str, Array]] = _nothing_to_see
     temper: Callable[[Key, Tables, State, Array], State] | None = None
     slope: Callable[[Tables, State], Mapping[str, Array]] = _no_slope
+    states: Callable[[Tables, State], Array] | None = None
     compiled: bool = True
 
     def __post_init__(self) -> None:

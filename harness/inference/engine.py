@@ -45,6 +45,7 @@ class ProgramEngine:
         self._look = backend.compile(self._run_look)
         self._temper = backend.compile(self._run_tempered)
         self._slope = backend.compile(program.slope)
+        self._states = None if program.states is None else backend.compile(program.states)
 
     def on(self, tables: Tables) -> ProgramEngine:
         """The same program on other tables; what has been compiled for their shapes stays so."""
@@ -118,6 +119,9 @@ class ProgramEngine:
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
         return self._fetched(self._slope(self._tables, state[2]))
+
+    def states(self, state: State) -> np.ndarray | None:
+        return None if self._states is None else self._backend.to_host(self._states(self._tables, state[2]))
 
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()

@@ -132,9 +132,9 @@ class Questions:
     """When a run with a tolerance is asked for its error: at first, and then where that should be small enough.
 
     Errors are themselves estimates, and a run that is asked often ends where its own is too small by chance. So it is
-    asked a few times, as many as it takes to double its samples. In the limit of a small tolerance, what it claims then
-    holds as if its length had been fixed: Glynn and Whitt, "The asymptotic validity of sequential stopping rules for
-    stochastic simulations", Annals of Applied Probability 1992, theorem 1.
+    asked a few times, as many as it takes to double its samples. In the limit of a small tolerance, a claim whose error
+    is known ever better holds as if the length had been fixed: Glynn and Whitt, "The asymptotic validity of sequential
+    stopping rules for stochastic simulations", Annals of Applied Probability 1992.
     """
 
     def __init__(self, tolerance: Tolerance | None) -> None:

@@ -1,4 +1,4 @@
-"""From what was computed with, back to the model that was given: marginals, draws, joint tables."""
+"""From the model that was given to the one that a method takes, and back: marginals, draws, joint tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
-from spinbench.models import Factor, FactorGraph, Model, Origin, conditionals
+from spinbench.api import Estimate, Method
+from spinbench.errors import ConversionError, UnsupportedError
+from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.simplification import Simplified
 
 FloatArray = npt.NDArray[np.float64]
+
+
+def as_taken(model: Model, method: Method) -> Model:
+    """The model as the method takes it.
+
+    Raises:
+        UnsupportedError: it cannot be had so.
+    """
+    if method.takes == "any" or (method.takes == "either" and isinstance(model, PairwiseModel)):
+        return model
+    if method.takes == "pairwise":
+        return _as_pairs(model, method)
+    try:
+        return to_pairwise(model, one_of_k=False)
+    except ConversionError:
+        return model
+
+
+def _as_pairs(model: Model, method: Method) -> PairwiseModel:
+    try:
+        return to_pairwise(model)
+    except ConversionError as why:
+        said = f"takes pairwise models: {why}"
+        if type(method).takes == "pairwise":
+            raise UnsupportedError(f"{method.name} {said}; gibbs, bp and mf take this one") from None
+        fields = dataclasses.fields(method)  # type: ignore[arg-type]
+        given = {field.name: getattr(method, field.name) for field in fields}
+        changed = " ".join(
+            f"{field.name}={given[field.name]}" for field in fields if given[field.name] != field.default
+        )
+        raise UnsupportedError(f"{method.name} with {changed} {said}; with its defaults it takes this one") from None
 
 
 def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int = 0) -> Estimate:

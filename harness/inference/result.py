@@ -20,6 +20,7 @@ from spinbench.foundation.frames import Kind, frame
 from spinbench.inference import all_states
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.models.files.answers import format_mar, format_pr
 
@@ -119,10 +120,17 @@ class Result:
     laps: Laps | None = None
     joint: Joint = field(default_factory=Joint, repr=False, compare=False)
     draws: tuple[Any, Any] | None = None
+    kept: Kept | None = field(default=None, repr=False, compare=False)
     bounds: tuple[Bound, ...] = ()
     kernel: str = ""
     reached: bool | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def states(self) -> Any:
+        """(C, S, N) unsigned integers, as narrow as they can be: of each chain S states of the variables that the user
+        gave, evenly spaced up to the end of the run; None unless `keep` asks for them."""
+        return None if self.kept is None else self.kept.states
 
     @property
     def pairs(self) -> Any:
@@ -161,6 +169,26 @@ class Result:
             if values is not None:
                 found[name] = all_states.of_errors(values)
         return found
+
+    def to_arviz(self) -> Any:
+        """The kept states as an `arviz.InferenceData`, for its diagnostics and plots.
+
+        `posterior` has x (chain, draw, variable), `sample_stats` log p* of each state as lp.
+
+        Raises:
+            SpinbenchError: no states were kept.
+            UnavailableError: arviz is not installed.
+        """
+        return self._known_states().inference_data(self._about())
+
+    def to_sampleset(self) -> Any:
+        """The kept states of all chains as a `dimod.SampleSet`, binary or integer; the energies are -log p*.
+
+        Raises:
+            SpinbenchError: no states were kept.
+            UnavailableError: dimod is not installed.
+        """
+        return self._known_states().sample_set(self._about())
 
     def plot(self) -> Figure:
         """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
@@ -209,6 +237,14 @@ class Result:
                 return text.getvalue().encode()
             case suffix:
                 raise SpinbenchError(f"{path} was given, of suffix {suffix!r}; {', '.join(SUFFIXES)} are allowed")
+
+    def _known_states(self) -> Kept:
+        if self.kept is None:
+            raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
+        return self.kept
+
+    def _about(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}
 
     def _known_marginals(self) -> Any:
         if self.marginals is None:

@@ -8,27 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from spinbench import reference
-from spinbench.api import Estimate, Method, Precision
+from spinbench.api import Engine, Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
-from spinbench.errors import ConversionError, SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.exports import Kept
+from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
-from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
+from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_origin, pairs_as_given
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.trials import check_step, planning
-from spinbench.models import Model, PairwiseModel, to_pairwise
+from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.answer import left_open
@@ -60,6 +62,7 @@ def run(
     kernel: str | None = None,
     simplify: bool = True,
     until: str | None = None,
+    keep: int | None = None,
     **settings: Any,
 ) -> Result:
     """Run one method on one backend.
@@ -87,6 +90,7 @@ def run(
         until: "se<0.01" or "log_z_se<0.1": end before the budget does, as soon as the largest error that is claimed of
             a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
             Burn-in is the budget's, unless it is given.
+        keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
@@ -94,6 +98,8 @@ def run(
     """
     check_model(model)
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
+    if keep is not None:
+        _check_numbers(keep=(keep, 1))
     if not isinstance(simplify, bool):
         raise SpinbenchError(f"simplify={simplify!r} was given; true or false is needed")
     if precision not in ("float32", "float64"):
@@ -125,6 +131,8 @@ def run(
     trace = Trace(chosen.reductions, chosen.batches(chains), chosen.counted_by, chains, numbers)
 
     who = f"{chosen.name} on {backend}"
+    keeping = None if keep is None else Keeping(engine, chosen.reductions, given, states, parsed, keep, who)
+    engine = engine if keeping is None else cast(Engine, keeping)
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
     islands = Islands(given, seed, sampler)
     phases = Phases(given, sampler, is_long(parsed, states.shape[1]))
@@ -164,6 +172,7 @@ def run(
         r_hat=estimate.r_hat,
         joint=joint if given is simple.model else Joint(),  # of a conversion the edges are others
         draws=estimate.draws,
+        kept=None if keeping is None else Kept(model, keeping.taken(seed)),
         seconds=Seconds(
             plan=planned - since,
             compile=bound - planned + outcome.compile_seconds,
@@ -278,37 +287,6 @@ def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
     if settings:
         raise SpinbenchError(f"{', '.join(settings)} was given beside a Method, which has its settings; give its name")
     return method
-
-
-def as_taken(model: Model, method: Method) -> Model:
-    """The model as the method takes it.
-
-    Raises:
-        UnsupportedError: it cannot be had so.
-    """
-    if method.takes == "any" or (method.takes == "either" and isinstance(model, PairwiseModel)):
-        return model
-    if method.takes == "pairwise":
-        return _as_pairs(model, method)
-    try:
-        return to_pairwise(model, one_of_k=False)
-    except ConversionError:
-        return model
-
-
-def _as_pairs(model: Model, method: Method) -> PairwiseModel:
-    try:
-        return to_pairwise(model)
-    except ConversionError as why:
-        said = f"takes pairwise models: {why}"
-        if type(method).takes == "pairwise":
-            raise UnsupportedError(f"{method.name} {said}; gibbs, bp and mf take this one") from None
-        fields = dataclasses.fields(method)  # type: ignore[arg-type]
-        given = {field.name: getattr(method, field.name) for field in fields}
-        changed = " ".join(
-            f"{field.name}={given[field.name]}" for field in fields if given[field.name] != field.default
-        )
-        raise UnsupportedError(f"{method.name} with {changed} {said}; with its defaults it takes this one") from None
 
 
 def _drawn_start(model: Model, who: str, chains: int, seed: int) -> np.ndarray:

@@ -17,8 +17,7 @@ from spinbench.inference import validity
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
 from spinbench.inference.engine import ProgramEngine
-from spinbench.inference.origins import in_terms_of_origin
-from spinbench.inference.runner import as_taken
+from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.inference.starts import dispersed, random_start
 from spinbench.models import Model
 from spinbench.testing.cases import CASES, FloatArray, law

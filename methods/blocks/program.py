@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
@@ -39,11 +40,15 @@ class BlocksProgram:
 
     def program(self) -> Program:
         """As the settings ask."""
-        if not self._looks:
-            return Program(self.init, self.step, self.observe, temper=self.temper, slope=self.slope)
-        return Program(
-            self.init, self.step, self.observe, adapt=self.adapt, look=self.look, temper=self.temper, slope=self.slope
+        plain = Program(
+            self.init,
+            self.step,
+            self.observe,
+            temper=self.temper,
+            slope=self.slope,
+            states=lambda t, state: state.x,
         )
+        return replace(plain, adapt=self.adapt, look=self.look) if self._looks else plain
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """From states, with s* where a descent from them ends."""

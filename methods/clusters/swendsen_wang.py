@@ -120,7 +120,10 @@ class SwendsenWang(Method):
         def observe(t: Tables, state: State) -> dict[str, Array]:
             return {"p": state.p} if averaged else {"s": state.s}
 
-        return Program(init, step, observe)
+        def states(t: Tables, state: State) -> Array:
+            return backend.xp.take(state.s, backend.xp.argsort(t.order), axis=0)
+
+        return Program(init, step, observe, states=states)
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes."""

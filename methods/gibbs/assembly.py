@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
 def assembled(of: Any, wanted: Wanted) -> Program:
     """The contract's view of a `GibbsProgram` or a `GraphProgram`."""
-    program = Program(init=of.init, step=of.step, observe=of.observe, warm=of.warm)
+    program = Program(init=of.init, step=of.step, observe=of.observe, warm=of.warm, states=of.states)
     if wanted.climbs:
         program = replace(program, temper=of.temper, slope=of.slope)
     return replace(program, look=of.look) if wanted.looks else program
@@ -48,6 +48,11 @@ def either(of_pairs: Program, of_graphs: Program) -> Program:
         assert tempered is not None
         return tempered(key, t, state, beta)
 
+    def states(t: Any, state: Any) -> Array:
+        found = choice(t).states
+        assert found is not None
+        return found(t, state)
+
     return Program(
         init=lambda key, t, start: choice(t).init(key, t, start),
         step=lambda key, t, state: choice(t).step(key, t, state),
@@ -56,4 +61,5 @@ def either(of_pairs: Program, of_graphs: Program) -> Program:
         look=lambda key, t, state: choice(t).look(key, t, state),
         temper=None if of_pairs.temper is None else temper,
         slope=lambda t, state: choice(t).slope(t, state),
+        states=states,
     )

@@ -56,6 +56,10 @@ class GraphProgram:
         mode = xp.zeros_like(x) + t.mode[:, None] if self._wanted.looks else ()
         return GraphState(x, p, zeros - xp.inf if self._wanted.chib else (), xp.zeros_like(t.mode[0]), mode)
 
+    def states(self, t: GraphTables, state: GraphState) -> Array:
+        """(N, C)."""
+        return state.x
+
     def step(self, key: Key, t: GraphTables, state: GraphState) -> GraphState:
         """One sample."""
         return self._step(key, t, state, chib=self._wanted.chib)

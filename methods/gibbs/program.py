@@ -118,6 +118,10 @@ class GibbsProgram:
         """log p*, less the model's constant."""
         return {"slope": self._slopes.of(t.sweep, state.s)}
 
+    def states(self, t: Tables, state: State) -> Array:
+        """(N, C), variable by variable."""
+        return self._xp.take(state.s, self._xp.argsort(t.order), axis=0)
+
     # Steps
 
     def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:

@@ -45,6 +45,7 @@ DOOR_OPTIONS = (
     "kernel",
     "simplify",
     "until",
+    "keep",
     "settings",
 )
 """`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in

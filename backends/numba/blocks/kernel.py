@@ -107,6 +107,9 @@ class BlocksKernel(Kernel):
     def slopes(self, state: BlocksState) -> dict[str, Array]:
         return {"slope": self._log_weights(state.x)[: state.chains]}
 
+    def states(self, state: BlocksState) -> Array:
+        return np.moveaxis(state.x, 0, 1).reshape(state.x.shape[1], -1)[:, : state.chains]
+
     def _draw(
         self, blocks: Array, x: Array, keys: Array, steps: Steps, beta: Array | None = None, sums: Array | None = None
     ) -> None:

@@ -13,6 +13,7 @@ from spinbench.backends.numba.clusters.moves import Asked, flat_tables, run_clus
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
 from spinbench.models import PairwiseModel
 
@@ -56,3 +57,6 @@ class SwendsenWangKernel(Kernel):
         run_clusters(self._flat, self._asked, numbered, betas, state.keys, state.s, sums, work)
         state.step += steps
         return state, {"p" if self._asked.averaged else "s": sums.T}
+
+    def states(self, state: ClusterState) -> Array:
+        return by_variable(self._tables.order, state.s.T)

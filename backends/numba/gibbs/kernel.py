@@ -27,6 +27,7 @@ from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.gibbs.units import Units
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
@@ -150,6 +151,10 @@ class GibbsKernel(Kernel):
         found = np.empty(chains)
         row_slopes(self._source.flat, self._made_for(chains).states(state.s, chains), found)
         return {"slope": found}
+
+    def states(self, state: GibbsState) -> Array:
+        chains = len(state.held)
+        return by_variable(self._tables.order, self._made_for(chains).states(state.s, chains).T)
 
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)

@@ -118,6 +118,9 @@ class GraphKernel(Kernel):
     def slopes(self, state: GraphState) -> dict[str, Array]:
         return {"slope": self._slopes(state)} if self._method.climbs else {}
 
+    def states(self, state: GraphState) -> Array:
+        return of_chains(state.lanes.x, state.chains)
+
     def _shape(self, lanes: LaneChains) -> tuple[int, int, int]:
         return len(lanes.x), self._rows, lanes.x.shape[2]
 

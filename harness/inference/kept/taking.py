@@ -1,0 +1,128 @@
+"""States of chains, evenly spaced, taken while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Engine, Reduction, State
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.inference.budget import Budget
+from spinbench.models import Model
+
+Statistics = dict[str, np.ndarray]
+UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
+MAX_BYTES = 8 * 2**30
+
+
+class Keeping:
+    """An engine that keeps states of its chains, from the end of burn-in on, and is another one in all else.
+
+    Batches are cut where a state is kept, and put together again. Where it is not known how many steps there will be,
+    all states are kept at first, and of twice as many as are wanted every other one goes.
+
+    Raises:
+        UnsupportedError: the engine hands over no states.
+        SpinbenchError: they would take more than 8 GiB.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        reductions: Mapping[str, Reduction],
+        model: Model,
+        start: np.ndarray,
+        budget: Budget,
+        keep: int,
+        who: str,
+    ) -> None:
+        """Of a run.
+
+        Args:
+            engine, reductions: of the method.
+            model: that it computes with.
+            start: (N, C) states.
+            budget: of the run.
+            keep: states of each chain.
+            who: method and backend, for the messages.
+        """
+        if engine.states(engine.init(0, start)) is None:
+            raise UnsupportedError(f"keep={keep} was given; {who} hands over no states that its chains are in")
+        self._small = _smallest(model.cardinalities)
+        if 2 * min(keep, budget.samples or keep) * start.size * self._small.itemsize > MAX_BYTES:
+            raise SpinbenchError(
+                f"keep={keep} was given; so many states of {start.shape[0]} variables of {start.shape[1]} chains would "
+                f"take more than {MAX_BYTES >> 30} GiB; fewer chains or states take less"
+            )
+        self._engine, self._reductions, self._model, self._most = engine, dict(reductions), model, keep
+        counted = budget.samples is not None and budget.until is None
+        self._first = max(1, (budget.samples or 0) // keep) if counted else 1
+        self._kept: list[np.ndarray] = []
+        self._step, self._every = 0, self._first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def adapt(self, state: State, last: bool) -> State:
+        """What was seen before burn-in ended is dropped."""
+        if last:
+            self._begin()
+        return self._engine.adapt(state, last)
+
+    def advance(self, state: State, steps: int) -> tuple[State, Statistics]:
+        """As of an `Engine`."""
+        parts: list[Statistics] = []
+        while steps or not parts:
+            piece = min(steps, self._every - self._step % self._every)
+            state, seen = self._engine.advance(state, piece)
+            parts.append(seen)
+            self._step, steps = self._step + piece, steps - piece
+            if piece and self._step % self._every == 0:
+                self._take(state)
+        return state, parts[0] if len(parts) == 1 else {name: self._joined(name, parts) for name in self._reductions}
+
+    def taken(self, seed: int) -> UnsignedArray:
+        """(C, S, M) the last S of the states, of the variables that the user gave.
+
+        Args:
+            seed: of the draws of variables that were summed out.
+        """
+        kept = np.stack(self._kept[-self._most :], axis=-1).transpose(1, 2, 0)
+        origin = self._model.origin
+        if origin is None:
+            return np.ascontiguousarray(kept)
+        rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4B455054)))
+        lifted = np.empty((*kept.shape[:2], origin.num_variables), dtype=_smallest(origin.cardinalities))
+        for chain, states in enumerate(kept):  # one after another: lifted ones are 64 bits wide
+            lifted[chain] = origin.lift(states, rng)
+        return lifted
+
+    def _begin(self) -> None:
+        self._kept.clear()
+        self._step, self._every = 0, self._first
+
+    def _take(self, state: State) -> None:
+        seen = np.asarray(self._engine.states(state))
+        self._kept.append(seen.astype(self._small))
+        if len(self._kept) >= 2 * self._most:
+            del self._kept[::2]
+            self._every *= 2
+
+    def _joined(self, name: str, parts: list[Statistics]) -> np.ndarray:
+        values = [part[name] for part in parts]
+        match self._reductions[name]:
+            case "sum":
+                return np.asarray(np.sum(values, axis=0))
+            case "logsumexp":
+                return np.asarray(np.logaddexp.reduce(values, axis=0))
+            case _:
+                return values[-1]
+
+
+def _smallest(cardinalities: Sequence[int]) -> np.dtype[Any]:
+    """Unsigned integers that hold all states."""
+    found: np.dtype[Any] = np.min_scalar_type(max(cardinalities, default=1) - 1)
+    return found

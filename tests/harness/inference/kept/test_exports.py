@@ -1,0 +1,66 @@
+"""Kept states as ArviZ and dimod take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.inference.kept import exports
+from spinbench.inference.result import Result
+from spinbench.models import FactorGraph, condition, generators
+
+GRAPH = FactorGraph.from_tables(
+    (3, 2, 2), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2], [2, 3]])], labels=("a", "b", "c")
+)
+
+
+def run(model: Any, **how: Any) -> Result:
+    return spinbench.run(model, "gibbs", "numpy", **({"budget": 200, "chains": 4, "keep": 50} | how))
+
+
+def test_arviz_finds_the_same_ess_and_r_hat_in_all_states() -> None:
+    """Of empirical marginals, ours from batch means, its from autocorrelations: both scatter by a few per cent."""
+    az = pytest.importorskip("arviz")
+    how = {"budget": 4000, "chains": 8, "keep": 4000, "marginals": "empirical", "log_z": "none"}
+    result = run(generators.grid(4, 4), **how)
+    data = result.to_arviz()
+    assert data.posterior.x.dims == ("chain", "draw", "variable")
+    np.testing.assert_array_equal(data.posterior.x.values, result.states)
+    np.testing.assert_allclose(result.ess / az.ess(data, method="mean").x.values, 1, atol=0.25)
+    np.testing.assert_allclose(result.r_hat, az.rhat(data, method="split").x.values, atol=2e-3)
+    assert data.posterior.attrs["method"] == "gibbs"
+
+
+def test_arviz_has_labels_and_log_weights() -> None:
+    pytest.importorskip("arviz")
+    result = run(condition(GRAPH, {"c": 1}))
+    data = result.to_arviz()
+    assert data.posterior["variable"].values.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(data.sample_stats.lp.values, GRAPH.log_weight(result.states), atol=1e-12)
+
+
+@pytest.mark.parametrize(("model", "kind"), [(GRAPH, "INTEGER"), (generators.grid(3, 3, seed=1), "BINARY")])
+def test_a_sample_set_has_all_states_with_their_energies(model: Any, kind: str) -> None:
+    pytest.importorskip("dimod")
+    result = run(model)
+    found = result.to_sampleset()
+    assert found.vartype.name == kind
+    assert list(found.variables) == (list(model.labels) or list(range(9)))
+    states = result.states.reshape(200, -1)
+    np.testing.assert_array_equal(found.record.sample, states)
+    np.testing.assert_allclose(found.record.energy, -model.log_weight(states), atol=1e-12)
+    assert found.info["method"] == "gibbs"
+
+
+@pytest.mark.parametrize(("form", "extra"), [("to_arviz", "arviz"), ("to_sampleset", "bqm")])
+def test_what_is_missing_is_named(form: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SpinbenchError, match=r"no states were kept; run\(\.\.\., keep=1000\) keeps 1000 of each chain"):
+        getattr(run(GRAPH, keep=None), form)()
+    result = run(GRAPH)
+    monkeypatch.setattr(exports, "find_spec", lambda name: None)
+    with pytest.raises(UnavailableError, match=rf"is not installed; pip install 'spinbench\[{extra}\]'"):
+        getattr(result, form)()
