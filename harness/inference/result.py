@@ -67,7 +67,8 @@ class Result:
             wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",
             "lower" or "upper" bound, or "exact".
-        bounds: on log Z, each with its side and grade: what `log_z` is by its kind, and what the method gives beside.
+        bounds: on log Z, each with its side and grade: what `log_z` is by its kind, what the method gives beside, and
+            what `draws` weigh together ("best states").
         ess: effective sample sizes, summed over chains, in the layout of `marginals`; of what never varied, or evidence
             determines, the number of draws.
         r_hat: split R-hat, in the same layout; 1 where evidence determines.

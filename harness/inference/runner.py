@@ -28,6 +28,7 @@ from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_origin, pairs_as_given
 from spinbench.inference.phases import Phases, is_long
+from spinbench.inference.probing.weighed import by_draws
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
@@ -142,7 +143,7 @@ def run(
         validity.check(said, given, who)
         said = validity.owned(joint.taken(said), given)
         said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
-        said = allowing_for(said, simple.rounding)
+        said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
     with one_blas_thread():

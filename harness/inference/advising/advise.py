@@ -26,6 +26,8 @@ from spinbench.models import Model, catalogue
 
 EXACT = 0.35
 """Of the budget: what an exact answer may take by its planner's reckoning, and what it gets."""
+STATES = 0.03
+"""Of the budget, for states that bound log Z from below."""
 
 
 def advise(
@@ -76,7 +78,9 @@ def advise(
         found, why = _exact(model, seconds, target)
         if found is not None:
             return _known(found, target, seconds, time.perf_counter() - since, source)
-    race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, watch)
+    watch([], "looking for heavy states")
+    known = bounding.of_states(model, seed, STATES * seconds)
+    race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, watch, known)
     race.run()
     return _told(race, time.perf_counter() - since, source, why)
 
@@ -134,11 +138,10 @@ def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Ad
     winner = race.of(views[0])
     assert winner.result is not None
     said = verdict(views, race.budget, race.target)
-    results = [runner.result for runner in race.runners if runner.result is not None]
     place = winner.candidate, winner.request, race.chains, race.seed
     expected = judging.score(views[0], views)
     return Advice(
-        answer=replace(winner.result, bounds=bounding.tightest(results)),
+        answer=replace(winner.result, bounds=race.bounds()),
         error=float(np.sqrt(expected)),
         resolved=said.resolved,
         verdict=said.sentence,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from spinbench.api.bounds import Bound
 from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.contenders import Contender, racing, ready
@@ -49,6 +50,7 @@ class Race:
         budget, deadline: seconds in all, and when they are over, of `time.perf_counter`.
         chains, seed: of every run.
         watch: is told of every step.
+        known: bounds on log Z that no candidate gave.
     """
 
     model: Model
@@ -59,6 +61,7 @@ class Race:
     chains: int
     seed: int
     watch: Watch
+    known: tuple[Bound, ...] = ()
 
     @property
     def left(self) -> float:
@@ -81,8 +84,12 @@ class Race:
         """What the candidates say, in and out of the race, from the best to the worst."""
         found = [judging.view(r.candidate, r.result, self.target) for r in self.runners if r.result is not None]
         told = [view for view in found if view is not None]
+        return judging.order(bounding.doubted(told, self.bounds()) if self.target == "log_z" else told)
+
+    def bounds(self) -> tuple[Bound, ...]:
+        """The tightest of all on log Z."""
         results = [runner.result for runner in self.runners if runner.result is not None]
-        return judging.order(bounding.doubted(told, results) if self.target == "log_z" else told)
+        return bounding.tightest(results, self.known)
 
     def of(self, view: View) -> Runner:
         """The runner that says this."""

@@ -13,6 +13,7 @@ from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
 from spinbench.inference.bracketing import annealing, lower_buckets, mini_buckets, states
 from spinbench.inference.bracketing.interval import News
+from spinbench.inference.probing.weighed import BY as BEST_STATES
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import simplified
@@ -58,7 +59,7 @@ class Contributor:
 
 
 PLAN = (
-    Contributor(states.BY, 0.05),
+    Contributor(BEST_STATES, 0.05),
     Contributor("mf", 0.05),
     Contributor("exact", 0.2),
     Contributor("gaussian_bound", 0.2),
@@ -179,7 +180,7 @@ def _backend(method: str) -> str:
 
 
 _DOING: dict[str, Callable[[Task], Iterator[News]]] = {
-    states.BY: _states,
+    BEST_STATES: _states,
     "exact": _exact,
     "gaussian_bound": _gaussian,
     annealing.NAME: _annealing,

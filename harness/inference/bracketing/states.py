@@ -1,4 +1,4 @@
-"""Bounds on log Z that need no method: what a few different states weigh, and what no state can weigh more than."""
+"""Bounds on log Z that need no method: what a few heavy states weigh, and what no state can weigh more than."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.bounds import Bound
+from spinbench.inference.probing.weighed import below as weighed
 from spinbench.inference.starts import random_start
 from spinbench.mathematics.rounding import work_of
 from spinbench.models import FactorGraph, Model, PairwiseModel
@@ -19,7 +20,6 @@ IntArray = npt.NDArray[np.int64]
 CHAINS = 16
 SWEEPS = 30
 """At most; each ends at a state that no change of one variable makes heavier."""
-BY = "best states"
 
 
 def above(model: Model) -> Bound:
@@ -40,19 +40,13 @@ def below(model: Model, seed: int) -> Iterator[Bound]:
         ModelError: no state has positive weight, so Z = 0.
         UnsupportedError: none was found.
     """
-    slack = work_of(model).allowance()
     for chains in (1, CHAINS):  # where there are zeros, each is a search
         states = random_start(model, chains, seed).astype(np.int64)
-        yield _weighed(model, states, slack)
+        yield weighed(model, states)
     if isinstance(model, PairwiseModel) and model.groups:
         return  # a change of one unit breaks a group
     for climbed in _climbing(model, states):
-        yield _weighed(model, climbed, slack)
-
-
-def _weighed(model: Model, states: IntArray, slack: float) -> Bound:
-    logs = model.log_weight(np.unique(states.T, axis=0))
-    return Bound(float(np.logaddexp.reduce(logs)) - slack, "lower", "certified", by=BY)
+        yield weighed(model, climbed)
 
 
 def _climbing(model: Model, states: IntArray) -> Iterator[IntArray]:

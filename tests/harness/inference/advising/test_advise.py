@@ -45,6 +45,9 @@ def test_the_winner_of_a_race_runs_again_bit_for_bit(ring: PairwiseModel, target
     off = abs(found.answer.log_z - truth.log_z) if target == "log_z" else np.std(again.marginals - truth.marginals)
     assert off < 4 * found.error + 1e-6
     assert found.verdict in repr(found)
+    (below,) = (bound for bound in found.answer.bounds if bound.side == "lower")
+    assert below.by == "best states"
+    assert below.value < truth.log_z
 
 
 def test_a_command_names_the_cell() -> None:

@@ -90,11 +90,22 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
     result = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     inside = replace(result, bounds=(Bound(9.97, "upper", "certified"),))
     outside = replace(result, bounds=(Bound(9.9, "upper", "certified"), Bound(9.95, "upper", "certified")))
-    assert bounding.doubted([low], [inside])[0].believed
-    assert bounding.doubted([low], [outside])[0].doubt == "outside the certified bracket"
+    assert bounding.doubted([low], bounding.tightest([inside]))[0].believed
+    assert bounding.doubted([low], bounding.tightest([outside]))[0].doubt == "outside the certified bracket"
     twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
     (bound,) = bounding.tightest(twice)
     assert (bound.value, bound.delta) == (11.0, 1e-3)
+
+
+def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
+    """As of a run that has missed the mode, and whose witnesses have, too."""
+    ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
+    known = bounding.of_states(ferromagnet, 0, 20.0)
+    low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
+    assert bounding.doubted([low], bounding.tightest([], known))[0].doubt == "outside the certified bracket"
+    right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
+    assert bounding.doubted([right], bounding.tightest([], known))[0].believed
+    assert bounding.of_states(ferromagnet, 0, 0.0) == ()
 
 
 @pytest.mark.parametrize(
