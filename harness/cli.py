@@ -167,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     advise = _about_a_model(commands, "advise", "the best answer within some seconds, and whether to believe it")
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
     advise.add_argument("--candidates", metavar="A,B", help="methods, or METHOD.BACKEND; by default all that fit")
+    advise.add_argument("--records", type=Path, metavar="FOLDER", help="keep the race's records, and enter the history")
     mixing = _about_a_model(commands, "mixing", "after how many sweeps Gibbs sampling has forgotten its starts")
     mixing.add_argument("--tv", type=float, default=0.01, metavar="D", help="distance in total variation; .01")
     completion = commands.add_parser("completion", help="a script with which a shell completes commands and options")
@@ -213,7 +214,7 @@ def _advise(arguments: argparse.Namespace) -> int:
 
     candidates = None if arguments.candidates is None else arguments.candidates.split(",")
     how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}
-    return show(arguments.model, arguments.evidence, **how)
+    return show(arguments.model, arguments.evidence, records=arguments.records, **how)
 
 
 def _mixing(arguments: argparse.Namespace) -> int:

@@ -53,21 +53,36 @@ def measure_cell(
         answer = failure("a file of the model changed while it was measured; measure again")
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
-        "schema": SCHEMA,
-        "id": uuid.uuid4().hex,
-        "key": cell_key(cell, state, others),
+        **described(cell, state, others, files),
         "family": str(whole.get("family", "inference")),
-        "axes": axes(cell),
         "class": whole.get("class"),
-        "config": cell,
-        "files": files,
-        "protocol": protocol(cell),
-        "git": state,
-        "plugins": others,
         **answer,
         "environment": answer["environment"] or environment.describe(),
         "started_at": started,
         "duration": duration,
+    }
+
+
+def described(
+    cell: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping[str, Any], files: Mapping[str, str | None]
+) -> Record:
+    """What a new record says of what was measured, and with which code.
+
+    Args:
+        cell: the parts `CELL` of a configuration.
+        git, plugins: states of the code.
+        files: hashes of the model's.
+    """
+    return {
+        "schema": SCHEMA,
+        "id": uuid.uuid4().hex,
+        "key": cell_key(cell, git, plugins),
+        "axes": axes(cell),
+        "config": cell,
+        "files": files,
+        "protocol": protocol(cell),
+        "git": git,
+        "plugins": plugins,
     }
 
 

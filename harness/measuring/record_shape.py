@@ -117,6 +117,7 @@ RECORD: Shape = {
     "stages?": _mapping,
     "environment?": _mapping,
     "oversubscribed?": _text,
+    "race?": {"asked?": _mapping, "fate": _text},
     "started_at": _number,
     "duration": _number,
 }

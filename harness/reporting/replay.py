@@ -88,6 +88,8 @@ def describe(record: Record) -> list[RenderableType]:
     }
     parts.append(_pairs("record", general))
     parts.append(_pairs("configuration", flattened(record["config"])))
+    if record.get("race"):
+        parts.append(_pairs("race", flattened(record["race"])))
     if record["metrics"]:
         parts.append(_metrics(record["metrics"]))
     if record["result"]:
@@ -176,12 +178,16 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
     from spinbench.measuring.measure import measure_cell
 
     config = {**{name: record["config"][name] for name in CELL}, "family": record["family"], "time_limit": time_limit}
+    if raced := record.get("race"):
+        if raced.get("asked") is None:
+            raise RecordError("the record is of a candidate that gave no answer in its race; nothing can be run again")
+        config["budget"] = raced["asked"]  # whose seconds all candidates shared
     return compare(record, measure_cell(config))
 
 
 def compare(then: Record, now: Record) -> Replay:
     """Two records of one cell."""
-    seconds = then["config"]["budget"].get("seconds") is not None
+    seconds = now["config"]["budget"].get("seconds") is not None
     exact = (then["result"] or {}).get("log_z_kind") == "exact"
     metrics = _compared(then, now)
     old, new = _figures(then, metrics), _figures(now, metrics)
@@ -212,7 +218,7 @@ def _figures(record: Record, names: Iterable[str]) -> dict[str, Any]:
 
 def _compared(then: Record, now: Record) -> list[str]:
     """Spinbench's own metrics of accuracy, and the registered ones that both records have and that are no times."""
-    own = ["marginal_rmse", "log_z_error"]
+    own = [] if then.get("race") else ["marginal_rmse", "log_z_error"]  # a race knows no exact answer
     found = [name for name, metric in registry.working().items() if not metric.timed]
     return own + [name for name in found if name in then["metrics"] and name in now["metrics"]]
 

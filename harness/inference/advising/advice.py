@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spinbench.inference.advising.candidates import Candidate
@@ -27,6 +27,10 @@ class Entry:
         error: what it claims: root mean square over marginals, or of log Z; None where it claims nothing.
         distance: root mean square distance from what candidates of other kinds say together; None without any.
         fate: "won", or why it fell out.
+        method, backend, settings: of the candidate.
+        asked: the budget in samples of its last run that gave an answer, which makes it again; None: none did.
+        result: of that run.
+        failed: whether it gave none because of a defect.
     """
 
     candidate: str
@@ -38,6 +42,12 @@ class Entry:
     error: float | None
     distance: float | None
     fate: str
+    method: str
+    backend: str
+    settings: Mapping[str, Any]
+    asked: Budget | None
+    result: Result | None = field(repr=False, compare=False)
+    failed: bool
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class Advice:
         race: one entry a candidate; none where the exact answer fitted.
         target: "marginals" or "log_z".
         budget, seconds: allowed and taken.
+        chains, seed: of every run.
         python: the call that makes the answer again, of a `model`.
         command: the same on the command line; empty where no name or file of the model is known.
     """
@@ -68,6 +79,8 @@ class Advice:
     target: Target
     budget: float
     seconds: float
+    chains: int
+    seed: int
     python: str
     command: str
 

@@ -77,7 +77,7 @@ def advise(
         watch([], "looking for an exact answer")
         found, why = _exact(model, seconds, target)
         if found is not None:
-            return _known(found, target, seconds, time.perf_counter() - since, source)
+            return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
     watch([], "looking for heavy states")
     known = bounding.of_states(model, seed, STATES * seconds)
     race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, watch, known)
@@ -112,7 +112,10 @@ def _exact(model: Model, seconds: float, target: Target) -> tuple[Result | None,
     return (outcome.result, "") if whole else (None, "exact marginals are out of reach of some variables")
 
 
-def _known(found: Result, target: Target, budget: float, seconds: float, source: Mapping[str, Any]) -> Advice:
+def _known(
+    found: Result, target: Target, seconds: tuple[float, float], run: tuple[int, int], source: Mapping[str, Any]
+) -> Advice:
+    """Args: seconds: allowed and taken; run: chains and seed."""
     words = " ".join(f"{name}={value}" for name, value in source.items())
     return Advice(
         answer=found,
@@ -123,8 +126,10 @@ def _known(found: Result, target: Target, budget: float, seconds: float, source:
         inexact="",
         race=(),
         target=target,
-        budget=budget,
-        seconds=seconds,
+        budget=seconds[0],
+        seconds=seconds[1],
+        chains=run[0],
+        seed=run[1],
         python="spinbench.exact(model)",
         command=f"spinbench sweep {words} method=exact backend=numba" if words else "",
     )
@@ -151,6 +156,8 @@ def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Ad
         target=race.target,
         budget=race.budget,
         seconds=seconds,
+        chains=race.chains,
+        seed=race.seed,
         python=python_call(*place),
         command=sweep_command(source, *place) if source else "",
     )
@@ -170,4 +177,10 @@ def _entry(runner: Runner, views: Sequence[View]) -> Entry:
         error=None if view is None or view.claim is None else float(np.sqrt(view.claim)),
         distance=None if view is None or around is None else float(np.sqrt(judging.mean_square(view, around))),
         fate="won" if view is not None and view is views[0] else runner.fate or "stayed to the end",
+        method=runner.candidate.method,
+        backend=runner.candidate.backend,
+        settings=runner.candidate.settings,
+        asked=None if result is None else runner.request,
+        result=result,
+        failed=result is None and runner.failed,
     )

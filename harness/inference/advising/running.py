@@ -32,6 +32,7 @@ class Runner:
         result: the newest; wall, spent: seconds of that request, and of all.
         rounds: requests that were answered.
         fate: why it is out; "" while it is in.
+        failed: whether a defect put it out.
     """
 
     candidate: Candidate
@@ -43,6 +44,7 @@ class Runner:
     spent: float = 0.0
     rounds: int = 0
     fate: str = ""
+    failed: bool = False
 
     @property
     def racing(self) -> bool:
@@ -77,7 +79,7 @@ class Runner:
         outcome = self.contender.answer(limit)
         self.spent += outcome.seconds
         if outcome.result is None:
-            self.fate = outcome.why
+            self.fate, self.failed = outcome.why, outcome.word == "failed"
             self.contender.close()
         else:
             self.request, self.result, self.wall = self._asked, outcome.result, outcome.seconds

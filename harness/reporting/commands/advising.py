@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -14,20 +15,35 @@ from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.inference.advising.advise import advise
 from spinbench.inference.advising.judging import Target
 from spinbench.inference.advising.running import Runner
+from spinbench.measuring.races import Occasion
 from spinbench.reporting.commands.answer import of_log_z, opened
-from spinbench.reporting.display import console
+from spinbench.reporting.display import console, shown
 from spinbench.reporting.leaderboard import short
+from spinbench.reporting.summary import history
 
 
 def show(
-    name: str, evidence: str | None, *, budget: str, target: Target, candidates: Sequence[str] | None, seed: int
+    name: str,
+    evidence: str | None,
+    *,
+    budget: str,
+    target: Target,
+    candidates: Sequence[str] | None,
+    seed: int,
+    records: Path | None = None,
 ) -> int:
     """Race on a model of that name or in that file, and print what comes of it.
+
+    Args:
+        name, evidence: of the model.
+        budget, target, candidates, seed: as of `spinbench.advise`.
+        records: a folder for the records of the race, which enter the history; None: it leaves none.
 
     Returns:
         The exit status: 0, or 1 where the answer is unresolved.
     """
     model, source = opened(name, evidence)
+    occasion = None if records is None else Occasion.now(records, source)
     output = console()
     with Live(console=output, auto_refresh=False, transient=True) as live:
 
@@ -37,7 +53,19 @@ def show(
 
         found = advise(model, budget, target, candidates, seed, source=source, watch=watch)
     _print(output, found)
+    if occasion is not None:
+        _keep(output, occasion, found)
     return int(not found.resolved)
+
+
+def _keep(output: Console, occasion: Occasion, found: Advice) -> None:
+    written = occasion.write(found)
+    if not written:
+        output.print("nothing raced, so that there are no records")
+        return
+    output.print(f"{len(written)} records: {shown(occasion.folder)}", soft_wrap=True)
+    for line in history([occasion.folder]):
+        output.print(Text(line), soft_wrap=True)
 
 
 def _running(runners: Sequence[Runner], now: str) -> Table:

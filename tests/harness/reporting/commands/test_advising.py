@@ -9,6 +9,7 @@ import pytest
 
 import spinbench
 from spinbench import cli
+from spinbench.measuring.records import read_records
 from spinbench.reporting.commands import answer
 
 
@@ -27,8 +28,20 @@ def test_an_exact_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "spinbench.exact(model)" in shown
 
 
-def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["advise", str(path), "--budget", "6s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]) == 1
+def test_a_folder_that_cannot_be_written_is_said_before_the_race(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["advise", str(path), "--records", str(path)]) == 2
+    assert f"the folder {path} cannot be written" in capsys.readouterr().err
+
+
+def test_a_race_is_a_table_and_alone_it_is_unresolved(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
+    monkeypatch.chdir(path.parent)
+    words = ["advise", str(path), "--budget", "6s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]
+    assert cli.main([*words, "--records", "kept"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("unresolved: ")
     assert "gibbs.numpy" in shown.split("\n")[0]
@@ -36,6 +49,11 @@ def test_a_race_is_a_table_and_alone_it_is_unresolved(path: Path, capsys: pytest
     assert "block_gibbs takes pairwise models" in " ".join(shown.split())
     assert f"again: spinbench sweep model=file 'model.path='\"'\"'{path}" in shown
     assert "burn_in=" in shown
+    assert "2 records: kept\nnot in asv's history: there is no history here" in shown
+    kept = {record["axes"]["method"]: record for record in read_records(Path("kept"))}
+    assert {method: record["status"] for method, record in kept.items()} == {"gibbs": "ok", "block_gibbs": "skipped"}
+    assert "takes pairwise models" in kept["block_gibbs"]["error"]
+    assert kept["gibbs"]["race"]["fate"] == "won"
 
 
 def test_a_shipped_model_keeps_its_name(path: Path) -> None:

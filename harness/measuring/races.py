@@ -1,0 +1,138 @@
+"""The record of a race: one for each candidate, of the race's budget, so that races at other commits are comparable."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import versions
+from spinbench.inference import registry
+from spinbench.inference.advising.advice import Advice, Entry
+from spinbench.measuring import environment, provenance, tracked
+from spinbench.measuring.answer import failure
+from spinbench.measuring.measure import described
+from spinbench.measuring.records import Record, RecordError, contents, plain, write_record
+from spinbench.models import families
+from spinbench.models.families import FILE
+
+FAMILY = "race"
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Of a race that is about to begin.
+
+    Attributes:
+        folder: where its records go, as a sweep's.
+        model: its configuration, {"name": "grid", "rows": 10, …}.
+        files: hashes of its files.
+        git: state of the code.
+        started: Unix time.
+    """
+
+    folder: Path
+    model: Mapping[str, Any]
+    files: Mapping[str, str | None]
+    git: Mapping[str, Any]
+    started: int
+
+    @classmethod
+    def now(cls, folder: Path, source: Mapping[str, Any]) -> Occasion:
+        """Makes the folder.
+
+        Args:
+            folder: for records.
+            source: the model, as overrides of a sweep: {"model": "file", "model.path": "my.uai"}.
+
+        Raises:
+            RecordError: the folder cannot be written.
+        """
+        try:
+            (folder / "records").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RecordError(f"the folder {folder} cannot be written: {error.strerror or error}") from error
+        if (history := environment.root()) is not None:
+            versions.note(history, provenance.installed())
+        model = _model(source)
+        return cls(folder, model, contents(model), environment.code_state(), int(time.time()))
+
+    def write(self, found: Advice) -> list[Path]:
+        """The records of all candidates; none where the answer was exact, since nothing raced.
+
+        Raises:
+            RecordError: a file of the model changed meanwhile, or the folder cannot be written.
+        """
+        if contents(self.model) != self.files:
+            raise RecordError("a file of the model changed during the race, which leaves no record; race again")
+        git = environment.code_state_since(self.git)
+        return [write_record(self.folder, self._record(found, entry, git)) for entry in found.race]
+
+    def _record(self, found: Advice, entry: Entry, git: Mapping[str, Any]) -> Record:
+        cell = {
+            "model": dict(self.model),
+            "method": {"name": entry.method, **_settings(entry)},
+            "backend": {"name": entry.backend, "device": "cpu", "precision": "float64"},
+            "budget": {"seconds": found.budget, "samples": None, "burn_in": None, "race": found.target},
+            "chains": found.chains,
+            "seed": found.seed,
+        }
+        raced = {
+            "asked": None if entry.asked is None else dataclasses.asdict(entry.asked),
+            **{name: getattr(entry, name) for name in ("runs", "seconds", "error", "distance", "fate")},
+            "verdict": found.verdict,
+            "command": found.command,
+        }
+        content: Record = plain(
+            {
+                **described(cell, git, provenance.foreign(cell), self.files),
+                "family": FAMILY,
+                "class": None,
+                **_answer(entry, found.inexact or "the race was not asked for one"),
+                "race": raced,
+                "environment": environment.describe(),
+                "started_at": self.started,
+                "duration": entry.seconds,
+            }
+        )
+        return content
+
+
+def _model(source: Mapping[str, Any]) -> dict[str, Any]:
+    name = source["model"]
+    usual = {"path": None, "evidence": None, "beta": None} if name == FILE else families.defaults(name)
+    given = {key.removeprefix("model."): value for key, value in source.items() if key != "model"}
+    return {"name": name, **usual, **given}
+
+
+def _settings(entry: Entry) -> Mapping[str, Any]:
+    """All of the method's, as in a sweep's records; those that were given where it does not run here."""
+    try:
+        return dataclasses.asdict(registry.make_method(entry.method, dict(entry.settings)))  # type: ignore[call-overload,no-any-return]
+    except SpinbenchError:
+        return entry.settings
+
+
+def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
+    """Without compile seconds, of which a race does not know whether anything was compiled."""
+    if entry.result is None:
+        said = failure(entry.fate)
+        return said if entry.failed else {**said, "status": "skipped", "metrics": {}}
+    described = {"reason": inexact}
+    metrics, spread = tracked.numbers(entry.result, None, described)
+    del metrics["compile_seconds"]
+    summary = tracked.summary(entry.result, None)
+    return {
+        "status": "ok",
+        "error": None,
+        "traceback": None,
+        "metrics": metrics,
+        "result": {**summary, "marginal_rmse_se": spread, "compilation": "unknown", "load": None},
+        "reference": described,
+        "oversubscribed": None,
+        "stages": {},
+    }
