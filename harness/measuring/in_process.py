@@ -21,6 +21,7 @@ from spinbench.measuring.answer import Answer, failure
 from spinbench.measuring.load import Load
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Stages
+from spinbench.metrics import MIXING
 from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
 from spinbench.reference import pairs as joint_tables
@@ -38,7 +39,7 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     "skipped", any other exception "failed".
 
     Args:
-        cell: the parts `CELL` of a configuration.
+        cell: the parts `CELL` of a configuration, and perhaps seconds for "mixing".
         warm: whether this process has measured cells of the same method and backend before.
     """
     stages = Stages()
@@ -72,6 +73,11 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
         found, spread = tracked.numbers(result, reference, described)
         found |= metrics.measured(model, result, reference)
         summary = tracked.summary(result, reference)
+    if (seconds := cell.get(MIXING)) is not None:
+        from spinbench.measuring import coupled  # which most cells do not need
+
+        with stages("mixing"):
+            found |= coupled.entry(model, cell, seconds)
     if compiled["kind"] != "none" and not (compiled["kind"] == "fresh" and compilation.own_cache()):
         del found["compile_seconds"]  # compiled earlier, or perhaps by another process
     return {

@@ -13,6 +13,7 @@ from spinbench.measuring import environment, provenance
 from spinbench.measuring.answer import failure
 from spinbench.measuring.isolation import Pool
 from spinbench.measuring.records import CELL, SCHEMA, WISHES, Record, axes, cell_key, contents, protocol
+from spinbench.metrics import MIXING
 
 TIME_LIMIT = 300.0
 """Seconds that a cell may take beyond its budget unless the configuration says otherwise (`time_limit`)."""
@@ -43,11 +44,14 @@ def measure_cell(
     files = contents(cell["model"])
     started, since = int(time.time()), time.perf_counter()
     own_cache = bool(whole.get("own_cache"))
+    asked = cell
+    if (seconds := whole.get(MIXING)) is not None:
+        asked, limit = {**cell, MIXING: float(seconds)}, limit + float(seconds)
     if pool is None:
         with contextlib.closing(Pool()) as single:
-            answer = single.measure(cell, limit, own_cache=own_cache)
+            answer = single.measure(asked, limit, own_cache=own_cache)
     else:
-        answer = pool.measure(cell, limit, own_cache=own_cache)
+        answer = pool.measure(asked, limit, own_cache=own_cache)
     duration = time.perf_counter() - since
     if contents(cell["model"]) != files:
         answer = failure("a file of the model changed while it was measured; measure again")

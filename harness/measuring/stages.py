@@ -20,6 +20,7 @@ STAGES = {
     "estimate": "from the samples, at all checkpoints",
     "reference": "the exact answer, from the cache or solved",
     "metrics": "errors and the like",
+    "mixing": "after how many sweeps chains have met, where that was asked for",
     "exchange": "with its process",
     "record": "written",
 }

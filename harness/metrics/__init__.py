@@ -14,3 +14,5 @@ METRICS = (
     "time_to_error",
 )
 """Tracked numbers; lower is better. A metric that was not measured is absent, one that has no value is `failed`."""
+MIXING = "mixing"
+"""Sweeps until chains have forgotten their starts, in records of sweeps that asked for it."""

@@ -12,7 +12,7 @@ from spinbench.api.metric import Measured, Metric
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.inference.result import Result
-from spinbench.metrics import METRICS
+from spinbench.metrics import METRICS, MIXING
 from spinbench.models import Model
 
 Entry = dict[str, Any]
@@ -84,8 +84,8 @@ def _is_real(number: object) -> bool:
 
 def _malformed(name: str, found: Any) -> str:
     """Why what an entry point names is no metric; empty if it is one."""
-    if name in METRICS:
-        return "has the name of a number that every record has"
+    if name in (*METRICS, MIXING):
+        return "has the name of a number that records have"
     if not name.isidentifier():
         return "has a name that is none in Python, which asv asks for"
     if not (isinstance(found, type) and issubclass(found, Metric)):

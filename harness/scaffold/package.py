@@ -13,12 +13,12 @@ from string import Template
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
-from spinbench.metrics import METRICS
+from spinbench.metrics import METRICS, MIXING
 
 TEMPLATES = "spinbench.scaffold.templates"
 GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
 """Entry points' groups of the kinds of packages."""
-RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": METRICS}
+RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": (*METRICS, MIXING)}
 """Names that are none of an entry point and yet taken."""
 FILES = ("conftest", "setup")
 """Modules that pytest and setuptools run."""

@@ -170,9 +170,10 @@ def _check(config: DictConfig) -> None:
             )
         Budget(**plain["budget"])
         Wish(*(plain["backend"].get(name) for name in WISHES))
-        limit = config.time_limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
-            raise SpinbenchError(f"time_limit={limit} was given; a positive number of seconds, or null, is needed")
+        for name in ("time_limit", "mixing"):
+            given = config[name]
+            if given is not None and (isinstance(given, bool) or not isinstance(given, int | float) or not given > 0):
+                raise SpinbenchError(f"{name}={given} was given; a positive number of seconds, or null, is needed")
         if plain["model"].get("corpus") is not None:  # else each message would say so
             from spinbench.papers.relaxation.crf.corpus import read_folder
 

@@ -208,7 +208,8 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("marginal_rmse", "Share", "has the name of a number that every record has"),
+        ("marginal_rmse", "Share", "has the name of a number that records have"),
+        ("mixing", "Share", "has the name of a number that records have"),
         ("my-share", "Share", "has a name that is none in Python, which asv asks for"),
         ("mine", "Sideways", "has better = 'sideways'; 'lower' or 'higher' is needed"),
         ("mine", "Untitled", "has no title"),

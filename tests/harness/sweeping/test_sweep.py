@@ -269,6 +269,7 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
             "budget=10 was given; budget is one of gate, long, samples, smoke, standard; its values are set as",
         ),
         (["time_limit=0"], "time_limit=0 was given; a positive number of seconds"),
+        (["mixing=-1"], "mixing=-1 was given; a positive number of seconds"),
         (["time_limit=abc"], "time_limit=abc was given; a positive number of seconds"),
         (["model=good.uai"], "a file is read with model=file model.path=good.uai"),
         (
