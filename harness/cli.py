@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
+    bracket.add_argument("--assumed", action="store_true", help="and above, if tempering has mixed")
     commands.add_parser("list", help="methods, backends and which pairs run here; models")
     report = commands.add_parser(
         "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
@@ -205,7 +206,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _bracket(arguments: argparse.Namespace) -> int:
     from spinbench.reporting.commands.closing import show
 
-    how = {"gap": arguments.gap, "seed": arguments.seed, "delta": arguments.delta}
+    how = {"gap": arguments.gap, "seed": arguments.seed, "delta": arguments.delta, "assumed": arguments.assumed}
     return show(arguments.model, arguments.evidence, arguments.budget, **how)
 
 

@@ -28,7 +28,8 @@ class Bound:
         value: nats.
         side: "lower" or "upper".
         grade: how certain it is.
-        delta: with which probability, at most, a probable bound is wrong; 0 for the others.
+        delta: with which probability, at most, a probable bound is wrong, or an assumed one whose assumption holds; 0
+            for the others.
         by: who gave it.
     """
 

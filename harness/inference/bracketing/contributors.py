@@ -11,7 +11,7 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.inference.answers import ALL_SOLVERS, compiled_solvers
-from spinbench.inference.bracketing import annealing, lower_buckets, mini_buckets, states
+from spinbench.inference.bracketing import annealing, lower_buckets, mini_buckets, reverse, states
 from spinbench.inference.bracketing.interval import News
 from spinbench.inference.probing.weighed import BY as BEST_STATES
 from spinbench.inference.runner import run
@@ -71,6 +71,8 @@ PLAN = (
     Contributor(mini_buckets.NAME, 0.0),
 )
 """First what is quick, so that there is a bracket at once."""
+ASSUMING = Contributor(reverse.NAME, 0.15)
+"""Where what assumes that draws are draws of the model is asked for, too."""
 
 
 LOOKS = len(mini_buckets.ROUNDS) + 2
@@ -137,6 +139,10 @@ def _annealing(task: Task) -> Iterator[News]:
     yield from annealing.news(task.model, _backend(task.name), task.seed, task.seconds, task.delta / LOOKS)
 
 
+def _reverse(task: Task) -> Iterator[News]:
+    yield from reverse.news(task.model, task.seed, task.seconds, task.delta)
+
+
 def _lower_buckets(task: Task) -> Iterator[News]:
     yield from lower_buckets.news(task.model, _backend(task.name), task.seconds, task.max_gib)
 
@@ -184,6 +190,7 @@ _DOING: dict[str, Callable[[Task], Iterator[News]]] = {
     "exact": _exact,
     "gaussian_bound": _gaussian,
     annealing.NAME: _annealing,
+    reverse.NAME: _reverse,
     lower_buckets.NAME: _lower_buckets,
     mini_buckets.NAME: _buckets,
 }

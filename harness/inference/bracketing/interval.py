@@ -48,6 +48,8 @@ class Interval:
         lower, upper: the best exact or certified bounds; None where there is none.
         probable_lower, probable_upper: the best bounds of any of the grades exact, certified and probable.
         delta: with which probability, at most, any of the probable bounds that were looked at is wrong.
+        assumed_upper: the least bound that holds, but for a probability of its delta, if tempering has mixed; nothing
+            else here depends on it.
         log_z, log_z_se, log_z_by: the best estimate within the bracket, its claimed standard error, and whose it is; an
             exact answer where there is one. None where nobody says more than the bracket does.
         verdict: "exact"; "resolved", where the bracket is as narrow as was asked for or, where no gap was, an estimate
@@ -71,6 +73,7 @@ class Interval:
     loading_seconds: float
     refused: Mapping[str, str] = field(default_factory=dict)
     model: str = "model"
+    assumed_upper: Bound | None = None
 
     @property
     def width(self) -> float:
@@ -90,6 +93,9 @@ class Interval:
         if self.delta:
             probable = _named(self.probable_lower, self.probable_upper)
             lines.append(f"with probability {1 - self.delta:.6g} in {probable}")
+        if (above := self.assumed_upper) is not None:
+            said = f"at most {above.value:.9g} with probability {1 - above.delta:.6g} ({above.by})"
+            lines.append(f"if tempering has mixed, {said}")
         if self.log_z is not None:
             lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
         return [*lines, f"{self.verdict}, in {self.seconds:.3g} s"]
@@ -143,14 +149,23 @@ class Known:
             loading_seconds=loading,
             refused=dict(refused),
             model=model,
+            assumed_upper=_best([bound for bound in self._all() if bound.grade == "assumed"], "upper"),
         )
 
     def _delta(self) -> float:
-        looks = {(bound.by, news.look, bound.side): bound.delta for news in self._told for bound in news.bounds}
+        looks = {
+            (bound.by, news.look, bound.side): bound.delta
+            for news in self._told
+            for bound in news.bounds
+            if bound.grade != "assumed"
+        }
         return min(sum(looks.values()), 1.0)
 
     def _bounds(self) -> list[Bound]:
-        return [bound for news in self._told for bound in news.bounds if bound.grade != "assumed"]
+        return [bound for bound in self._all() if bound.grade != "assumed"]
+
+    def _all(self) -> list[Bound]:
+        return [bound for news in self._told for bound in news.bounds]
 
     def _estimate(self, low: Bound | None, high: Bound | None) -> News | None:
         """That of the least claim, among those believed or else among all, within the bracket and narrower than it."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.aside import DiedError, OverdueError, aside
-from spinbench.inference.bracketing.contributors import PLAN, Contributor, Task, contribute, load
+from spinbench.inference.bracketing.contributors import ASSUMING, PLAN, Contributor, Task, contribute, load
 from spinbench.inference.bracketing.interval import Interval, Known
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.runner import check_model
@@ -34,6 +34,7 @@ def bracket(
     seed: int = 0,
     delta: float = 1e-3,
     max_gib: float = 1.0,
+    assumed: bool = False,
     progress: Progress | None = None,
 ) -> Interval:
     """Between which numbers log Z lies: certainly, and with a probability of 1 - delta.
@@ -49,6 +50,8 @@ def bracket(
         seed: of all random numbers.
         delta: with which probability any of the probable bounds may be wrong.
         max_gib: memory of a contributor's tables, in GiB.
+        assumed: whether tempering is asked for an upper bound, too, which holds if its last states are draws of the
+            model.
         progress: called with what is known and who is at work, several times a second.
 
     Raises:
@@ -59,7 +62,7 @@ def bracket(
     since = time.perf_counter()
     load(model)
     asking = _Asking(model, seconds, Known(gap), time.perf_counter() - since, progress or (lambda interval, who: None))
-    for each in PLAN:
+    for each in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN:
         asking.ask(each, Task(model, each.name, 0.0, seed, delta, max_gib))
         if asking.over():
             break

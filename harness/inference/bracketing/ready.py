@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.inference import registry
+from spinbench.inference.kernels import Wish
 from spinbench.inference.origins import allowing_for
 from spinbench.models import Model
 from spinbench.models.simplification import Simplified, simplified
@@ -31,8 +32,10 @@ class Ready(NamedTuple):
         return allowing_for(self.method.estimate(self.simple.model, self.tables, trace), self.simple.rounding)
 
 
-def ready(model: Model, name: str, backend: str, settings: dict[str, Any]) -> Ready:
-    """A registered method by its settings.
+def ready(
+    model: Model, name: str, backend: str, settings: dict[str, Any], tier: Literal["native", "generic"] | None = None
+) -> Ready:
+    """A registered method by its settings, and by `tier` as `spinbench.run` takes it.
 
     Raises:
         UnsupportedError: as of `Method.plan` and `registry.bound`.
@@ -40,5 +43,6 @@ def ready(model: Model, name: str, backend: str, settings: dict[str, Any]) -> Re
     simple = simplified(model)
     method = registry.make_method(name, settings)
     tables = method.plan(simple.model)
-    engine = registry.bound(method, backend, simple.model, tables, precision="float64").engine
+    wish = Wish(tier, None)
+    engine = registry.bound(method, backend, simple.model, tables, precision="float64", wish=wish).engine
     return Ready(simple, method, tables, engine)

@@ -117,6 +117,20 @@ def test_estimates_outside_the_bracket_do_not_count() -> None:
     assert known(bounds, News((), 2.0, 5.0, False, "d")).log_z is None
 
 
+def test_what_is_assumed_is_told_and_counts_for_nothing() -> None:
+    found = known(News((LOWER, UPPER)), News((Bound(1.5, "upper", "assumed", 1e-3, "d"),)), gap=1.0)
+    assert (found.upper, found.probable_upper, found.delta, found.verdict) == (UPPER, UPPER, 0.0, "unresolved")
+    assert "if tempering has mixed, at most 1.5 with probability 0.999 (d)" in found.sentences()
+
+
+@pytest.mark.usefixtures("acting")
+def test_who_assumes_is_asked_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "ASSUMING", Contributor("refusing", 0.1))
+    monkeypatch.setattr(pipeline, "PLAN", (Contributor("able", 0.0),))
+    assert spinbench.bracket(grid(2, 2), "30 s").refused == {}
+    assert spinbench.bracket(grid(2, 2), "30 s", assumed=True).refused == {"refusing": "it takes none"}
+
+
 def test_looks_at_the_same_draws_share_their_delta() -> None:
     looks = [News((PROBABLE,), look=k) for k in (0, 0, 1)]
     assert known(*looks).delta == pytest.approx(2e-3)
