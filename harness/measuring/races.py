@@ -92,7 +92,7 @@ class Occasion:
                 **described(cell, git, provenance.foreign(cell), self.files),
                 "family": FAMILY,
                 "class": None,
-                **_answer(entry, found.inexact or "the race was not asked for one"),
+                **_answer(entry, found.inexact or "the race was not asked for an exact answer"),
                 "race": raced,
                 "environment": environment.describe(),
                 "started_at": self.started,

@@ -27,7 +27,7 @@ def of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
         ModelError: no state has positive weight, so Z = 0.
     """
     found: list[Bound] = []
-    with suppress(OverdueError, DiedError, UnsupportedError):
+    with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
         found.extend(bound for bound in aside(_climbing, (model, seed), seconds) if bound is not None)
     return tuple(found)
 
