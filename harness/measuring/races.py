@@ -112,9 +112,11 @@ def _model(source: Mapping[str, Any]) -> dict[str, Any]:
 def _settings(entry: Entry) -> Mapping[str, Any]:
     """All of the method's, as in a sweep's records; those that were given where it does not run here."""
     try:
-        return dataclasses.asdict(registry.make_method(entry.method, dict(entry.settings)))  # type: ignore[call-overload,no-any-return]
+        made = registry.make_method(entry.method, dict(entry.settings))
     except SpinbenchError:
         return entry.settings
+    found: dict[str, Any] = dataclasses.asdict(made)  # type: ignore[call-overload]
+    return found
 
 
 def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
@@ -122,8 +124,8 @@ def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
     if entry.result is None:
         said = failure(entry.fate)
         return said if entry.failed else {**said, "status": "skipped", "metrics": {}}
-    described = {"reason": inexact}
-    metrics, spread = tracked.numbers(entry.result, None, described)
+    known = {"reason": inexact}
+    metrics, spread = tracked.numbers(entry.result, None, known)
     del metrics["compile_seconds"]
     summary = tracked.summary(entry.result, None)
     return {
@@ -132,7 +134,7 @@ def _answer(entry: Entry, inexact: str) -> dict[str, Any]:
         "traceback": None,
         "metrics": metrics,
         "result": {**summary, "marginal_rmse_se": spread, "compilation": "unknown", "load": None},
-        "reference": described,
+        "reference": known,
         "oversubscribed": None,
         "stages": {},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ MOST = 2**18
 """Entries of the draws that are weighed: of large models a few suffice, and more would take seconds."""
 
 
-def below(model: Model, states: npt.NDArray[np.integer]) -> Bound:
+def below(model: Model, states: npt.NDArray[np.integer[Any]]) -> Bound:
     """Of (N, S) states, those that are alike counted once, in float64 on the model's tables, rounding taken off."""
     logs = model.log_weight(np.unique(states.T, axis=0))
     top = float(logs.max(initial=-np.inf))
