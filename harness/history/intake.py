@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,14 +74,15 @@ def sort_out(records: Sequence[Record], checkout: Checkout, known: Known, *, pyt
 
 
 def _columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
-    """Of those of a cell of conf/axes, with its settings, by id."""
-    tracked = [(record, cell) for record in records if (cell := _cell(record, families)) is not None]
-    expected = _canonical(tracked)
-    return {
-        record["id"]: families[record["family"]].column(cell)
-        for record, cell in tracked
-        if _is_canonical(record, expected[record["family"], cell])
-    }
+    """Of those of a cell of conf/axes, with its settings, by id; of several families the one that the sweep named."""
+    cells = {(name, cell) for record in records for name, cell in _cells(record, families)}
+    expected = _canonical(cells)
+    found: dict[str, Column] = {}
+    for record in records:
+        for name, cell in _cells(record, families):
+            if _is_canonical(record, expected[name, cell]):
+                found.setdefault(record["id"], families[name].column(cell))
+    return found
 
 
 def _measured(
@@ -133,13 +134,13 @@ def _is(record: Record, key: str, wanted: str) -> bool:
     return found in ("", wanted) or (key == "python" and found.startswith(f"{wanted}."))
 
 
-def _cell(record: Record, families: Mapping[str, Family]) -> Cell | None:
-    found = families.get(record["family"])
-    return found.cell(record["axes"]) if found else None
+def _cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:
+    """What it may be a record of, that of its own family first: the configuration says which."""
+    named = sorted(families, key=lambda name: name != record["family"])
+    return [(name, cell) for name in named if (cell := families[name].cell(record["axes"])) is not None]
 
 
-def _canonical(tracked: Iterable[tuple[Record, Cell]]) -> dict[tuple[str, Cell], Record]:
-    cells = {(record["family"], cell) for record, cell in tracked}
+def _canonical(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], Record]:
     expected: dict[tuple[str, Cell], Record] = {}
     for name in {name for name, _ in cells}:
         family = axes.family(name)

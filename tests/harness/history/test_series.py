@@ -244,8 +244,8 @@ def test_what_a_column_holds_enters_it_by_whatever_sweep(project: Any) -> None:
     commit = project.commit("first")
     cell = project.cells[0]
     own = {**project.record(cell, commit, 1), "family": "mine"}
-    record(project.root, [project.sweep("first", [project.record(cell, commit, 0)])])
-    record(project.root, [project.sweep("second", [own])])
+    record(project.root, [project.sweep("first", [own])])
+    record(project.root, [project.sweep("second", [project.record(cell, commit, 0)])])
     assert RUN_SECONDS not in project.result(commit)
     assert {one["family"] for one in History.open(project.root).journal.entries(commit)} == {"inference"}
     assert project.value(commit, "run_seconds", cell) == 0.1875
