@@ -143,7 +143,7 @@ def run(
         validity.check(said, given, who)
         said = validity.owned(joint.taken(said), given)
         said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
-        said = allowing_for(by_draws(given, said), simple.rounding)
+        said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
 
     with one_blas_thread():
