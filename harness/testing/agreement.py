@@ -13,9 +13,9 @@ from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.models import Model
-from spinbench.testing.cases import CASES, law
 from spinbench.testing.check import REFUSALS, require, skip
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import CASES, law
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
 from spinbench.testing.trial import flat, watched
 

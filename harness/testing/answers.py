@@ -15,10 +15,11 @@ from spinbench.inference.joint_validity import Joint
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
 from spinbench.models import FactorGraph, condition
-from spinbench.testing import causes, limits
-from spinbench.testing.cases import CASES, joint_law, marginals_of, states_of
+from spinbench.testing import limits
 from spinbench.testing.check import REFUSALS, CheckError, refuses, require, skip
 from spinbench.testing.joint import Whole, beside
+from spinbench.testing.laws import causes
+from spinbench.testing.laws.cases import CASES, joint_law, marginals_of, states_of
 from spinbench.testing.pair import BURN_IN, SEED, Pair, Sample, advance, burn_in
 
 FLOOR = {"float32": 2e-5, "float64": 1e-9}

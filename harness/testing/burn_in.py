@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spinbench.testing import limits
-from spinbench.testing.cases import FloatArray
 from spinbench.testing.check import require, skip
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import FloatArray
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import SEED, Pair, advance, burn_in
 from spinbench.testing.trial import Trial, trial
 

@@ -13,8 +13,8 @@ from spinbench.api.trace import Trace
 from spinbench.foundation.trees import OnHost
 from spinbench.inference import registry
 from spinbench.testing import limits
-from spinbench.testing.cases import CASES, law
 from spinbench.testing.check import refuses, require, skip
+from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
 
 MOST_STEPS = 2000

@@ -8,9 +8,9 @@ from spinbench.api import Estimate
 from spinbench.mathematics.claims import remembered
 from spinbench.testing import limits
 from spinbench.testing.answers import EACH, FEW, FLOOR
-from spinbench.testing.cases import FloatArray
 from spinbench.testing.check import require, skip
 from spinbench.testing.joint import RARE, chances, effective
+from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import Batches, Pair, Sample
 

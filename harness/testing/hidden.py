@@ -18,8 +18,8 @@ from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.runner import run
 from spinbench.inference.starts import random_start
-from spinbench.testing.cases import law
 from spinbench.testing.check import require
+from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, flat, watched
 

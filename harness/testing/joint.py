@@ -13,8 +13,8 @@ from spinbench.api.bounds import CERTAIN
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, Model
 from spinbench.testing import limits
-from spinbench.testing.cases import FloatArray
 from spinbench.testing.check import require
+from spinbench.testing.laws.cases import FloatArray
 
 RARE = 0.01
 """p (1 - p) from which effective sample sizes are compared."""

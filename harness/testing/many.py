@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from unittest import SkipTest
 
 import numpy as np
 
-from spinbench.api import Estimate
+from spinbench.api import Estimate, State
 from spinbench.errors import IntractableError
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import require, skip
-from spinbench.testing.known import WINDOW, Known, known
+from spinbench.testing.deadline import at_most
+from spinbench.testing.laws.known import WINDOW, Known, known
 from spinbench.testing.pair import SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, trial
 
@@ -38,8 +35,7 @@ def variables(pair: Pair) -> None:
     """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
     exact = known(NAME)
     try:
-        with _at_most(LONGEST, f"to plan for {NAME}"):
-            at = trial(pair, exact.model)
+        at = at_most(LONGEST, f"to plan for {NAME}", lambda: trial(pair, exact.model))
         batches = _run(at, exact)
         found = at.estimate(batches)
     except IntractableError as refusal:
@@ -65,41 +61,20 @@ def _run(at: Trial, exact: Known) -> Batches:
     assert exact.draw is not None
     state = at.engine.init(SEED, exact.draw(CHAINS, SEED))
     if not at.method.anytime:
-        with _at_most(LONGEST, NAME):
-            return advance(at.engine, state, [1])[1]
+        return at_most(LONGEST, NAME, lambda: advance(at.engine, state, [1])[1])
     if at.method.burnt_in:
         state = at.engine.warm(state, BURN_IN)
     compiles = not isinstance(at.engine, ProgramEngine) or at.engine.compiles
-    with nullcontext() if compiles else _at_most(LONGEST, f"a step of {NAME}"):
-        state = at.engine.adapt(at.engine.warm(state, 1), True)
+
+    def first() -> State:
+        return at.engine.adapt(at.engine.warm(state, 1), True)
+
+    state = first() if compiles else at_most(LONGEST, f"a step of {NAME}", first)
     since = time.process_time()
     state, _ = at.engine.advance(state, 1)
     if (taken := time.process_time() - since) * STEPS > LONGEST:
         skip(f"a step of {NAME} takes {taken:.2g} s")
     return advance(at.engine, state, [1] * STEPS if at.sampler else [SWEEPS])[1]
-
-
-@contextmanager
-def _at_most(seconds: float, what: str) -> Iterator[None]:
-    """Ends what takes more CPU seconds, where the system can and Python gets to run between.
-
-    Raises:
-        SkipTest: it was ended.
-    """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: object) -> None:
-        skip(f"{what} takes more than {seconds:g} CPU s")
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _right_on_average(at: Trial, batches: Batches, found: Estimate, exact: Known) -> None:

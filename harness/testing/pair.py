@@ -16,8 +16,8 @@ from spinbench.inference import registry
 from spinbench.inference.drive import WINDOWS
 from spinbench.inference.kernels import ANY, Wish
 from spinbench.models import Model
-from spinbench.testing.cases import CASES, Law, law
 from spinbench.testing.check import require
+from spinbench.testing.laws.cases import CASES, Law, law
 
 CHAINS = 2048
 BATCHES = 32

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from spinbench.errors import IntractableError, InvalidResultError
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
-from spinbench.testing.cases import FloatArray, law
 from spinbench.testing.check import CheckError, require, skip
 from spinbench.testing.diagnostics import compare_errors, replicas, steps
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import FloatArray, law
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
 

@@ -12,9 +12,9 @@ from spinbench.api import Key, Method, Precision
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
-from spinbench.testing.cases import FloatArray
 from spinbench.testing.check import require, skip
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import FloatArray
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Batches, Pair, advance
 from spinbench.testing.trial import trial
 

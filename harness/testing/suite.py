@@ -15,10 +15,10 @@ from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, many, shapes, streams, variants
 from spinbench.testing.backends import arrays, declared, members, randomness
-from spinbench.testing.cases import CASES, potts, triples
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.diagnostics import GROUPS
-from spinbench.testing.known import SIZES, known
+from spinbench.testing.laws.cases import CASES, potts, triples
+from spinbench.testing.laws.known import SIZES, known
 from spinbench.testing.pair import CHAINS, Pair
 
 SHORT = ("dense", "strong couplings")

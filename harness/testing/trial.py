@@ -20,8 +20,8 @@ from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import as_taken, in_terms_of_origin
 from spinbench.inference.starts import dispersed, random_start
 from spinbench.models import Model
-from spinbench.testing.cases import CASES, FloatArray, law
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import CASES, FloatArray, law
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import BURN_IN, FEW_CHAINS, Batches, Pair, advance, burn_in
 
 WATCHED = ("101 variables", "20 variables, dense")

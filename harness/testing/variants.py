@@ -16,9 +16,9 @@ from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
 from spinbench.testing import answers, shapes, streams
-from spinbench.testing.cases import potts
 from spinbench.testing.check import CheckError, skip
-from spinbench.testing.known import known
+from spinbench.testing.laws.cases import potts
+from spinbench.testing.laws.known import known
 from spinbench.testing.pair import SEED, Pair
 
 CHAINS = 512

@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.api import messages, relaxation
 from spinbench.models import FactorGraph, PairwiseModel, build, generators
-from spinbench.testing.cases import potts
+from spinbench.testing.laws.cases import potts
 
 SOURCE = Path(__file__).with_name("host_tables_plugin.py").read_text(encoding="utf-8")
 SWEEPS = Path(__file__).with_name("heat_bath_plugin.py").read_text(encoding="utf-8")

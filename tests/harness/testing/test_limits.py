@@ -9,9 +9,9 @@ from spinbench.api import Estimate
 from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.answers import accuracy
-from spinbench.testing.cases import law
 from spinbench.testing.check import CheckError
 from spinbench.testing.diagnostics import FEWEST, GROUPS, compare_errors, replicas
+from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import Pair, Sample
 from spinbench.testing.shapes import apart
 

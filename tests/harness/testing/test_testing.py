@@ -137,7 +137,7 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         with pytest.raises(AssertionError, match=message):
             faulty()
     finally:
-        from spinbench.testing.cases import law
+        from spinbench.testing.laws.cases import law
 
         law.cache_clear()  # one fault is to write into the shared models
 

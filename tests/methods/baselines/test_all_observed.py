@@ -7,7 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.models import FactorGraph, condition, generators
-from spinbench.testing.cases import potts
+from spinbench.testing.laws.cases import potts
 
 METHODS = ("importance", "metropolis", "multicanonical", "rejection", "tempered_transitions", "zanella")
 

@@ -15,7 +15,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.planning import cover, partition
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.testing.cases import enumerate_graph
+from spinbench.testing.laws.cases import enumerate_graph
 
 BACKENDS = ["numpy", "jax", "numba"]
 CHAINS, GROUPS = 4096, 64

@@ -21,7 +21,7 @@ from spinbench.methods.buckets.size import choose
 from spinbench.methods.buckets.wmb import WeightedMiniBuckets
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import grid
-from spinbench.testing.cases import enumerate_graph
+from spinbench.testing.laws.cases import enumerate_graph
 
 BACKENDS = ("numpy", "numba")
 

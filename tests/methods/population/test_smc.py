@@ -13,7 +13,7 @@ from spinbench.methods.population import smc
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.population.smc import Annealed
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.testing.cases import enumerate_graph
+from spinbench.testing.laws.cases import enumerate_graph
 
 CHAINS, STEPS = 64, 40
 

@@ -25,7 +25,7 @@ from spinbench.methods.tempering.pilot import ladder
 from spinbench.methods.tempering.pt import ParallelTempering
 from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 from spinbench.models.generators import grid
-from spinbench.testing.cases import enumerate_graph
+from spinbench.testing.laws.cases import enumerate_graph
 
 SEVEN = (2, 3, 2, 3, 2, 2, 3)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.testing.cases import OF_STARTS, enumerate_graph, potts
+from spinbench.testing.laws.cases import OF_STARTS, enumerate_graph, potts
 
 FloatArray = npt.NDArray[np.float64]
 Tables = list[tuple[tuple[int, ...], FloatArray]]
