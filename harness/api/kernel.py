@@ -54,7 +54,8 @@ class Engine(Protocol):
         ...
 
     def states(self, state: State) -> np.ndarray | None:
-        """(N, C) states of the model's variables, as the program's `states`, on the host; None where it has none."""
+        """(N, C) states of the model's variables, as the program's `states`, on the host, which no later step writes
+        into; None where it has none."""
         ...
 
 

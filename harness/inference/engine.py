@@ -121,7 +121,9 @@ class ProgramEngine:
         return self._fetched(self._slope(self._tables, state[2]))
 
     def states(self, state: State) -> np.ndarray | None:
-        return None if self._states is None else self._backend.to_host(self._states(self._tables, state[2]))
+        if self._states is None:
+            return None
+        return np.array(self._backend.to_host(self._states(self._tables, state[2])))  # steps may write into the state
 
     def _put(self, tree: Any) -> Any:
         since = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 from unittest import SkipTest
 
 from spinbench.errors import ModelError, UnsupportedError
@@ -61,6 +62,6 @@ def refuses(call: Callable[[], object], what: str) -> str:
     raise CheckError(f"{what} is accepted; an UnsupportedError is needed")
 
 
-def skip(reason: str) -> None:
+def skip(reason: str) -> NoReturn:
     """The check does not apply."""
     raise SkipTest(reason)

@@ -13,7 +13,19 @@ from spinbench.inference import registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
-from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, many, shapes, streams, variants
+from spinbench.testing import (
+    agreement,
+    answers,
+    burn_in,
+    conduct,
+    diagnostics,
+    hidden,
+    kept,
+    many,
+    shapes,
+    streams,
+    variants,
+)
 from spinbench.testing.backends import arrays, declared, members, randomness
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.diagnostics import GROUPS
@@ -186,6 +198,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "random numbers of variables", partial(streams.variables, pair)
         yield "seeds", partial(hidden.seeds, pair)
         yield "frozen settings", partial(hidden.frozen, pair)
+        yield "kept states", partial(kept.states, pair)
 
 
 def _of_iterations(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:

@@ -15,7 +15,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, shapes, streams
+from spinbench.testing import answers, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
 from spinbench.testing.laws.cases import potts
 from spinbench.testing.laws.known import known
@@ -137,3 +137,5 @@ def setting(pair: Pair, name: str, value: Any) -> None:
         skip(f"refused: {refusal}")
     if other.sampler:
         answers.stationarity(other, "dense")
+        with suppress(SkipTest):
+            kept.two(other)

@@ -19,6 +19,7 @@ PLUGINS = {
         "methods": {"placed": "Placed", "rekeyed": "Rekeyed", "tempered": "Tempered", "unburnt": "Unburnt"}
     },
     "planted_indices": {"methods": {"sparse": "Sparse"}, "kernels": {"sparse.numpy": "SparseKernel"}},
+    "planted_states": {"methods": {"kept": "Kept"}, "kernels": {"kept.numpy": "KeptKernel"}},
 }
 BUGS = [
     # chains
@@ -188,6 +189,26 @@ def test_overflowing_indices_are_found(bug: str, message: str | None) -> None:
     found["accuracy, 1001 variables"]()
     with pytest.raises(AssertionError, match=message) if message else nullcontext():
         found["accuracy, 80000 variables"]()
+
+
+@pytest.mark.parametrize(
+    ("bug", "message"),
+    [
+        ("", None),
+        ("one array for all", "overwritten by those of later steps: hand over a copy"),
+        ("a step for each look", "chains whose states were asked for give other draws"),
+        ("from 1 on", r"states of variables \[0, 1, 2, 3, 4, 5\] are none of theirs"),
+        ("in reverse order", "states of variable 0 that are kept have probabilities that are off"),
+        ("of the start", "stand still from one step to the next, and chains move"),
+        ("of one chain", "states that are kept are the same in all chains"),
+        ("each variable's of another chain", "the joint law of states that are kept"),
+        ("of every tenth step", "stand still from one step to the next, and chains move"),
+    ],
+)
+def test_wrong_states_are_found(bug: str, message: str | None) -> None:
+    (check,) = [c for c in method_checks("kept", "numpy", bug=bug) if c.name == "kept states"]
+    with pytest.raises(AssertionError, match=message) if message else nullcontext():
+        check()
 
 
 def test_fewer_chains_find_bugs_too() -> None:

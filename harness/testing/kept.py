@@ -1,0 +1,112 @@
+"""Checks of the states that a sampler's chains are in, which `run(keep=…)` keeps."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, cast
+from unittest import SkipTest
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Engine
+from spinbench.inference.budget import Budget
+from spinbench.inference.kept.taking import Keeping
+from spinbench.inference.starts import random_start
+from spinbench.testing import limits
+from spinbench.testing.answers import LAGS
+from spinbench.testing.check import require, skip
+from spinbench.testing.joint import UNSEEN
+from spinbench.testing.laws.cases import FloatArray, joint_law, law, potts
+from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, advance, burn_in
+from spinbench.testing.trial import Trial, trial
+
+Kept = npt.NDArray[np.integer[Any]]
+
+
+def states(pair: Pair) -> None:
+    """They are of the law, of two and of several states, and of the statistics; who has them may keep them."""
+    two(pair)
+    with suppress(SkipTest):
+        graph = potts()
+        at = trial(pair, graph)
+        _handed_over(at, pair.chains)
+        _law(at, pair.chains, graph.cardinalities, joint_law(graph)[1])
+
+
+def two(pair: Pair) -> None:
+    """The same where all variables have two states.
+
+    Raises:
+        SkipTest: there are none.
+    """
+    at, exact = trial(pair, law("dense").model), law("dense")
+    _handed_over(at, pair.chains)
+    sizes = (2,) * exact.model.num_variables
+    ordered = exact.probabilities.reshape(sizes).transpose()  # enumerated with the first variable fastest
+    kept, batches = _law(at, pair.chains, sizes, ordered)
+    for chain in range(min(pair.chains, LAGS)):
+        said = at.estimate(batches[-1:], slice(chain, chain + 1)).marginals
+        if said is not None and np.isin(said, (0, 1)).all():
+            same = np.array_equal(said, kept[chain, -1])
+            require(same, f"the statistics of chain {chain} are of other states than those that are kept")
+
+
+def _handed_over(at: Trial, chains: int) -> None:
+    state = at.begin(chains, SEED, steps=LAGS)
+    seen = at.engine.states(state)
+    if seen is None:
+        skip("it hands over no states")
+    shape = (at.given.num_variables, chains)
+    require(np.shape(seen) == shape, f"states have shape {np.shape(seen)}; (variables, chains) = {shape} is needed")
+    own = (seen >= 0) & (seen < np.array(at.given.cardinalities)[:, None]) & (seen == np.rint(seen))
+    wrong = np.flatnonzero(~own.all(axis=1))
+    require(not wrong.size, f"states of variables {wrong.tolist()} are none of theirs: {seen[~own][:3]}")
+    copy = seen.copy()
+    state, statistics = at.engine.advance(state, LAGS)
+    at.engine.states(state)
+    same = np.array_equal(seen, copy)
+    require(same, "states that were handed over are overwritten by those of later steps: hand over a copy")
+    alone = at.engine.advance(at.begin(chains, SEED, steps=LAGS), LAGS)[1]
+    same = all(np.array_equal(statistics[name], alone[name]) for name in alone)
+    require(same, "chains whose states were asked for give other draws than those of which they were not")
+
+
+def _law(at: Trial, chains: int, sizes: tuple[int, ...], joint: FloatArray) -> tuple[Kept, Batches]:
+    """(C, S, M) states and the statistics of their steps."""
+    start = random_start(at.given, chains, SEED)
+    keeping = Keeping(at.engine, at.method.reductions, at.given, start, Budget(samples=LAGS), LAGS, at.method.name)
+    engine = cast(Engine, keeping)
+    batches = advance(engine, burn_in(engine, engine.init(SEED, start), BURN_IN), [1] * LAGS)[1]
+    kept = keeping.taken(SEED)
+    _go_along(kept, batches)
+    for variable, size in enumerate(sizes):
+        found = (kept[..., variable, None] == np.arange(size)).mean(axis=1)
+        exact = joint.sum(axis=tuple(v for v in range(len(sizes)) if v != variable))
+        draws = chains * LAGS
+        spread = np.maximum(found.std(axis=0, ddof=1) / chains**0.5, (exact * (1 - exact) / draws) ** 0.5)
+        allowed = limits.student_limit(chains - 1, sum(sizes)) * spread + UNSEEN / draws
+        error = found.mean(axis=0) - exact
+        require(
+            (np.abs(error) <= allowed).all(),
+            f"states of variable {variable} that are kept have probabilities that are off by {error}; {allowed} is "
+            "allowed",
+        )
+    counts = np.bincount(np.ravel_multi_index(tuple(kept[:, -1].T), sizes), minlength=joint.size)
+    statistic, degrees = limits.likelihood_ratio(counts, joint.ravel())
+    most = limits.chi_square_limits(degrees, 1)[1]
+    require(
+        statistic <= most,
+        f"the joint law of states that are kept has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} "
+        f"degrees of freedom; at most {most:.1f} is chance",
+    )
+    return kept, batches
+
+
+def _go_along(kept: Kept, batches: Batches) -> None:
+    """Each chain has states of its own, which move when chains do."""
+    require((kept != kept[:1]).any(), "states that are kept are the same in all chains")
+    for turn in range(1, len(batches)):
+        still = np.array_equal(kept[:, turn], kept[:, turn - 1])
+        moved = any((batches[turn][1][name] != batches[turn - 1][1][name]).any() for name in batches[turn][1])
+        require(not (still and moved), "states that are kept stand still from one step to the next, and chains move")
