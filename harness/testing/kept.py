@@ -54,6 +54,7 @@ def two(pair: Pair) -> None:
 
 def _handed_over(at: Trial, chains: int) -> None:
     state = at.begin(chains, SEED, steps=LAGS)
+    require(callable(at.engine.states), "an attribute `states` hides the engine's function of that name: rename it")
     seen = at.engine.states(state)
     if seen is None:
         skip("it hands over no states")

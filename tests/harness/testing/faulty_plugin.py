@@ -104,10 +104,10 @@ class CutKernel(Kernel):
     def __init__(self, method, backend, model, tables):
         self.fault, self.real = method.fault, np.dtype(backend.precision)
         n = model.num_variables
-        self.states = ((np.arange(2**n) >> np.arange(n)[:, None]) & 1).astype(float)
-        weights = model.log_weight(self.states.T)
+        self.all_states = ((np.arange(2**n) >> np.arange(n)[:, None]) & 1).astype(float)
+        weights = model.log_weight(self.all_states.T)
         law = np.exp(weights - np.logaddexp.reduce(weights))
-        self.cumulative, self.marginals = np.cumsum(law), self.states @ law
+        self.cumulative, self.marginals = np.cumsum(law), self.all_states @ law
 
     def init(self, seed, start):
         self.buffer = np.zeros(start.shape)
@@ -121,7 +121,7 @@ class CutKernel(Kernel):
             if self.fault == "keeps marginals alone":
                 total += rng.random(total.shape) < self.marginals[:, None]
             else:
-                total += self.states[:, np.searchsorted(self.cumulative[:-1], rng.random(chains))]
+                total += self.all_states[:, np.searchsorted(self.cumulative[:-1], rng.random(chains))]
         if self.fault == "reuses its buffer":
             self.buffer[:] = total
             total = self.buffer
@@ -155,7 +155,7 @@ class WeightedKernel(CutKernel):
         s, w = np.zeros_like(self.buffer, self.real), np.zeros(chains, self.real)
         for step in range(index, index + steps):
             drawn = np.random.default_rng((seed, step)).integers(len(weights), size=chains)
-            s += weights[drawn] * self.states[:, drawn].astype(self.real)
+            s += weights[drawn] * self.all_states[:, drawn].astype(self.real)
             w += weights[drawn]
         with np.errstate(divide="ignore"):
             statistics = {"s": np.log(s), "w": np.log(w)}

@@ -50,10 +50,10 @@ POINTS = {
 
 OF_WHAT_IT_LACKS = {
     *("calibration, three states", "calibration, log Z", "last digits", "R-hat", "effective sample sizes"),
-    *("random numbers in time", "accuracy, 80000 variables"),
+    *("random numbers in time", "accuracy, 80000 variables", "kept states"),
 }
 """Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
-numbers, no looks and no diagnostics; and numbers of a program's steps are the backend's."""
+numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's."""
 OF_KERNELS = {"random keys", "random numbers of variables"}
 """Checks that do not apply to kernels whose statistics are no rows of variables."""
 OF_LARGE_MODELS = {f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")}
