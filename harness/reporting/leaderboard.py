@@ -138,9 +138,11 @@ def notes(records: Iterable[Record]) -> list[str]:
 
 
 def short(value: float | None) -> str:
-    """Three significant digits, without an exponent between a thousandth and a million."""
-    if value is None:
+    """Three significant digits, without an exponent between a thousandth and a million; "–" of what is no number."""
+    if value is None or math.isnan(value):
         return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
     size = math.floor(math.log10(abs(value)))
@@ -151,8 +153,10 @@ def short(value: float | None) -> str:
 
 def with_error(value: float | None, error: float | None) -> str:
     """To two significant digits of the standard error."""
-    if value is None or not error:
+    if value is None or not error or math.isnan(error):
         return short(value)
+    if math.isinf(value) or math.isinf(error):
+        return f"{short(value)} ± {short(error)}"
     digits = max(1 - math.floor(math.log10(error)), 0)
     if value < 1e-3 or digits > 5:
         return f"{value:.2e} ± {error:.1e}".replace("e-0", "e-")

@@ -99,8 +99,4 @@ def _cells(found: Best | None, aim: float) -> tuple[str, str, str]:
     if found is None:
         return "none", "–", goal if math.isnan(aim) else f"{goal}, not reached"
     verdict = "" if math.isnan(aim) else ", reached" if found.median <= aim else ", not reached"
-    return found.method, f"{short(found.median)} ({_short(found.least)}–{_short(found.most)})", goal + verdict
-
-
-def _short(value: float) -> str:
-    return short(value) if math.isfinite(value) else "∞"
+    return found.method, f"{short(found.median)} ({short(found.least)}–{short(found.most)})", goal + verdict

@@ -216,7 +216,17 @@ def test_reasons_are_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.0, "0"), (0.0123456, "0.0123"), (12.345, "12.3"), (123456.7, "123 457"), (1.5e-9, "1.5e-9")],
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (0.0123456, "0.0123"),
+        (12.345, "12.3"),
+        (123456.7, "123 457"),
+        (1.5e-9, "1.5e-9"),
+        (math.inf, "∞"),
+        (-math.inf, "-∞"),
+        (math.nan, "–"),
+    ],
 )
 def test_short_numbers(value: float | None, text: str) -> None:
     assert short(value) == text
@@ -228,6 +238,8 @@ def test_numbers_with_errors() -> None:
     assert with_error(1e-9, 2e-10) == "1.00e-9 ± 2.0e-10"
     assert with_error(2.26e-4, 9.2e-5) == "2.26e-4 ± 9.2e-5"
     assert with_error(0.01, None) == "0.0100"
+    assert with_error(0.01, math.inf) == "0.0100 ± ∞"
+    assert with_error(0.01, math.nan) == "0.0100"
 
 
 def test_table_shows_every_figure() -> None:
