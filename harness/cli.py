@@ -15,6 +15,7 @@ from typing import Any
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
+from spinbench.foundation.platforms import check_supported
 from spinbench.history.command import add as add_history
 from spinbench.history.command import checkout
 from spinbench.history.command import run as history
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         debug = True
     with interruptible(signal.SIGINT) as interrupted:
         try:
+            check_supported()
             return _dispatch(words)
         except SpinbenchError as error:
             if debug:

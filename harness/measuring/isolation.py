@@ -89,7 +89,7 @@ class Pool:
         except BaseException:
             worker.close()
             raise
-        if answer["status"] == "failed" or pair is None:
+        if answer["status"] == "failed" or pair is None or worker.spoiled:
             worker.close()
         else:
             self._workers[pair] = worker
@@ -116,7 +116,13 @@ class Pool:
 
 
 class Worker:
-    """A process that measures the cells it is sent, one JSON line each way (`spinbench.measuring.worker`)."""
+    """A process that measures the cells it is sent, one JSON line each way (`spinbench.measuring.worker`).
+
+    Attributes:
+        spoiled: whether a cell left the process in another state than it found it in; replace it then.
+    """
+
+    spoiled = False
 
     def __init__(self, core: int, device: str, cache: Path | None = None) -> None:
         self._since = time.perf_counter()
@@ -154,6 +160,7 @@ class Worker:
         try:
             answer: Answer = json.loads(line)
             stages = answer["stages"]
+            self.spoiled = answer.pop("spoiled")
         except (ValueError, TypeError, KeyError, RecursionError):
             raise WorkerDiedError("what its process wrote was no answer, so it was killed") from None
         return {**answer, "stages": {**started, **stages}}

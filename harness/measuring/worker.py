@@ -30,15 +30,17 @@ def main(core: int) -> None:
     inbox: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
 
+    from spinbench.measuring import process_state
     from spinbench.measuring.in_process import measure_here
 
     answers.write(b"ready\n")
     answers.flush()
-    served = 0
+    served, state = 0, process_state.now()
     while True:
         answer = measure_here(json.loads(inbox.get()), warm=served > 0)
         served += answer["status"] == "ok"
-        answers.write(json.dumps(answer).encode() + b"\n")
+        spoiled = process_state.now() != state
+        answers.write(json.dumps({**answer, "spoiled": spoiled}).encode() + b"\n")
         answers.flush()
 
 

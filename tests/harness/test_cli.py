@@ -123,6 +123,16 @@ def test_no_history_outside_a_checkout(
     assert line.startswith("not in asv's history: there is no history here")
 
 
+def test_windows_is_refused_before_anything_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    assert cli.main(["sweep", "-m", "experiment=tour"]) == cli.USER_ERROR
+    said = capsys.readouterr().err
+    assert "runs on Linux and macOS; on Windows, use it within WSL" in said
+    assert said.count("\n") == 1
+
+
 def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(["swep"])

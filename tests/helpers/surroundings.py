@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 FAULTY = '''
-import contextlib, os, re, signal, sys, time
+import contextlib, os, re, resource, signal, sys, time
 from dataclasses import dataclass
 from typing import NamedTuple
 import numpy as np
@@ -61,6 +61,12 @@ class Faulty(Method):
                     os.write(number, b"[1]\\n")
         if self.how == "slow":
             time.sleep(0.5)
+        if self.how == "lower limits":
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        if self.how == "leave":
+            os.chdir("/")
+        if self.how == "strict arithmetic":
+            np.seterr(all="raise")
         if self.how == "chatter":
             print("{}", flush=True)
             os.write(1, b"not json\\n")

@@ -186,6 +186,13 @@ class TestWorkers:
         assert environment["versions"]["numpy"] == np.__version__
         assert len(pool._workers) == 1
 
+    @pytest.mark.parametrize("how", ["lower limits", "leave", "strict arithmetic"])
+    def test_a_worker_that_a_cell_has_changed_measures_no_other(self, pool: Pool, how: str) -> None:
+        changed, after = pool.measure(cell(how), 60.0), pool.measure(cell(), 60.0)
+        assert (changed["status"], after["status"]) == ("ok", "ok")
+        assert "start" in after["stages"]
+        assert set(changed) == set(after)
+
     def test_two_pools_never_share_a_core(self) -> None:
         cores = len(os.sched_getaffinity(0))
         if cores < 2:

@@ -1,0 +1,17 @@
+"""On which operating systems spinbench measures."""
+
+from __future__ import annotations
+
+import sys
+
+from spinbench.errors import UnavailableError
+
+
+def check_supported() -> None:
+    """Processes that measure are killed as a group when they are late or interrupted, which Windows does not have.
+
+    Raises:
+        UnavailableError: on Windows.
+    """
+    if sys.platform == "win32":
+        raise UnavailableError("spinbench runs on Linux and macOS; on Windows, use it within WSL (wsl --install)")
