@@ -54,11 +54,11 @@ class Exact(Method):
         return ()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
-        flat = trace.total("marginals")[:, 0]
+        flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
         return Estimate(
             marginals=flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1]),
-            log_z=float(trace.total("log_z")[0]),
+            log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
             diagnostics=left_open(flat, cards),
             log_z_kind="exact",
             pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,

@@ -11,7 +11,7 @@ from typing import Any
 import griffe
 
 from spinbench.api import Method
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 
 HEAD = """# Methods and backends
 
@@ -37,7 +37,7 @@ def _class(name: str) -> type[Method]:
 
 def _coverage(names: list[str]) -> str:
     backends = [
-        name for name in registry.names("backends") if registry.backend_class(name).__module__.startswith("spinbench.")
+        name for name in kernels.own_backends() if registry.backend_class(name).__module__.startswith("spinbench.")
     ]
     lines = [f"| method | {' | '.join(backends)} | what it does |", "|---" * (len(backends) + 2) + "|"]
     for name in names:

@@ -26,12 +26,15 @@ class Backend(Accelerators):
             offered; "gpu": device="gpu" is understood, and refused where there is none.
         requires: names of importable modules that must exist.
         install: the command that installs them.
+        peer: whether it is another library that runs kernels of its own alone, for comparison: it runs where it is
+            named, is listed in a table of its own, and the harness chooses it for nothing.
     """
 
     name: ClassVar[str]
     provides: ClassVar[frozenset[str]]
     requires: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
+    peer: ClassVar[bool] = False
 
     xp: Any
     """The array namespace (array API names: `matmul`, `exp`, `where`, `sum`, `concat`, …)."""

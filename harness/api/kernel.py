@@ -64,7 +64,12 @@ class Kernel(ABC):
 
     Registered in the entry-point group `spinbench.kernels` as METHOD.BACKEND. It need not do all that the method can:
     where it refuses, the next kernel or the method's generic program runs, and the result says why (`Result.notes`).
+
+    Attributes:
+        notes: what it does otherwise than the method says, or leaves out, a sentence each; `Result.notes` repeats them.
     """
+
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:

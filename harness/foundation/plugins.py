@@ -5,7 +5,9 @@ A kind is an entry-point group without "spinbench.", in the plural: "methods", "
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.metadata
+import importlib.util
 import re
 from collections.abc import Callable
 from functools import cache
@@ -23,6 +25,17 @@ def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
         found.setdefault(point.name, {}).setdefault(point.value, point)
     return {name: tuple(found[name].values()) for name in sorted(found)}
+
+
+def is_there(module: str) -> bool:
+    """Whether a module can be imported, found without importing it or the package that it is in."""
+    top, _, rest = module.partition(".")
+    found = importlib.util.find_spec(top)
+    for name in rest.split(".") if rest else ():
+        if found is None or found.submodule_search_locations is None:
+            return False
+        found = importlib.machinery.PathFinder.find_spec(f"{found.name}.{name}", found.submodule_search_locations)
+    return found is not None
 
 
 def every() -> list[EntryPoint]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result
 from spinbench.inference.runner import check_model, run
@@ -43,7 +43,7 @@ def compare(
     Args:
         model: any model.
         methods: registered names; None: all.
-        backends: registered names; None: all.
+        backends: registered names; None: all but other libraries (`Backend.peer`).
         budget: of each pair.
         options: as for `run`, except settings of methods.
 
@@ -58,7 +58,7 @@ def compare(
     for what, given in (("methods", methods), ("backends", backends)):
         if isinstance(given, str) or (given is not None and not given):
             raise SpinbenchError(f"{what}={given!r} was given; a list of names is needed, or None for all")
-    pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or registry.names("backends")]
+    pairs = [(m, b) for m in methods or registry.names("methods") for b in backends or kernels.own_backends()]
     for method, backend in pairs:
         registry.support(method, backend)  # names first, before anything runs
     results: list[Result] = []

@@ -90,6 +90,19 @@ def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     return tuple(found)
 
 
+def own_backends() -> list[str]:
+    """Names of the backends that are no other libraries."""
+    return [name for name in plugins.entry_points("backends") if not is_peer(name)]
+
+
+def is_peer(backend: str) -> bool:
+    """Whether a backend is another library (`Backend.peer`), which has its own kernels alone; a broken one is none."""
+    try:
+        return bool(getattr(plugins.load("backends", backend, lambda found: ""), "peer", False))
+    except BrokenPluginError:
+        return False
+
+
 def load(point: EntryPoint) -> Any:
     """The class of a kernel.
 

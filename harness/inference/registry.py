@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Set
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache, partial
@@ -63,7 +62,8 @@ class Bound:
         engine: a kernel or a program.
         tier: "native" or "generic".
         kernel: distribution and version of the kernel; empty for a program.
-        notes: a sentence for each kernel that refused, and for each of another distribution that was not asked.
+        notes: what the kernel says of itself, a sentence for each that refused, and for each of another distribution
+            that was not asked.
     """
 
     engine: Engine
@@ -100,7 +100,7 @@ def backend_class(name: str) -> type[Backend]:
 
 def missing_modules(plugin: type[Backend] | type[Method]) -> list[str]:
     """What a backend or a method requires and is not installed here; found without importing it."""
-    return [module for module in plugin.requires if importlib.util.find_spec(module) is None]
+    return [module for module in plugin.requires if not plugins.is_there(module)]
 
 
 def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
@@ -207,7 +207,8 @@ def bound(
     found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
     notes = (*found.refusals, *how.notes)
     if found.engine is not None:
-        return Bound(found.engine, "native", found.owner, notes)
+        own = getattr(found.engine, "notes", ())  # an `Engine` need not be a `Kernel`
+        return Bound(found.engine, "native", found.owner, (*own, *notes))
     if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
         raise UnsupportedError("; ".join(found.refusals))
     try:

@@ -22,11 +22,13 @@ def show() -> None:
     output = console()
     _show_pairs(output)
     output.print()
+    _show_libraries(output)
+    output.print()
     _show_models(output)
 
 
 def _show_pairs(output: Console) -> None:
-    backends = registry.names("backends")
+    backends = kernels.own_backends()
     table = Table(title="methods and backends", title_justify="left", title_style="bold")
     table.add_column("method")
     for backend in backends:
@@ -49,6 +51,23 @@ def _show_pairs(output: Console) -> None:
         output.print(Text(f"{', '.join(methods)} on {backend}: {reason}"), soft_wrap=True)
     for note in (*notes, *kernels.astray()):
         output.print(Text(note), soft_wrap=True)
+
+
+def _show_libraries(output: Console) -> None:
+    """Backends that are other libraries: of each the methods that it runs, which are few."""
+    table = Table(title="other libraries, for comparison", title_justify="left", title_style="bold")
+    for column in ("backend", "methods", "here"):
+        table.add_column(column)
+    reasons: dict[str, None] = {}
+    for backend in filter(kernels.is_peer, registry.names("backends")):
+        pairs = {method: registry.support(method, backend) for method in registry.names("methods")}
+        there = {method: how for method, how in pairs.items() if how.tier != "unsupported"}
+        tiers = dict.fromkeys(how.tier for how in there.values())
+        table.add_row(backend, ", ".join(there), Text(", ".join(tiers), style=STYLES[next(iter(tiers), "unsupported")]))
+        reasons |= dict.fromkeys(how.reason for how in there.values() if how.reason)
+    output.print(table)
+    for reason in reasons:
+        output.print(Text(reason), soft_wrap=True)
 
 
 def _shared(reason: str, method: str, backend: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from spinbench.api import Method, Precision
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.names import unknown_name
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph
@@ -73,7 +73,7 @@ def checks(
     A backend's checks are those of its own and those of every method on it; a method's are those on every backend.
 
     Args:
-        backend, method: names; by default all.
+        backend, method: names; by default all, but no backend that is another library.
         chains: that most checks run; fewer are quicker, and find less.
         tier, kernel: as of `spinbench.run`: the program beside a kernel, or another distribution's kernel.
         settings: of the method.
@@ -87,7 +87,7 @@ def checks(
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
-    backends = registry.names("backends") if backend is None else [backend]
+    backends = kernels.own_backends() if backend is None else [backend]
     methods = registry.names("methods") if method is None else [method]
     found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]
     pairs = [(m, b) for m in methods for b in backends]

@@ -41,7 +41,7 @@ def test_files_of_methods_show_the_defaults_of_the_classes(name: str) -> None:
     assert written(f"method/{name}.yaml") == defaults
 
 
-@pytest.mark.parametrize("name", ["numpy", "numba", "jax", "torch"])
+@pytest.mark.parametrize("name", sorted(stems("backend")))
 def test_files_of_backends_show_the_defaults(name: str) -> None:
     assert written(f"backend/{name}.yaml") == searchpath.backend_defaults(name)
 

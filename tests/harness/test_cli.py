@@ -24,6 +24,10 @@ HEAVY = (
     "scipy.linalg",
     "matplotlib",
     "torch",
+    "dwave",
+    "pgmpy",
+    "pyagrum",
+    "thrml",
 )
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from comparison.answers import Answer
 from comparison.contender import Contender, need
-from comparison.peers.factors import tables
 from comparison.problems import Model
+from spinbench.backends.peers.tables import tables
 
 TRIALS = 64
 """Of the greedy search; on a 10 × 10 grid they find an order of width 10."""

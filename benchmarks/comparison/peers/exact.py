@@ -15,8 +15,8 @@ import numpy as np
 
 from comparison.answers import Answer
 from comparison.contender import Contender, need
-from comparison.peers.factors import Tables, tables
 from comparison.problems import Model
+from spinbench.backends.peers.tables import Tables, tables
 
 
 def _contender(library: str, distribution: str, model: Model, build: Callable[[Tables], Any], call: Any) -> Contender:

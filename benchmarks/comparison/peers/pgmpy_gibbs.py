@@ -10,7 +10,7 @@ import numpy as np
 
 from comparison.answers import Answer
 from comparison.contender import Contender, need
-from comparison.peers.factors import tables
+from spinbench.backends.peers.tables import tables
 from spinbench.models import PairwiseModel
 
 

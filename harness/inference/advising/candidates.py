@@ -10,7 +10,7 @@ from spinbench.api import Method
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.models import FactorGraph, Model
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
@@ -160,7 +160,7 @@ def _first_backend(method: str) -> str | None:
 
 
 def _backends() -> list[str]:
-    known = registry.names("backends")
+    known = kernels.own_backends()
     return [*(name for name in BACKENDS if name in known), *(name for name in known if name not in BACKENDS)]
 
 

@@ -1,14 +1,16 @@
-"""Models as lists of tables, for libraries of factor graphs."""
+"""Models as one table a scope, for libraries of factor graphs."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from comparison.answers import FloatArray
-from comparison.problems import Model
-from spinbench.models import to_factor_graph
+from spinbench.models import Model, to_factor_graph
+from spinbench.reference.ordering import elimination_order
+
+FloatArray = npt.NDArray[np.float64]
 
 
 class Tables(NamedTuple):
@@ -16,7 +18,8 @@ class Tables(NamedTuple):
 
     Attributes:
         sizes: (N,) numbers of states.
-        scopes: the variables of each factor, sorted and distinct: tables of the same scope are multiplied.
+        scopes: the variables of each factor, sorted and distinct: tables of the same scope are multiplied. Each
+            variable has one of its own.
         tables: of each factor; scale: log of what they were divided by, so that none overflows.
     """
 
@@ -46,3 +49,15 @@ def tables(model: Model) -> Tables:
         scale += top
         found.append(np.ascontiguousarray(np.exp(table - top)))
     return Tables(tuple(graph.cardinalities), list(logs), found, scale)
+
+
+def too_wide(library: str, model: Model, max_gib: float) -> str:
+    """Why a library is not asked: even the order that we find is too wide for the memory; empty: it is not."""
+    graph = to_factor_graph(model)
+    order = elimination_order(graph.cardinalities, (factor.scope for factor in graph.factors))
+    if order.complete and 8 * 2.0**order.log2_total <= max_gib * 2**30:
+        return ""
+    return (
+        f"{library} is not asked for {model.name}: in an order of width {order.width} tables take more than "
+        f"max_gib={max_gib:g}"
+    )

@@ -1,0 +1,74 @@
+"""Kernels of exact solvers in other libraries: one `advance` asks for log Z and all marginals of a model built before.
+
+The search for an elimination order counts as run time, as for our own, unless a kernel says otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.peers.tables import too_wide
+from spinbench.methods.exact import Exact
+from spinbench.models import Model
+
+NO_LOG_Z = "the library gives no log Z"
+
+
+class Answer(NamedTuple):
+    """What a library found.
+
+    Attributes:
+        marginals: (K_v,) of each variable; they need not add up to 1.
+        log_z: natural logarithm of Z; NaN where there is none.
+    """
+
+    marginals: list[npt.NDArray[np.float64]]
+    log_z: float = float("nan")
+
+
+class LibraryAnswer(Kernel):
+    """An exact solver of another library.
+
+    Class attributes:
+        library: its name.
+        compiles: whether the first call is no measurement.
+    """
+
+    library: ClassVar[str]
+    compiles: ClassVar[bool] = False
+
+    @classmethod
+    def takes(cls, model: Model) -> str:
+        """Why it does not take the model; empty: it does."""
+        return ""
+
+    @classmethod
+    def refuses(cls, method: Exact, backend: Backend, model: Model) -> str:
+        for setting, plain in (("solver", "auto"), ("pairs", False), ("draws", 0)):
+            if (given := getattr(method, setting)) != plain:
+                return f"{cls.library} does {setting}={plain}, not {setting}={given}"
+        return cls.takes(model) or too_wide(cls.library, model, method.max_gib)
+
+    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Any) -> None:
+        self._built = self.build(model)
+
+    @abstractmethod
+    def build(self, model: Model) -> Any:
+        """The library's own model, and all that is made once."""
+
+    @abstractmethod
+    def solve(self, built: Any, seed: int) -> Answer:
+        """The answer."""
+
+    def init(self, seed: int, start: npt.NDArray[Any]) -> int:
+        return seed
+
+    def advance(self, state: int, steps: int) -> tuple[int, dict[str, npt.NDArray[Any]]]:
+        found = self.solve(self._built, state)
+        flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
+        return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None]}

@@ -1,0 +1,145 @@
+"""Kernels of samplers in other libraries: they move states, and what is reported of these is found here.
+
+Most libraries hand out states at the end of a call: one thinned draw of each chain for a batch, which then stands for
+the batch's steps. Its mean is unbiased, and errors and effective sizes, which are told from batches and chains, are
+those of the thinned draws. What is reported of a draw (its state, the probabilities of its variables given the rest,
+log T(s* <- s) of the looks) the method's own program finds on the host, as for every other backend.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.backends.peers import ising
+from spinbench.mathematics.graphs.sweep_layouts import by_variable
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.mathematics.heat_bath.updates import HeatBath
+from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.models import Model
+
+Array = npt.NDArray[Any]
+
+THINNED = "of the states those at the ends of batches count, and stand for the steps between"
+UNCUT = "numbers depend on the seed and on how the budget is cut into batches"
+ONE_SIDED = "there are no stepping stones: log Z is that of chib_bar, from its states"
+
+
+@dataclass
+class Chains:
+    """What a run carries; consumed by `warm` and `advance`.
+
+    Attributes:
+        seed: of the run; step: steps and sweeps so far, of which a call's seed is made.
+        held: the chains as the library keeps them.
+    """
+
+    seed: int
+    step: int
+    held: Any
+
+
+class LibraryChains(Kernel):
+    """A sampler of another library, for `gibbs` and for `metropolis`.
+
+    Class attributes:
+        library: its name.
+        allowed: the values that it can do of settings of which it cannot do all.
+        tempered: whether `move` heeds beta.
+    """
+
+    library: ClassVar[str]
+    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    tempered: ClassVar[bool] = False
+    notes: tuple[str, ...] = (THINNED, UNCUT)
+    compiles: ClassVar[bool] = False
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        for setting, allowed in cls.allowed.items():
+            if (given := getattr(method, setting, allowed[0])) not in allowed:
+                return f"{cls.library} does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
+        return ising.refusal(cls.library, model)
+
+    def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
+        self.method, self._tables = method, tables
+        self.averaged = "p" in method.reductions
+        self._host = NumpyBackend()
+        self._program: Any = method.program(self._host)
+        self.order: Array = np.arange(model.num_variables) if isinstance(tables, GraphTables) else tables.order
+
+    @abstractmethod
+    def begin(self, states: Array) -> Any:
+        """Chains at states (N, C) in `order`, 0 and 1, as the library keeps them."""
+
+    @abstractmethod
+    def move(self, held: Any, steps: int, seed: int, beta: float) -> Any:
+        """The chains after so many sweeps at an inverse temperature; the seed is of 64 bits and not 0."""
+
+    @abstractmethod
+    def read(self, held: Any) -> Array:
+        """(N, C) the states in `order`, 0 and 1."""
+
+    def init(self, seed: int, start: Array) -> Chains:
+        return Chains(seed, 0, self.begin(start[self.order]))
+
+    def warm(self, state: Chains, steps: int) -> Chains:
+        return self._moved(state, steps) if steps else state
+
+    def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
+        state = self._moved(state, steps)
+        return state, {"p" if self.averaged else "s": steps * self._seen(state)}
+
+    def look(self, state: Chains) -> dict[str, Array]:
+        if getattr(self.method, "log_z", "none") == "none":
+            return {}
+        key = self._host.fold_in(self._host.key(state.seed), state.step)
+        seen: dict[str, Array] = self._program.look(key, self._tables, self._state(state))
+        return seen
+
+    def climb(self, state: Chains, betas: Array, sweeps: int) -> tuple[Chains, Array]:
+        if not self.tempered or not getattr(self.method, "climbs", False):
+            return super().climb(state, betas, sweeps)
+        slopes = []
+        for beta in betas:
+            for _ in range(sweeps):
+                state = self._moved(state, 1, float(beta))
+                slopes.append(self._slope(state))
+        return state, np.array(slopes).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
+
+    def slopes(self, state: Chains) -> dict[str, Array]:
+        climbs = self.tempered and getattr(self.method, "climbs", False)
+        return {"slope": self._slope(state)} if climbs else {}
+
+    def states(self, state: Chains) -> Array:
+        return by_variable(self.order, self.read(state.held))
+
+    def _moved(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+        mixed = np.random.SeedSequence([state.seed, state.step]).generate_state(1, np.uint64)
+        state.held = self.move(state.held, steps, int(mixed[0]) | 1, beta)
+        state.step += steps
+        return state
+
+    def _state(self, state: Chains) -> Any:
+        return self._program.init(None, self._tables, self.states(state).astype(np.float64))
+
+    def _slope(self, state: Chains) -> Array:
+        return np.asarray(self._program.slope(self._tables, self._state(state))["slope"])
+
+    def _seen(self, state: Chains) -> Array:
+        """(R, C) what the method's estimate averages, of states as they are."""
+        t, x = self._tables, self.states(state)
+        if isinstance(t, GraphTables):
+            if not self.averaged:
+                return np.asarray(x[t.variables] == t.states[:, None], dtype=np.float64)
+            blank = np.repeat(t.blank[:, None].astype(np.float64), x.shape[1], axis=1)
+            return np.asarray(TableBath(self._host).conditionals(t.sweep, x.astype(np.int32), blank)[:-1])
+        rows = x[t.order].astype(np.float64)
+        return np.asarray(HeatBath(self._host).conditionals(t.sweep, rows)) if self.averaged else rows

@@ -1,0 +1,89 @@
+"""dwave-samplers: simulated annealing at one temperature is Gibbs sampling; the tree decomposition is exact.
+
+Its documentation calls the sequential order faster than the random one. What is called here is the compiled function
+that `SimulatedAnnealingSampler.sample` itself calls, so that chains go on where they are, and dimod's copies, which for
+small models take longer than the sweeps, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend
+from spinbench.backends.peers.answers import Answer, LibraryAnswer
+from spinbench.backends.peers.chains import THINNED, UNCUT, Array, LibraryChains
+from spinbench.backends.peers.ising import refusal, spins
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.models import Model, PairwiseModel
+
+
+class DWaveBackend(LibraryBackend):
+    """dwave-samplers."""
+
+    name = "dwave"
+    requires: ClassVar[tuple[str, ...]] = ("dwave.samplers", "dimod")
+
+
+class DWaveGibbs(LibraryChains):
+    """Sequential sweeps by colour or by number, or at random variables, with Gibbs acceptance."""
+
+    library = "dwave"
+    tempered = True
+    notes = (THINNED, UNCUT)
+    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "sample": ("sweep",),
+        "log_z": ("auto", "chib_bar", "stones", "none"),
+        "precision_bits": (0,),
+        "threads": (1,),
+    }
+
+    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
+        super().__init__(method, backend, model, tables)
+        from dwave.samplers.sa.simulated_annealing import simulated_annealing
+
+        form = spins(model, self.order)
+        ends = form.edges[:, 0].tolist(), form.edges[:, 1].tolist()
+        self._problem = (-form.h).tolist(), *ends, (-form.J).tolist()
+        self._anneal, self._random = simulated_annealing, method.scan == "random"
+
+    def begin(self, states: Array) -> Array:
+        return np.ascontiguousarray(2 * states.T - 1, dtype=np.int8)
+
+    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
+        moved: Array = self._anneal(len(held), *self._problem, steps, [beta], seed, held, self._random, "Gibbs")[0]
+        return moved
+
+    def read(self, held: Array) -> Array:
+        return (held.T > 0).astype(np.int8)
+
+
+class DWaveExact(LibraryAnswer):
+    """log Z and all marginals by the tree decomposition, its order (min-fill) included in what is timed."""
+
+    library = "dwave"
+
+    @classmethod
+    def takes(cls, model: Model) -> str:
+        return refusal(cls.library, model)
+
+    def build(self, model: Model) -> Any:
+        import dimod
+
+        assert isinstance(model, PairwiseModel)
+        form, n = spins(model), model.num_variables
+        ends = form.edges[:, 0], form.edges[:, 1]
+        quadratic = dimod.BinaryQuadraticModel.from_numpy_vectors(
+            -form.h, (*ends, -form.J), 0.0, dimod.SPIN, variable_order=range(n)
+        )
+        return quadratic, form.constant
+
+    def solve(self, built: Any, seed: int) -> Answer:
+        from dwave.samplers import TreeDecompositionSampler
+
+        quadratic, constant = built
+        found = TreeDecompositionSampler().sample(quadratic, num_reads=1, marginals=True, seed=seed % 2**31)
+        up = np.array([found.info["variable_marginals"][i] for i in range(quadratic.num_variables)])
+        return Answer([np.array([1 - p, p]) for p in up], float(found.info["log_partition_function"]) + constant)

@@ -1,0 +1,48 @@
+"""Models of binary pairs in the ±1 form, σ = 2s - 1, as most libraries of Ising models take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import Model, PairwiseModel
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Spins(NamedTuple):
+    """log p* = h·σ + Σ J_ij σ_i σ_j + constant.
+
+    Attributes:
+        h: (N,) fields; edges: (E, 2) integers; J: (E,) couplings.
+        constant: what the form leaves over.
+    """
+
+    h: FloatArray
+    edges: npt.NDArray[np.int64]
+    J: FloatArray
+    constant: float
+
+
+def refusal(library: str, model: Model) -> str:
+    """Why a library of binary pairs does not take the model; empty: it does."""
+    if not isinstance(model, PairwiseModel):
+        return f"{library} takes binary variables in pairs without hard zeros, which {model.name} is not"
+    if model.groups:
+        return f"{library} takes binary variables in pairs; {model.name} has 1-of-K groups"
+    return ""
+
+
+def spins(model: PairwiseModel, order: npt.NDArray[Any] | None = None) -> Spins:
+    """The form, its variables renumbered so that `order[k]` of the model is its k-th."""
+    n = model.num_variables
+    order = np.arange(n) if order is None else np.asarray(order)
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    J = model.couplings / 4
+    first, second = model.edges[:, 0], model.edges[:, 1]
+    h = model.biases / 2 + np.bincount(first, J, minlength=n) + np.bincount(second, J, minlength=n)
+    constant = float(model.biases.sum() / 2 + J.sum() + model.log_constant)
+    return Spins(h[order], place[model.edges].reshape(-1, 2), J, constant)

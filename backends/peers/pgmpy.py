@@ -1,0 +1,113 @@
+"""pgmpy: variable elimination for each marginal, contracted greedily as by default; Gibbs sampling of small models.
+
+Its sampler tabulates a conditional for each state of all other variables, and makes one chain after another.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend
+from spinbench.backends.peers.answers import Answer, LibraryAnswer
+from spinbench.backends.peers.chains import ONE_SIDED, THINNED, UNCUT, Array, LibraryChains
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.tables import Tables, tables
+from spinbench.models import Model, PairwiseModel
+
+MOST_VARIABLES = 12
+"""Of a model whose states are all tabulated."""
+
+
+class PgmpyBackend(LibraryBackend):
+    """pgmpy."""
+
+    name = "pgmpy"
+    requires: ClassVar[tuple[str, ...]] = ("pgmpy",)
+
+
+class PgmpyExact(LibraryAnswer):
+    """log Z and all marginals, each by an elimination of its own."""
+
+    library = "pgmpy"
+
+    def build(self, model: Model) -> Any:
+        given = tables(model)
+        return _network(given), given
+
+    def solve(self, built: Any, seed: int) -> Answer:
+        from pgmpy.inference import VariableElimination
+
+        network, given = built
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inference = VariableElimination(network)
+            found = [inference.query([str(v)], show_progress=False).values for v in range(len(given.sizes))]
+        return Answer(found, float(np.log(found[0].sum())) + given.scale)  # of Markov networks they add up to Z
+
+
+class PgmpyGibbs(LibraryChains):
+    """Sweeps variable by variable, in the order of the colours or of the numbers."""
+
+    library = "pgmpy"
+    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "scan": ("chromatic", "raster"),
+        "sample": ("sweep",),
+        "log_z": ("auto", "chib_bar", "none"),
+        "precision_bits": (0,),
+        "threads": (1,),
+    }
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        if model.num_variables > MOST_VARIABLES:
+            return (
+                f"pgmpy tabulates all states of a model that it samples, {MOST_VARIABLES} variables at most; "
+                f"{model.name} has {model.num_variables}"
+            )
+        return super().refuses(method, backend, model)
+
+    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables_: Any) -> None:
+        super().__init__(method, backend, model, tables_)
+        from pgmpy.sampling import GibbsSampling
+
+        self.notes = (THINNED, UNCUT, *([ONE_SIDED] if method.log_z == "auto" else []))
+        self._names = [str(v) for v in self.order]
+        self._sampler = GibbsSampling(_network(tables(model), self.order.tolist()))
+
+    def begin(self, states: Array) -> Array:
+        return states.copy()
+
+    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
+        from pgmpy.factors.discrete import State
+
+        outside = np.random.get_state()  # noqa: NPY002  # the library draws from NumPy's one generator
+        try:
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            for c in range(held.shape[1]):
+                start = [State(name, int(s)) for name, s in zip(self._names, held[:, c], strict=True)]
+                *_, last = self._sampler.generate_sample(start_state=start, size=steps)
+                held[:, c] = [state for _, state in last]
+        finally:
+            np.random.set_state(outside)  # noqa: NPY002
+        return held
+
+    def read(self, held: Array) -> Array:
+        return held
+
+
+def _network(given: Tables, order: list[int] | None = None) -> Any:
+    from pgmpy.factors.discrete import DiscreteFactor
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    network = DiscreteMarkovNetwork()
+    network.add_nodes_from(str(v) for v in order or range(len(given.sizes)))
+    for scope in given.scopes:
+        names = [str(v) for v in scope]
+        network.add_edges_from((a, b) for k, a in enumerate(names) for b in names[k + 1 :])
+    shaped = zip(given.scopes, given.tables, strict=True)
+    network.add_factors(*(DiscreteFactor([str(v) for v in scope], t.shape, t) for scope, t in shaped))
+    return network

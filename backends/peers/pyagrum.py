@@ -1,0 +1,49 @@
+"""pyAgrum: Shafer-Shenoy inference on a Markov random field, on one thread.
+
+Its Gibbs sampling and its loopy belief propagation take Bayesian networks alone, so that `exact` is all there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.backends.peers.answers import NO_LOG_Z, Answer, LibraryAnswer
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.tables import tables
+from spinbench.models import Model
+
+
+class PyAgrumBackend(LibraryBackend):
+    """pyAgrum."""
+
+    name = "pyagrum"
+    requires: ClassVar[tuple[str, ...]] = ("pyagrum",)
+
+
+class PyAgrumExact(LibraryAnswer):
+    """All marginals."""
+
+    library = "pyagrum"
+    notes = (NO_LOG_Z,)
+
+    def build(self, model: Model) -> Any:
+        import pyagrum
+
+        pyagrum.setNumberOfThreads(1)
+        given, field = tables(model), pyagrum.MarkovRandomField()
+        for v, size in enumerate(given.sizes):
+            field.add(pyagrum.RangeVariable(str(v), "", 0, size - 1))
+        for scope, table in zip(given.scopes, given.tables, strict=True):
+            factor = field.addFactor([str(v) for v in scope])
+            factor[:] = np.ascontiguousarray(table.T)  # its last variable is the first axis
+        return field, len(given.sizes)
+
+    def solve(self, built: Any, seed: int) -> Answer:
+        import pyagrum
+
+        field, count = built
+        inference = pyagrum.ShaferShenoyMRFInference(field)
+        inference.makeInference()
+        return Answer([inference.posterior(str(v)).toarray() for v in range(count)])

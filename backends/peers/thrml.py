@@ -1,0 +1,111 @@
+"""thrml: block Gibbs over the colours of an Ising model, compiled by JAX.
+
+As in its documentation: its sweep over blocks inside a loop under `jax.jit`, `jax.vmap` over chains. The keys of a
+sweep are folded from its number, so that batches of any length run the code that was compiled once; states that are
+summed are summed in that loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend
+from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, LibraryChains
+from spinbench.backends.peers.ising import spins
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.mathematics.graphs.colouring import colouring
+from spinbench.models import PairwiseModel
+
+
+class ThrmlBackend(LibraryBackend):
+    """thrml, with weights in the precision that is asked for."""
+
+    name = "thrml"
+    requires: ClassVar[tuple[str, ...]] = ("thrml", "jax")
+    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
+
+
+class ThrmlGibbs(LibraryChains):
+    """Sweeps colour by colour."""
+
+    library = "thrml"
+    compiles = True
+    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "scan": ("chromatic",),
+        "sample": ("sweep",),
+        "log_z": ("auto", "chib_bar", "none"),
+        "precision_bits": (0,),
+        "threads": (1,),
+    }
+
+    def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
+        super().__init__(method, backend, model, tables)
+        self.notes = tuple([THINNED] * self.averaged + [ONE_SIDED] * (method.log_z == "auto"))
+        import jax
+        import jax.numpy as jnp
+        from thrml import Block, SpinNode
+        from thrml.block_sampling import sample_blocks
+        from thrml.models import IsingEBM, IsingSamplingProgram
+
+        self._jax, self._wide = jax, backend.precision == "float64"
+        form, n = spins(model), model.num_variables
+        colour = np.asarray(colouring(n, model.edges))
+        members = [np.flatnonzero(colour == c) for c in range(int(colour.max()) + 1)]
+        self.order, nodes = np.concatenate(members), [SpinNode() for _ in range(n)]
+        self._cuts = np.cumsum([len(part) for part in members])[:-1]
+        with self._scope():
+            weights = (jnp.asarray(values, backend.precision) for values in (form.h, form.J, 1.0))
+            h, J, beta = weights
+            ising = IsingEBM(nodes, [(nodes[i], nodes[j]) for i, j in form.edges], h, J, beta)
+            program = IsingSamplingProgram(ising, [Block([nodes[v] for v in part]) for part in members], [])
+            none = [sampler.init() for sampler in program.samplers]
+
+        def chain(key: Any, first: Any, steps: Any, blocks: list[Any]) -> Any:
+            def body(i: Any, carry: Any) -> Any:
+                blocks, sums = carry
+                blocks, _ = sample_blocks(jax.random.fold_in(key, i), list(blocks), [], program, list(none))
+                return blocks, sums if self.averaged else [s + b for s, b in zip(sums, blocks, strict=True)]
+
+            sums = [] if self.averaged else [jnp.zeros(b.shape, jnp.int32) for b in blocks]
+            return jax.lax.fori_loop(first, first + steps, body, (blocks, sums))
+
+        self._run = jax.jit(jax.vmap(chain, in_axes=(0, None, None, 0)))
+
+    def init(self, seed: int, start: Array) -> Chains:
+        with self._scope():
+            keys = self._jax.random.split(self._jax.random.key(seed % 2**63), start.shape[1])
+        return Chains(seed, 0, (keys, self.begin(start[self.order])))
+
+    def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
+        state, sums = self._swept(state, steps)
+        if self.averaged:
+            return state, {"p": steps * self._seen(state)}
+        found = np.concatenate([np.asarray(part) for part in sums], axis=1).T.astype(np.float64)
+        by_number = np.empty_like(found)
+        by_number[self.order] = found
+        return state, {"s": by_number[self._tables.order]}
+
+    def begin(self, states: Array) -> list[Any]:
+        return [self._jax.numpy.asarray(part.T > 0) for part in np.split(states, self._cuts)]
+
+    def move(self, held: Any, steps: int, seed: int, beta: float) -> Any:
+        raise AssertionError("steps have numbers of their own")
+
+    def read(self, held: Any) -> Array:
+        return np.concatenate([np.asarray(block) for block in held[1]], axis=1).T.astype(np.int8)
+
+    def _moved(self, state: Chains, steps: int, beta: float = 1.0) -> Chains:
+        return self._swept(state, steps)[0]
+
+    def _swept(self, state: Chains, steps: int) -> tuple[Chains, list[Any]]:
+        keys, blocks = state.held
+        with self._scope():
+            blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))
+        state.held, state.step = (keys, blocks), state.step + steps
+        return state, sums
+
+    def _scope(self) -> Any:
+        return self._jax.enable_x64(self._wide)

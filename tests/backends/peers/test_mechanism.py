@@ -1,0 +1,148 @@
+"""How another library stands in the table, by one that the test writes: no library need be installed."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import UnavailableError, UnsupportedError
+from spinbench.inference import comparing, kernels
+from spinbench.models import FactorGraph, generators
+from spinbench.reporting import listing
+
+LIBRARY = """
+import numpy as np
+
+def sweep(h, edges, J, states, sweeps, seed):
+    rng = np.random.default_rng(seed)
+    W = np.zeros((len(h), len(h)))
+    W[edges[:, 0], edges[:, 1]] = W[edges[:, 1], edges[:, 0]] = J
+    for _ in range(sweeps):
+        for i in range(len(h)):
+            up = 1 / (1 + np.exp(-2 * (h[i] + W[i] @ states)))
+            states[i] = np.where(rng.random(states.shape[1]) < up, 1, -1)
+"""
+PLUGIN = """
+from spinbench.backends.peers.chains import THINNED, UNCUT, LibraryChains
+from spinbench.backends.peers.ising import spins
+from spinbench.backends.peers.library import LibraryBackend
+
+class Fake(LibraryBackend):
+    name = "fake"
+    requires = ("fakepeer",)
+
+class FakeGibbs(LibraryChains):
+    library = "fake"
+    allowed = {"scan": ("chromatic", "raster"), "log_z": ("auto", "chib_bar", "none")}
+
+    def __init__(self, method, backend, model, tables):
+        super().__init__(method, backend, model, tables)
+        import fakepeer
+        self._sweep, self._form = fakepeer.sweep, spins(model, self.order)
+
+    def begin(self, states):
+        return 2.0 * states - 1
+
+    def move(self, held, steps, seed, beta):
+        self._sweep(self._form.h, self._form.edges, self._form.J, held, steps, seed)
+        return held
+
+    def read(self, held):
+        return (held > 0).astype("int8")
+"""
+POINTS = {"backends": {"fake": "Fake"}, "kernels": {"gibbs.fake": "FakeGibbs"}}
+
+
+@pytest.fixture
+def fake(install_plugin: Any) -> None:
+    install_plugin("fakeplugin", PLUGIN, POINTS)
+
+
+@pytest.fixture
+def library(fake: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fakepeer.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> str:
+    listing.show()
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_library_that_is_not_there_is_unavailable_with_the_line_that_installs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = "backend fake needs fakepeer, not installed here: pip install 'spinbench[peers]'"
+    with pytest.raises(UnavailableError) as caught:
+        spinbench.run(generators.grid(2, 2), "gibbs", "fake", 10)
+    assert str(caught.value) == line
+    pairs, _, others = listed(capsys).partition("other libraries")
+    assert "fake" not in pairs
+    assert [" ".join(row.split()) for row in others.splitlines() if "│ fake" in row] == [
+        "│ fake │ gibbs │ unavailable │"
+    ]
+    assert line in others
+
+
+@pytest.mark.usefixtures("library")
+def test_a_library_that_is_there_is_in_the_table_and_is_chosen_by_nobody(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [" ".join(row.split()) for row in listed(capsys).splitlines() if "│ fake" in row]
+    assert rows == ["│ fake │ gibbs │ native │"]
+    asked = []
+    monkeypatch.setattr(comparing, "run", lambda model, method, backend, *rest, **options: asked.append(backend))
+    spinbench.compare(generators.grid(2, 2), ["gibbs"])
+    assert "numpy" in asked
+    assert "fake" not in asked
+    assert kernels.is_peer("fake")
+    assert not kernels.is_peer("numpy")
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("marginals", ["rao_blackwell", "empirical"])
+def test_samples_go_through_the_methods_own_estimators(marginals: str) -> None:
+    model = generators.grid(3, 3, seed=1)
+    exact = spinbench.exact(model)
+    found = spinbench.run(model, "gibbs", "fake", 1000, chains=16, seed=2, marginals=marginals)
+    assert (found.tier, found.kernel.split()[0]) == ("native", "fakeplugin")
+    assert np.abs(found.marginals - exact.marginals).max() < 5 * found.marginals_se.max()
+    assert (np.abs(found.marginals - exact.marginals) < 5 * found.marginals_se).all()
+    assert found.r_hat.max() < 1.05
+    assert found.log_z == pytest.approx(exact.log_z, abs=5 * found.log_z_se)
+    assert found.notes[0].startswith("of the states those at the ends of batches count")
+    again = spinbench.run(model, "gibbs", "fake", 1000, chains=16, seed=2, marginals=marginals)
+    np.testing.assert_array_equal(again.marginals, found.marginals)
+
+
+@pytest.mark.usefixtures("library")
+def test_states_are_in_the_models_order() -> None:
+    model = generators.tree(6, c1=3.0, c2=0.0, seed=4)
+    found = spinbench.run(model, "gibbs", "fake", 400, chains=8, seed=1, keep=50)
+    exact = np.asarray(spinbench.exact(model).marginals)
+    means = found.states.reshape(-1, 6).mean(axis=0)
+    np.testing.assert_allclose(means, exact, atol=5 * np.sqrt(0.25 / 400))
+
+
+@pytest.mark.usefixtures("library")
+def test_what_it_cannot_do_is_refused_in_one_sentence() -> None:
+    model = generators.grid(2, 2)
+    with pytest.raises(UnsupportedError, match="fake does scan=chromatic or raster, not scan=random"):
+        spinbench.run(model, "gibbs", "fake", 10, scan="random")
+    with pytest.raises(UnsupportedError, match="fake does log_z=auto or chib_bar or none, not log_z=stones"):
+        spinbench.run(model, "gibbs", "fake", 10, log_z="stones")
+    with pytest.raises(UnsupportedError, match="does not offer precision=float32"):
+        spinbench.run(model, "gibbs", "fake", 10, precision="float32")
+    with pytest.raises(UnsupportedError, match="runs on device=cpu; device=gpu was asked for"):
+        spinbench.run(model, "gibbs", "fake", 10, device="gpu")
+    ring = [((v, (v + 1) % 4), np.eye(3)) for v in range(4)]
+    three = FactorGraph.from_log_tables([3] * 4, ring, name="potts")
+    with pytest.raises(UnsupportedError, match="fake takes binary variables in pairs without hard zeros, which potts"):
+        spinbench.run(three, "gibbs", "fake", 10)
