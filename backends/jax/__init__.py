@@ -43,7 +43,7 @@ class JaxBackend(Backend):
                 f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works, "
                 "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
             ) from error
-        _keep_programs(jax)
+        keep_programs(jax)
         self._jax = jax
         self._random = random
         self.xp = jnp
@@ -124,7 +124,7 @@ class JaxBackend(Backend):
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)
 
 
-def _keep_programs(jax: Any) -> None:
+def keep_programs(jax: Any) -> None:
     """Compiled programs are kept on the disk, as Numba's are, unless the process has a folder of its own for them.
 
     JAX finds them by their content; every `run` compiles its program anew, since tables of other sizes may be static.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spinbench.api import Backend
+from spinbench.backends.jax import keep_programs
 from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, LibraryChains
 from spinbench.backends.peers.ising import spins
 from spinbench.backends.peers.library import LibraryBackend
@@ -50,6 +51,7 @@ class ThrmlGibbs(LibraryChains):
         from thrml.block_sampling import sample_blocks
         from thrml.models import IsingEBM, IsingSamplingProgram
 
+        keep_programs(jax)
         self._jax, self._wide = jax, backend.precision == "float64"
         form, n = spins(model), model.num_variables
         colour = np.asarray(colouring(n, model.edges))

@@ -24,9 +24,16 @@ HEAVY = (
     "scipy.linalg",
     "matplotlib",
     "torch",
+    "blackjax",
+    "cotengra",
     "dwave",
+    "numpyro",
+    "openjij",
+    "pgmax",
     "pgmpy",
     "pyagrum",
+    "pyganak",
+    "pygms",
     "thrml",
 )
 

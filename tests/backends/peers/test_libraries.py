@@ -17,9 +17,12 @@ SAMPLERS = {
     "gibbs.dwave": {"budget": 2000},
     "gibbs.thrml": {"budget": 2000},
     "gibbs.pgmpy": {"budget": 100, "chains": 4},
+    "metropolis.openjij": {"budget": 2000},
+    "dhmc.blackjax": {"budget": 2000},
+    "dhmc.numpyro": {"budget": 2000},
 }
-GENERAL = ("pgmpy", "pyagrum")
-PAIRS = ("dwave",)
+GENERAL = ("cotengra", "ganak", "pgmpy", "pyagrum")
+PAIRS = ("dwave", "pygms")
 NO_LOG_Z = {"pyagrum"}
 
 
@@ -42,6 +45,11 @@ def ternary() -> FactorGraph:
     return FactorGraph.from_log_tables(sizes, list(zip(scopes, tables, strict=True)), log_constant=0.7)
 
 
+def potts() -> FactorGraph:
+    """A ring of four variables of three states."""
+    return FactorGraph.from_log_tables([3] * 4, [((v, (v + 1) % 4), np.eye(3)) for v in range(4)])
+
+
 @pytest.mark.parametrize("pair", SAMPLERS)
 def test_marginals_of_samplers_are_within_their_errors(pair: str) -> None:
     method, _, backend = pair.partition(".")
@@ -49,8 +57,9 @@ def test_marginals_of_samplers_are_within_their_errors(pair: str) -> None:
     settings: dict[str, Any] = {"chains": 16, **SAMPLERS[pair]}
     model = generators.grid(3, 3, c1=0.5, c2=0.5, seed=1)
     exact = spinbench.exact(model)
-    for marginals in ("rao_blackwell", "empirical"):
-        found = spinbench.run(model, method, backend, seed=3, marginals=marginals, **settings)
+    for more in ({},) if method == "dhmc" else ({"marginals": "rao_blackwell"}, {"marginals": "empirical"}):
+        settings |= more
+        found = spinbench.run(model, method, backend, seed=3, **settings)
         assert found.tier == "native"
         assert (np.abs(found.marginals - exact.marginals) < 5 * found.marginals_se).all()
         assert found.r_hat.max() < 1.2
@@ -58,13 +67,13 @@ def test_marginals_of_samplers_are_within_their_errors(pair: str) -> None:
             assert found.log_z == pytest.approx(exact.log_z, abs=5 * found.log_z_se)
         if backend == "pgmpy":
             break  # it makes two thousand updates a second
-        again = spinbench.run(model, method, backend, seed=3, marginals=marginals, **settings)
+        again = spinbench.run(model, method, backend, seed=3, **settings)
         np.testing.assert_array_equal(again.marginals, found.marginals)
-        other = spinbench.run(model, method, backend, seed=4, marginals=marginals, **settings)
+        other = spinbench.run(model, method, backend, seed=4, **settings)
         assert np.abs(other.marginals - found.marginals).max() > 0
 
 
-@pytest.mark.parametrize("pair", [pair for pair in SAMPLERS if "pgmpy" not in pair])
+@pytest.mark.parametrize("pair", ["gibbs.dwave", "gibbs.thrml", "metropolis.openjij"])
 def test_fields_and_couplings_belong_to_their_variables(pair: str) -> None:
     """Strong fields of both signs and an order of the colours that is none of the numbers."""
     method, _, backend = pair.partition(".")
@@ -106,11 +115,46 @@ def test_exact_answers_are_exact(backend: str) -> None:
             assert found.log_z == pytest.approx(exact.log_z, abs=1e-9)
 
 
-@pytest.mark.parametrize("backend", PAIRS)
-def test_solvers_of_pairs_refuse_other_models(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("pair", "sentence"),
+    [
+        ("exact.dwave", "dwave takes binary variables in pairs without hard zeros"),
+        ("exact.pygms", "pygms answers NaN where tables hold zeros"),
+        ("metropolis.openjij", "openjij takes binary variables in pairs without hard zeros"),
+        ("bp.pgmax", "pgmax is asked for binary variables in pairs alone"),
+        ("dhmc.blackjax", "blackjax takes binary variables"),
+    ],
+)
+def test_other_models_are_refused(pair: str, sentence: str) -> None:
+    method, _, backend = pair.partition(".")
     needed(backend)
-    with pytest.raises(UnsupportedError, match="takes binary variables in pairs without hard zeros"):
-        spinbench.run(ternary(), "exact", backend)
+    with pytest.raises(UnsupportedError, match=sentence):
+        spinbench.run(ternary() if method != "dhmc" else potts(), method, backend, 10, chains=2)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_belief_propagation_is_the_same_iteration(precision: Any, damping: float) -> None:
+    needed("pgmax")
+    model, options = generators.grid(4, 4, c1=0.5, c2=0.5, seed=1), {"precision": precision, "damping": damping}
+    found = spinbench.run(model, "bp", "pgmax", 200, **options)
+    ours = spinbench.run(model, "bp", "numpy", 200, schedule="parallel", **options)
+    close = 1e-12 if precision == "float64" else 2e-6
+    np.testing.assert_allclose(found.marginals, ours.marginals, atol=close)
+    assert found.log_z == pytest.approx(ours.log_z, abs=100 * close)
+    assert (found.status, found.diagnostics["iterations"]) == ("ok", ours.diagnostics["iterations"])
+
+
+@pytest.mark.parametrize("backend", ["blackjax", "numpyro"])
+def test_trajectories_have_the_density_and_the_step_that_are_asked_for(backend: str) -> None:
+    needed(backend)
+    model = generators.grid(3, 3, c1=0.5, c2=0.5, seed=1)
+    fixed = spinbench.run(model, "dhmc", backend, 500, chains=8, step_size=0.3, log_z="none", precision="float32")
+    ours = spinbench.run(model, "dhmc", "numpy", 500, chains=8, step_size=0.3, log_z="none")
+    assert fixed.diagnostics["step_size"] == pytest.approx(0.3)
+    assert fixed.diagnostics["acceptance"] == pytest.approx(ours.diagnostics["acceptance"], abs=0.02)
+    with pytest.raises(UnsupportedError, match=f"{backend} does form=identity, not form=sparse"):
+        spinbench.run(model, "dhmc", backend, 10, form="sparse", diagonal="dd")
 
 
 def test_what_no_library_does_is_refused() -> None:

@@ -1,0 +1,69 @@
+"""BlackJAX: its HMC kernel, the leapfrog steps, whose number is fixed, unrolled in one call of its integrator.
+
+That is the fastest form that we could make: XLA fuses unrolled steps. As it is documented, with a loop over the steps
+and the gradient by automatic differentiation, it takes twice as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
+from spinbench.methods.relaxed.dhmc import DHMC
+
+
+class BlackJAXBackend(LibraryBackend):
+    """BlackJAX."""
+
+    name = "blackjax"
+    requires: ClassVar[tuple[str, ...]] = ("blackjax", "jax")
+    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
+
+
+class BlackJAXDHMC(LibraryTrajectories):
+    """`blackjax.hmc`."""
+
+    library = "blackjax"
+
+    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+        import blackjax
+        import jax.numpy as jnp
+        from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+        kernel = blackjax.hmc.build_kernel(integrator=unrolled(method.leapfrog_steps))
+        begin, update, final = dual_averaging_adaptation(method.target_acceptance)
+        unit = jnp.ones(n, self._real)
+
+        def move(key: Any, chain: Any, step: Any) -> tuple[Any, Any]:
+            chain, seen = kernel(key, chain, density, step, unit, 1)
+            return chain, seen.acceptance_rate
+
+        def current(average: Any) -> tuple[Any, Any]:
+            real = unit.dtype
+            return jnp.exp(average.log_step_size).astype(real), jnp.asarray(final(average), real)
+
+        return Moves(
+            begin=lambda position: blackjax.hmc.init(position, density),
+            move=move,
+            position=lambda chain: chain.position,
+            averaging=(begin, update, current),
+        )
+
+
+def unrolled(steps: int) -> Callable[[Any, Any], Any]:
+    """Of BlackJAX's integrator so many steps as one."""
+    from blackjax.mcmc.integrators import velocity_verlet
+
+    def integrator(log_density: Any, kinetic_energy: Any) -> Any:
+        one = velocity_verlet(log_density, kinetic_energy)
+
+        def many(state: Any, step_size: Any) -> Any:
+            for _ in range(steps):
+                state = one(state, step_size)
+            return state
+
+        return many
+
+    return integrator

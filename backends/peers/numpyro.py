@@ -1,0 +1,57 @@
+"""NumPyro: the sample kernel of its HMC, in one compiled loop.
+
+`MCMC` with chain_method="vectorized", which its documentation recommends, runs the same kernel, but keeps all positions
+and takes longer for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.trajectories import LibraryTrajectories, Moves
+from spinbench.methods.relaxed.dhmc import DHMC
+
+
+class NumPyroBackend(LibraryBackend):
+    """NumPyro."""
+
+    name = "numpyro"
+    requires: ClassVar[tuple[str, ...]] = ("numpyro", "jax")
+    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
+
+
+class NumPyroDHMC(LibraryTrajectories):
+    """`numpyro.infer.hmc.hmc`."""
+
+    library = "numpyro"
+
+    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+        import jax.numpy as jnp
+        from numpyro.infer.hmc import hmc
+        from numpyro.infer.hmc_util import dual_averaging
+
+        start, sample = hmc(potential_fn=lambda x: -density(x), algo="HMC")
+        begin, update = dual_averaging()
+        real, target = self._real, method.target_acceptance
+
+        def started(position: Any) -> Any:
+            fixed: dict[str, Any] = {"adapt_step_size": False, "adapt_mass_matrix": False, "trajectory_length": None}
+            return start(position, 0, num_steps=method.leapfrog_steps, inverse_mass_matrix=jnp.ones(n, real), **fixed)
+
+        def move(key: Any, chain: Any, step: Any) -> tuple[Any, Any]:
+            chain = chain._replace(rng_key=key, adapt_state=chain.adapt_state._replace(step_size=step))
+            chain = sample(chain)
+            return chain, chain.accept_prob
+
+        return Moves(
+            begin=started,
+            move=move,
+            position=lambda chain: chain.z,
+            averaging=(
+                lambda step: begin(jnp.log(10 * step)),
+                lambda average, accepted: update(target - accepted, average),
+                lambda average: (jnp.exp(average[0]).astype(real), jnp.exp(average[1]).astype(real)),
+            ),
+        )

@@ -1,0 +1,63 @@
+"""OpenJij: single-spin-flip Metropolis sweeps of its simulated annealing at one temperature.
+
+It pairs with `metropolis`, not with `gibbs`: its heat-bath updates, of `sample_hubo`, begin each read anew from
+states of their own, so that chains cannot go on. As its sampler does, one system is kept, whose spins are set before
+each read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend
+from spinbench.backends.peers.chains import Array, LibraryChains
+from spinbench.backends.peers.ising import spins
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.models import Model, PairwiseModel
+
+
+class OpenJijBackend(LibraryBackend):
+    """OpenJij."""
+
+    name = "openjij"
+    requires: ClassVar[tuple[str, ...]] = ("openjij",)
+
+
+class OpenJijMetropolis(LibraryChains):
+    """Sweeps in the order of the variables' numbers, one chain after another, each with a seed of its own."""
+
+    library = "openjij"
+    allowed: ClassVar[dict[str, tuple[Any, ...]]] = {"proposal": ("uniform",)}
+
+    def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
+        super().__init__(method, backend, model, tables)
+        import openjij
+        from openjij import cxxjij
+
+        assert isinstance(model, PairwiseModel)
+        form = spins(model)
+        linear = {i: -float(h) for i, h in enumerate(form.h)}
+        quadratic = {(int(i), int(j)): -float(J) for (i, j), J in zip(form.edges, form.J, strict=True)}
+        asked = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)
+        graph, _ = asked.get_cxxjij_ising_graph()
+        self._place = np.array([asked.indices.index(v) for v in range(model.num_variables)])
+        self._system = cxxjij.system.make_classical_ising([1] * model.num_variables, graph)
+        self._run, self._solution = cxxjij.algorithm.Algorithm_SingleSpinFlip_run, cxxjij.result.get_solution
+
+    def begin(self, states: Array) -> Array:
+        spun = np.empty((states.shape[1], len(states)), dtype=np.int64)
+        spun[:, self._place] = 2 * states.T - 1
+        return spun
+
+    def move(self, held: Array, steps: int, seed: int, beta: float) -> Array:
+        seeds = np.random.default_rng(seed).integers(2**31, size=len(held)).tolist()
+        for c, own in enumerate(seeds):
+            self._system.reset_spins(held[c])
+            self._run(self._system, own, [(beta, steps)])
+            held[c] = self._solution(self._system)
+        return held
+
+    def read(self, held: Array) -> Array:
+        return (held[:, self._place].T > 0).astype(np.int8)

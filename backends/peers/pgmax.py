@@ -1,0 +1,118 @@
+"""PGMax: loopy belief propagation compiled by JAX, all messages at once.
+
+Its iteration stands in a loop that ends at the tolerance or after so many iterations, which its own `run` does not.
+Its messages are handed out as those of `bp`, from which beliefs and Bethe's log Z follow as for every other backend.
+Version 0.6.1 asks jax.lib.xla_bridge, which JAX has dropped, for the platform: it is lent the function that replaced
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.jax import keep_programs
+from spinbench.backends.peers.chains import Array
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.errors import UnsupportedError
+from spinbench.methods.messages.bp import ROUNDING, BeliefPropagation, State, Tables
+from spinbench.models import Model
+
+ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}
+
+
+class PGMaxBackend(LibraryBackend):
+    """PGMax, in the precision that is asked for."""
+
+    name = "pgmax"
+    requires: ClassVar[tuple[str, ...]] = ("pgmax", "jax")
+    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
+    install = "pip install --no-deps pgmax"
+
+
+class PGMaxBP(Kernel):
+    """`bp` of binary pairs from the same first messages as `BeliefPropagation`."""
+
+    @classmethod
+    def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
+        for setting, allowed in ALLOWED.items():
+            if (given := getattr(method, setting)) not in allowed:
+                return f"pgmax does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
+        return ""
+
+    def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
+        graph = tables.graph
+        if graph.groups or not len(graph.pairs.weights):
+            raise UnsupportedError(f"pgmax is asked for binary variables in pairs alone, which {model.name} is not")
+        import jax
+        import jax.extend
+        import jax.numpy as jnp
+        from pgmax import fgraph, fgroup, infer, vgroup
+
+        keep_programs(jax)
+        self._jax, self._wide, real = jax, backend.precision == "float64", backend.precision
+        edges = len(graph.pairs.weights)
+        potentials = np.zeros((edges, 2, 2))
+        potentials[:, 1, 1] = graph.pairs.weights
+        with self._scope():
+            variables = vgroup.NDVarArray(num_states=2, shape=(len(graph.theta),))
+            factors = fgraph.FactorGraph(variable_groups=variables)
+            ends = [[variables[int(i)], variables[int(j)]] for i, j in graph.pairs.rows.T]
+            factors.add_factors(fgroup.PairwiseFactorGroup(variables_for_factors=ends, log_potential_matrix=potentials))
+            with _lent(jax.lib, "xla_bridge", SimpleNamespace(get_backend=jax.extend.backend.get_backend)):
+                inferer = infer.build_inferer(factors.bp_state, backend="bp")
+            evidence = np.stack([np.zeros(len(graph.theta)), graph.theta], axis=1)
+            first = np.stack([np.zeros((edges, 2)), graph.pairs.neutral.T], axis=-1)
+            arrays = inferer.init(evidence_updates={variables: jnp.asarray(evidence, real)})
+            arrays = dataclasses.replace(arrays, ftov_msgs=jnp.asarray(first.ravel(), real))
+            self._start = jax.tree.map(lambda leaf: jnp.asarray(leaf, real), arrays)
+        tolerance = max(method.tolerance, ROUNDING * float(np.finfo(real).eps))
+
+        def iterate(arrays: Any, steps: Any) -> Any:
+            def body(carry: Any) -> Any:
+                arrays, count, _ = carry
+                arrays, changes = inferer.run_with_diffs(arrays, 1, damping=method.damping, temperature=1.0)
+                return arrays, count + 1, (changes[-1] / (1 - method.damping)).astype(real)
+
+            def goes_on(carry: Any) -> Any:
+                return (carry[1] < steps) & (carry[2] > tolerance)
+
+            return jax.lax.while_loop(goes_on, body, (arrays, 0, jnp.asarray(np.inf, real)))
+
+        self._iterate, self._tolerance = jax.jit(iterate), tolerance
+
+    def init(self, seed: int, start: Array) -> State:
+        zero = np.zeros(1)
+        return State(self._start, zero, zero, zero)
+
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
+        if not state.converged[0]:
+            with self._scope():
+                arrays, count, residual = self._jax.block_until_ready(self._iterate(state.messages, steps))
+            change = np.array([float(residual)])
+            state = State(arrays, change, state.iterations + int(count), (change <= self._tolerance).astype(np.float64))
+        ends = np.asarray(state.messages.ftov_msgs, dtype=np.float64).reshape(-1, 2, 2)
+        ratios = (ends[:, :, 1] - ends[:, :, 0]).T.reshape(-1, 1)
+        return state, {**state._asdict(), "messages": ratios}
+
+    def _scope(self) -> Any:
+        return self._jax.enable_x64(self._wide)
+
+
+@contextlib.contextmanager
+def _lent(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    """`module.name` is `value` inside, unless it exists."""
+    there = hasattr(module, name)
+    if not there:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        if not there:
+            delattr(module, name)

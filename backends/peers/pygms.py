@@ -1,0 +1,50 @@
+"""pyGMs: the junction tree of its `wmb`, over a min-fill order."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.backends.peers.answers import Answer, LibraryAnswer
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.tables import tables
+from spinbench.models import FactorGraph, Model
+
+
+class PyGMsBackend(LibraryBackend):
+    """pyGMs."""
+
+    name = "pygms"
+    requires: ClassVar[tuple[str, ...]] = ("pygms",)
+
+
+class PyGMsExact(LibraryAnswer):
+    """log Z and all marginals, the search for an order and the tree included in what is timed."""
+
+    library = "pygms"
+
+    @classmethod
+    def takes(cls, model: Model) -> str:
+        zeros = isinstance(model, FactorGraph) and model.has_zeros
+        return f"pygms answers NaN where tables hold zeros, as those of {model.name} do" if zeros else ""
+
+    def build(self, model: Model) -> Any:
+        import pygms
+
+        given = tables(model)
+        variables = [pygms.Var(v, size) for v, size in enumerate(given.sizes)]
+        shaped = zip(given.scopes, given.tables, strict=True)
+        factors = [pygms.Factor([variables[v] for v in scope], table) for scope, table in shaped]
+        return variables, pygms.GraphModel(factors), given.scale
+
+    def solve(self, built: Any, seed: int) -> Answer:
+        import pygms
+        from pygms import wmb
+
+        variables, graph, scale = built
+        tree = wmb.JTree(graph, elimOrder=pygms.eliminationOrder(graph, "minfill")[0])
+        log_z = float(tree.msgForward()) + scale
+        scopes = [pygms.VarSet([variable]) for variable in variables]
+        found = tree.beliefs(scopes)
+        return Answer([np.asarray(found[scope].t) for scope in scopes], log_z)

@@ -1,0 +1,172 @@
+"""Kernels of Hamiltonian Monte Carlo in libraries on JAX: their step in one compiled loop, for all chains together.
+
+All get the same density, log p(x) = -½ xᵀQ⁻¹x + Σ log(1 + exp(x_i + b_i)) with A = I, its gradient in closed form,
+which takes one product for the value and the gradient together where automatic differentiation takes two. Marginals
+are summed in the loop. The key of a step is folded from its number, so that batches change nothing; the step size is
+adapted by the library's own dual averaging to the mean acceptance of all chains.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.jax import keep_programs
+from spinbench.methods.relaxed.dhmc import DHMC
+from spinbench.methods.relaxed.dhmc_tables import DHMCTables
+from spinbench.models import Model, PairwiseModel
+
+Array = npt.NDArray[Any]
+
+
+class Moves(NamedTuple):
+    """A library's functions of one chain, to be compiled.
+
+    Attributes:
+        begin: of a position (N,), to the chain.
+        move: (key, chain, step size) -> (chain, acceptance probability).
+        position: of a chain.
+        averaging: begin (step size), update (state, acceptance) and current (state) of dual averaging; the last gives
+            the step size to go on with and the one to keep.
+    """
+
+    begin: Callable[[Any], Any]
+    move: Callable[[Any, Any, Any], tuple[Any, Any]]
+    position: Callable[[Any], Any]
+    averaging: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+
+
+@dataclass
+class Trajectories:
+    """What a run carries: keys of chains, steps so far, the chains, dual averaging, and the step size in use."""
+
+    keys: Any
+    step: int
+    chains: Any
+    average: Any
+    step_size: Any
+    adapted: bool = False
+
+
+class LibraryTrajectories(Kernel):
+    """`dhmc` with A = I and unit mass."""
+
+    library: ClassVar[str]
+    allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "form": ("identity",),
+        "jitter": (None, 0.0),
+        "log_z": ("bridge", "mirrored", "mirrored_in_sample", "none"),
+    }
+
+    @classmethod
+    def refuses(cls, method: DHMC, backend: Backend, model: Model) -> str:
+        for setting, allowed in cls.allowed.items():
+            if (given := getattr(method, setting)) not in allowed:
+                return f"{cls.library} does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
+        grouped = isinstance(model, PairwiseModel) and bool(model.groups)
+        return f"{cls.library} takes binary variables; {model.name} has 1-of-K groups" if grouped else ""
+
+    def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: DHMCTables) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        keep_programs(jax)
+        assert tables.root is not None
+        assert tables.precision is not None
+        self._jax, self._method, self._wide = jax, method, backend.precision == "float64"
+        self._real, self._root, self._first = backend.precision, tables.root, float(tables.first_step)
+        with self._scope():
+            self._bias = jnp.asarray(tables.bias, self._real)
+            density = self._density(jnp.asarray(tables.precision, self._real))
+            moves = self._moves = self.moves(method, density, len(tables.bias))
+        _, update, current = moves.averaging
+
+        def one(keys: Any, i: Any, chains: Any, step: Any) -> Any:
+            own = jax.vmap(jax.random.fold_in, (0, None))(keys, i)
+            return jax.vmap(moves.move, (0, 0, None))(own, chains, step)
+
+        def warmed(keys: Any, first: Any, steps: Any, chains: Any, average: Any) -> Any:
+            def body(i: Any, carry: Any) -> Any:
+                chains, accepted = one(keys, i, carry[0], current(carry[1])[0])
+                return chains, update(carry[1], accepted.mean())
+
+            return plain(jax.lax.fori_loop(first, first + steps, body, (chains, average)))
+
+        def sampled(keys: Any, first: Any, steps: Any, chains: Any, step: Any) -> Any:
+            def body(i: Any, carry: Any) -> Any:
+                chains, accepted = one(keys, i, carry[0], step)
+                means = jax.nn.sigmoid(jax.vmap(moves.position)(chains) + self._bias)
+                return chains, carry[1] + means, carry[2] + accepted
+
+            none = jnp.zeros((len(keys), len(self._bias)), self._real), jnp.zeros(len(keys), self._real)
+            return plain(jax.lax.fori_loop(first, first + steps, body, (chains, *none)))
+
+        def plain(tree: Any) -> Any:
+            """Of types that are no weak ones, for which the loops would be compiled again."""
+            return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
+
+        self._warmed, self._sampled = jax.jit(warmed), jax.jit(sampled)
+        self._begin = jax.jit(lambda positions: plain(jax.vmap(moves.begin)(positions)))
+        self._restart = jax.jit(lambda step: plain(moves.averaging[0](step)))
+        self._current = jax.jit(lambda average: plain(current(average)))
+
+    @abstractmethod
+    def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
+        """The library's step for a log density of N numbers."""
+
+    def init(self, seed: int, start: Array) -> Trajectories:
+        noise = np.random.default_rng([seed, 1]).standard_normal(start.shape)
+        positions = (self._root @ (self._root.T @ start.astype(np.float64) + noise)).T  # x ~ p(x|s)
+        with self._scope():
+            keys = self._jax.random.split(self._jax.random.key(seed % 2**63), start.shape[1])
+            step = self._jax.numpy.asarray(self._first, self._real)
+            chains = self._begin(self._jax.numpy.asarray(positions, self._real))
+            return Trajectories(keys, 0, chains, self._restart(step), step)
+
+    def warm(self, state: Trajectories, steps: int) -> Trajectories:
+        if not steps:
+            return state
+        if not self._method.adapts:
+            return self.advance(state, steps)[0]
+        with self._scope():
+            given = state.keys, state.step, steps, state.chains, state.average
+            state.chains, state.average = self._jax.block_until_ready(self._warmed(*given))
+            state.step_size = self._current(state.average)[0]
+        state.step, state.adapted = state.step + steps, True
+        return state
+
+    def adapt(self, state: Trajectories, last: bool) -> Trajectories:
+        if last and state.adapted:
+            with self._scope():
+                state.step_size = self._current(state.average)[1]
+        return state
+
+    def advance(self, state: Trajectories, steps: int) -> tuple[Trajectories, dict[str, Array]]:
+        with self._scope():
+            given = state.keys, state.step, steps, state.chains, state.step_size
+            state.chains, p, accepted = self._jax.block_until_ready(self._sampled(*given))
+            position = self._jax.vmap(self._moves.position)(state.chains)
+        state.step += steps
+        seen = {"p": np.asarray(p).T, "accept": np.asarray(accepted), "step_size": np.full(len(p), state.step_size)}
+        return state, seen | ({} if self._method.log_z == "none" else {"alpha": np.asarray(position).T})
+
+    def _density(self, precision: Any) -> Callable[[Any], Any]:
+        jax, b = self._jax, self._bias
+        value: Any = jax.custom_vjp(lambda x: -0.5 * x @ (precision @ x) + jax.nn.softplus(x + b).sum())
+
+        def forward(x: Any) -> tuple[Any, Any]:
+            y, u = precision @ x, x + b
+            return -0.5 * x @ y + jax.nn.softplus(u).sum(), jax.nn.sigmoid(u) - y
+
+        value.defvjp(forward, lambda gradient, scale: (scale * gradient,))
+        closed: Callable[[Any], Any] = value
+        return closed
+
+    def _scope(self) -> Any:
+        return self._jax.enable_x64(self._wide)
