@@ -8,11 +8,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import growth
 import numpy as np
 import pytest
-from comparison import growth
-from comparison.contender import counted
-from comparison.timing import alone
+from machine import alone
 
 Note = Callable[[str], None]
 
@@ -40,7 +39,13 @@ def test_grids(note: Note, lock: Any, chains: int, benchmark: Any) -> None:
             point = growth.grid_sweep(size, chains)
         edges.append(point.edges)
         seconds.append(point.seconds)
-    note(_slope(f"seconds of a Gibbs sweep against edges, grids, {counted(chains, 'chain')}, float32", edges, seconds))
+    note(
+        _slope(
+            f"seconds of a Gibbs sweep against edges, grids, {chains} chain{'' if chains == 1 else 's'}, float32",
+            edges,
+            seconds,
+        )
+    )
     benchmark.extra_info["points"] = list(zip(edges, seconds, strict=True))
     benchmark.pedantic(lambda: growth.grid_sweep(10, chains), rounds=1)
 
@@ -76,10 +81,10 @@ def test_memory(note: Note, size: int, benchmark: Any) -> None:
 
     glibc is told to give large arrays back when they are freed: left alone it keeps those below 32 MiB for later ones.
     """
-    command = [sys.executable, "-m", "comparison.growth", str(size)]
+    command = [sys.executable, growth.__file__, str(size)]
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**20)}
     done = benchmark.pedantic(
-        lambda: subprocess.run(command, cwd=growth.FOLDER, env=environment, capture_output=True, text=True, check=True),
+        lambda: subprocess.run(command, env=environment, capture_output=True, text=True, check=True),
         rounds=1,
     )
     peak, held, edges, updates = map(float, done.stdout.split())

@@ -15,7 +15,7 @@ import numpy as np
 from spinbench.api import Backend
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.chains import THINNED, UNCUT, Array, LibraryChains
-from spinbench.backends.peers.ising import refusal, spins
+from spinbench.backends.peers.ising import as_pairs, refusal, spins
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.models import Model, PairwiseModel
 
@@ -72,8 +72,7 @@ class DWaveExact(LibraryAnswer):
     def build(self, model: Model) -> Any:
         import dimod
 
-        assert isinstance(model, PairwiseModel)
-        form, n = spins(model), model.num_variables
+        form, n = spins(as_pairs(model)), model.num_variables
         ends = form.edges[:, 0], form.edges[:, 1]
         quadratic = dimod.BinaryQuadraticModel.from_numpy_vectors(
             -form.h, (*ends, -form.J), 0.0, dimod.SPIN, variable_order=range(n)

@@ -28,7 +28,6 @@ class GanakBackend(LibraryBackend):
 
     name = "ganak"
     requires: ClassVar[tuple[str, ...]] = ("pyganak",)
-    install = "pip install pyganak"
 
 
 class GanakExact(LibraryAnswer):
@@ -64,7 +63,7 @@ class GanakExact(LibraryAnswer):
 
 
 def encoded(given: Tables) -> tuple[list[list[int]], Clauses, dict[int, float], int, float]:
-    """Literals of each variable's states, clauses, weights of literals, the number of propositions, log of the scale."""
+    """Literals of each variable's states, clauses, weights of literals, number of propositions, log of the scale."""
     numbers, clauses, weights = itertools.count(1), Clauses(), dict[int, float]()
     literals: list[list[int]] = []
     for size in given.sizes:

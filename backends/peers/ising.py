@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import Model, PairwiseModel, to_pairwise
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,11 +28,17 @@ class Spins(NamedTuple):
 
 def refusal(library: str, model: Model) -> str:
     """Why a library of binary pairs does not take the model; empty: it does."""
-    if not isinstance(model, PairwiseModel):
-        return f"{library} takes binary variables in pairs without hard zeros, which {model.name} is not"
-    if model.groups:
-        return f"{library} takes binary variables in pairs; {model.name} has 1-of-K groups"
-    return ""
+    if isinstance(model, PairwiseModel):
+        return f"{library} takes binary variables in pairs; {model.name} has 1-of-K groups" if model.groups else ""
+    pairs = all(len(factor.scope) <= 2 for factor in model.factors)
+    if set(model.cardinalities) <= {2} and pairs and not model.has_zeros:
+        return ""
+    return f"{library} takes binary variables in pairs without hard zeros, which {model.name} is not"
+
+
+def as_pairs(model: Model) -> PairwiseModel:
+    """A model that is not refused, variable by variable."""
+    return model if isinstance(model, PairwiseModel) else to_pairwise(model)
 
 
 def spins(model: PairwiseModel, order: npt.NDArray[Any] | None = None) -> Spins:

@@ -13,9 +13,9 @@ import numpy as np
 
 from spinbench.api import Backend
 from spinbench.backends.peers.chains import Array, LibraryChains
-from spinbench.backends.peers.ising import spins
+from spinbench.backends.peers.ising import as_pairs, spins
 from spinbench.backends.peers.library import LibraryBackend
-from spinbench.models import Model, PairwiseModel
+from spinbench.models import Model
 
 
 class OpenJijBackend(LibraryBackend):
@@ -36,8 +36,7 @@ class OpenJijMetropolis(LibraryChains):
         import openjij
         from openjij import cxxjij
 
-        assert isinstance(model, PairwiseModel)
-        form = spins(model)
+        form = spins(as_pairs(model))
         linear = {i: -float(h) for i, h in enumerate(form.h)}
         quadratic = {(int(i), int(j)): -float(J) for (i, j), J in zip(form.edges, form.J, strict=True)}
         asked = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)

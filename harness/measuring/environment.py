@@ -35,6 +35,10 @@ THREAD_VARIABLES = (
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of this package."""
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
+_LIBRARIES = (
+    *("blackjax", "cotengra", "dwave-samplers", "numpyro", "openjij", "pgmax", "pgmpy", "pyagrum", "pyganak"),
+    *("pygms", "thrml", "torch"),
+)
 
 
 def describe() -> dict[str, Any]:
@@ -194,7 +198,7 @@ def _git(checkout: Path | None, *arguments: str) -> bytes | None:
 @cache
 def _versions() -> dict[str, str]:
     found = {}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *_LIBRARIES):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

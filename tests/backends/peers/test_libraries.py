@@ -10,7 +10,7 @@ import pytest
 import spinbench
 from spinbench.errors import UnsupportedError
 from spinbench.inference import registry
-from spinbench.models import FactorGraph, Model, PairwiseModel, generators
+from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_factor_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries, at import
 SAMPLERS = {
@@ -105,6 +105,7 @@ def test_batches_of_thrml_change_nothing() -> None:
 def test_exact_answers_are_exact(backend: str) -> None:
     needed(backend)
     models: list[Model] = [generators.grid(4, 3, c1=1.0, c2=2.0, seed=2), generators.tree(7, c1=1.0, c2=1.0, seed=1)]
+    models.append(to_factor_graph(models[0]))
     for model in [*models, *([ternary()] if backend in GENERAL else [])]:
         exact, found = spinbench.exact(model), spinbench.run(model, "exact", backend)
         np.testing.assert_allclose(flat(found.marginals), flat(exact.marginals), atol=1e-9)

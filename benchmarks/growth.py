@@ -1,6 +1,6 @@
 """Points of the scaling curves. As a program: memory and speed of one grid in a process of its own.
 
-python -m comparison.growth SIZE    prints peak bytes, bytes held while sampling, edges, updates a second
+python benchmarks/growth.py SIZE    prints peak bytes, bytes held while sampling, edges, updates a second
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from comparison.ours import burnt_in
 from spinbench.inference import registry
 from spinbench.models import PairwiseModel, generators
 
-FOLDER = Path(__file__).resolve().parents[1]
-"""Where `comparison` is imported from."""
 SHORTEST = 0.02
 """Seconds that a timed call takes at least."""
 REPEATS = 5
@@ -54,9 +51,15 @@ def _engine(model: PairwiseModel, threads: int = 1) -> Any:
     return registry.bind(method, "numba", model, method.plan(model), precision="float32")
 
 
+def _warm(engine: Any, n: int, chains: int, sweeps: int, seed: int) -> Any:
+    """Chains from uniform random states after so many sweeps."""
+    start = np.random.default_rng(seed).integers(0, 2, (n, chains), dtype=np.int8)
+    return engine.warm(engine.init(seed, start), sweeps)
+
+
 def _sweep(model: PairwiseModel, chains: int) -> Point:
     engine = _engine(model)
-    state = burnt_in(engine, model.num_variables, chains, 8, 0)
+    state = _warm(engine, model.num_variables, chains, 8, 0)
     sweeps = 1
     while True:
         since = time.process_time()
@@ -88,7 +91,7 @@ def parallel_updates(how: str, workers: int, chains: int = 1000, sweeps: int = 2
 def _work(chains: int, sweeps: int, seed: int, barrier: Any, threads: int = 1) -> tuple[float, float, float]:
     """Begin and end by the monotonic clock, and CPU time of this process between them."""
     engine = _engine(generators.grid(10, 10), threads)
-    state = burnt_in(engine, 100, chains, 100, seed)
+    state = _warm(engine, 100, chains, 100, seed)
     if barrier is not None:
         barrier.wait()
     begin, cpu = time.monotonic(), time.process_time()

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from spinbench.measuring import believed
-from spinbench.reporting import targets
+from spinbench.reporting.experiments import targets
 
 
 def record(method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""One module a library: how it is asked, in the way that its own documentation says is fastest."""
