@@ -1,10 +1,12 @@
 """Other libraries, each of which stands in the table as a backend: one module a library, with its kernels.
 
-    library     what a backend of another library is
-    ising       models of binary pairs in the ±1 form
-    tables      models as one table a scope
-    chains      kernels of samplers: the library moves states, all else is found on the host, as for our own
-    answers     kernels of exact solvers
+    library       what a backend of another library is
+    ising         models of binary pairs in the ±1 form
+    tables        models as one table a scope
+    chains        samplers: the library moves states, all else is found on the host, as for our own
+    trajectories  Hamiltonian Monte Carlo of libraries on JAX
+    answers       exact solvers
+    program       exact solvers that are programs, by files
 
 A library is used in the way that its own documentation says is fastest; what it cannot do, its kernel's notes say.
 """
