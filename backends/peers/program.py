@@ -1,6 +1,6 @@
 """Programs of others: a UAI file goes in, MAR and PR files come out, within a time limit.
 
-A program is a plugin of a few lines: a backend without requirements, and a kernel whose `command` says how it is called.
+A program is a plugin of a few lines: a backend without requirements, and a kernel whose `command` is how to call it.
 
     class Mine(LibraryBackend):
         name = "mine"
