@@ -1,13 +1,15 @@
 """Kernels of samplers in other libraries: they move states, and what is reported of these is found here.
 
-Most libraries hand out states at the end of a call: one thinned draw of each chain for a batch, which then stands for
-the batch's steps. Its mean is unbiased, and errors and effective sizes, which are told from batches and chains, are
-those of the thinned draws. What is reported of a draw (its state, the probabilities of its variables given the rest,
-log T(s* <- s) of the looks) the method's own program finds on the host, as for every other backend.
+Most libraries hand out states at the end of a call: one thinned draw of each chain, which then stands for the call's
+steps. Calls are short, but long against what a call costs beside its sweeps. The mean is unbiased, and errors and
+effective sizes, which are told from batches and chains, are those of the thinned draws. What is reported of a draw
+(its state, the probabilities of its variables given the rest, log T(s* <- s) of the looks) the method's own program
+finds on the host, as for every other backend.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from spinbench.models import Model
 
 Array = npt.NDArray[Any]
 
-THINNED = "of the states those at the ends of batches count, and stand for the steps between"
+THINNED = "of the states those at the ends of calls count, and stand for the steps between"
 UNCUT = "numbers depend on the seed and on how the budget is cut into batches"
 ONE_SIDED = "there are no stepping stones: log Z is that of chib_bar, from its states"
 
@@ -39,11 +41,13 @@ class Chains:
     Attributes:
         seed: of the run; step: steps and sweeps so far, of which a call's seed is made.
         held: the chains as the library keeps them.
+        every: steps of a call.
     """
 
     seed: int
     step: int
     held: Any
+    every: int = 1
 
 
 class LibraryChains(Kernel):
@@ -53,11 +57,17 @@ class LibraryChains(Kernel):
         library: its name.
         allowed: the values that it can do of settings of which it cannot do all.
         tempered: whether `move` heeds beta.
+        call_updates, chain_updates: how many updates cost as much as a call in all, or as a chain's part of it, three
+            times over: so many a call makes at least.
+        batch_seconds: of a batch, for the same reason.
     """
 
     library: ClassVar[str]
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     tempered: ClassVar[bool] = False
+    call_updates: ClassVar[int] = 0
+    chain_updates: ClassVar[int] = 0
+    batch_seconds: ClassVar[float] = 0.05
     notes: tuple[str, ...] = (THINNED, UNCUT)
     compiles: ClassVar[bool] = False
 
@@ -88,14 +98,20 @@ class LibraryChains(Kernel):
         """(N, C) the states in `order`, 0 and 1."""
 
     def init(self, seed: int, start: Array) -> Chains:
-        return Chains(seed, 0, self.begin(start[self.order]))
+        n, chains = start.shape
+        least = max(self.call_updates / max(n * chains, 1), self.chain_updates / max(n, 1))
+        return Chains(seed, 0, self.begin(start[self.order]), math.ceil(least) or 1)
 
     def warm(self, state: Chains, steps: int) -> Chains:
         return self._moved(state, steps) if steps else state
 
     def advance(self, state: Chains, steps: int) -> tuple[Chains, dict[str, Array]]:
-        state = self._moved(state, steps)
-        return state, {"p" if self.averaged else "s": steps * self._seen(state)}
+        total: Any = 0.0
+        for done in range(0, steps, state.every):
+            part = min(state.every, steps - done)
+            state = self._moved(state, part)
+            total = total + part * self._seen(state)
+        return state, {"p" if self.averaged else "s": total}
 
     def look(self, state: Chains) -> dict[str, Array]:
         if getattr(self.method, "log_z", "none") == "none":

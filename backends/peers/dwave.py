@@ -32,6 +32,7 @@ class DWaveGibbs(LibraryChains):
 
     library = "dwave"
     tempered = True
+    call_updates = 50_000
     notes = (THINNED, UNCUT)
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "sample": ("sweep",),

@@ -29,6 +29,7 @@ class OpenJijMetropolis(LibraryChains):
     """Sweeps in the order of the variables' numbers, one chain after another, each with a seed of its own."""
 
     library = "openjij"
+    chain_updates = 10_000
     allowed: ClassVar[dict[str, tuple[Any, ...]]] = {"proposal": ("uniform",)}
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:

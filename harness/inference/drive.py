@@ -16,7 +16,7 @@ from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks, Questions
-from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, tried
+from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
 
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
@@ -104,7 +104,7 @@ def drive(
     most = min(checkpoints, max(MAX_BYTES // (4 * 8 * max(len(start), 1)), FEWEST_KEPT))
     due, times = _checkpoints(budget, clock.seconds, most), LapTimes()
     looks, questions, final = Looks(budget.samples), Questions(budget.until), None
-    for steps in _batches(budget, per_step, trace, clock, estimating):
+    for steps in _batches(budget, per_step, trace, clock, estimating, shortest(engine)):
         before = trace.samples
         with times(steps), clock, _in_time(budget, clock) if not before else nullcontext():
             state, statistics = engine.advance(state, steps)
@@ -234,15 +234,17 @@ def _rest(budget: Budget, clock: Clock, burn_in: int, per_step: float) -> Budget
     return later
 
 
-def _batches(budget: Budget, per_step: float, trace: Trace, clock: Clock, estimating: Estimates) -> Iterator[int]:
-    """Steps of each batch until the budget is spent."""
+def _batches(
+    budget: Budget, per_step: float, trace: Trace, clock: Clock, estimating: Estimates, least: float
+) -> Iterator[int]:
+    """Steps of each batch, of `least` seconds in a budget of seconds, until the budget is spent."""
     if budget.seconds is not None and trace.counted_by:
         yield from _growing(budget.seconds, trace, clock, estimating)
         return
     if budget.samples is not None and budget.until is not None:
         yield from _short_first(budget.samples, trace)
         return
-    lengths = _batch_lengths(budget, per_step, trace)
+    lengths = _batch_lengths(budget, per_step, trace, least)
     while lengths and clock.seconds + estimating.owed(trace) < (budget.seconds or math.inf):
         if trace.samples and _late(budget, clock.with_another):
             return
@@ -278,10 +280,10 @@ def _short_first(samples: int, trace: Trace) -> Iterator[int]:
         yield min(steps, samples - trace.samples)
 
 
-def _batch_lengths(budget: Budget, per_step: float, trace: Trace) -> list[int]:
+def _batch_lengths(budget: Budget, per_step: float, trace: Trace, least: float) -> list[int]:
     """Lengths of the batches to come, equal to one step; for a budget in seconds one length, used again and again."""
     if budget.samples is None:
-        seconds = min(BATCH_SECONDS, 0.9 * (budget.seconds or 0.0) / max(trace.aimed, 1))
+        seconds = min(least, 0.9 * (budget.seconds or 0.0) / max(trace.aimed, 1))
         return [max(1, round(seconds / max(per_step, 1e-9)))]
     batches = min(budget.samples, trace.enough)
     short, longer = divmod(budget.samples, batches)

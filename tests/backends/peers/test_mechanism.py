@@ -117,7 +117,7 @@ def test_samples_go_through_the_methods_own_estimators(marginals: str) -> None:
     assert (np.abs(found.marginals - exact.marginals) < 5 * found.marginals_se).all()
     assert found.r_hat.max() < 1.05
     assert found.log_z == pytest.approx(exact.log_z, abs=5 * found.log_z_se)
-    assert found.notes[0].startswith("of the states those at the ends of batches count")
+    assert found.notes[0].startswith("of the states those at the ends of calls count")
     again = spinbench.run(model, "gibbs", "fake", 1000, chains=16, seed=2, marginals=marginals)
     np.testing.assert_array_equal(again.marginals, found.marginals)
 
