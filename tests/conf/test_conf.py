@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError, UnknownNameError
 from spinbench.foundation import plugins
+from spinbench.inference import kernels
 from spinbench.inference.budget import Budget
 from spinbench.models import specs
 from spinbench.sweeping import composition
@@ -90,6 +92,21 @@ def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:
     one = ["experiment=field", "model=gauge_grid", "method=exact", "backend=numpy"]
     assert composition.plan(one, multirun=False).config["class"] is None
     assert composition.plan([*one, "class=mine"], multirun=False).config["class"] == "mine"
+
+
+def test_libraries_are_asked_for_what_they_have() -> None:
+    """Each kernel of a library runs somewhere; nothing is asked for that there is no kernel of."""
+    assert composition.plan(["experiment=peers"], multirun=False).cells == 65
+    config = composition.plan(["experiment=peers", "size=smoke"], multirun=False).config
+    asked = {axis: config.hydra.sweeper.params[axis].split(",") for axis in ("method", "backend")}
+    entries = [dict(entry) for entry in config.left_out if {*entry} == {"method", "backend"}]
+    pairs = {
+        f"{method.rpartition('/')[2]}.{backend}"
+        for method, backend in itertools.product(asked["method"], asked["backend"])
+        if not any(method in entry["method"] and backend in entry["backend"] for entry in entries)
+    }
+    native = {name for name in plugins.entry_points("kernels") if kernels.is_peer(name.partition(".")[2])}
+    assert {pair for pair in pairs if kernels.is_peer(pair.partition(".")[2])} == native
 
 
 @pytest.mark.parametrize(
