@@ -114,6 +114,8 @@ def _refusal(record: Record, checkout: Checkout, absent: Set[str], python: str, 
         return "were measured outside a git checkout, or before its first commit"
     if record["git"].get("dirty") is not False:
         return "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again"
+    if folder := record["git"].get("elsewhere"):
+        return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."
     if commit in absent:
         return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
     if not _is(record, "python", python):

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinbench.foundation import git
+from spinbench.foundation import git, projects
 from spinbench.foundation.checkout import CONFIG
 
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
@@ -119,12 +119,21 @@ def source() -> Path | None:
 def code_state() -> dict[str, Any]:
     """That of the repository whose commits are measured; without one, of spinbench's own.
 
-    Keys: those of `git_state`, and "spinbench", what spinbench itself was, where another's commits are measured.
+    Keys: those of `git_state`, and "spinbench", what spinbench itself was, where another's commits are measured;
+    "elsewhere", the folder whose code runs, where the repository holds the same project and its own code does not.
     """
     own, measured = source(), root()
     if measured is None or measured == own:
         return git_state(own)
-    return {**git_state(measured), "spinbench": own_state()}
+    runs = _elsewhere(measured)
+    return {**git_state(measured), "spinbench": own_state(), **({"elsewhere": str(runs)} if runs else {})}
+
+
+def _elsewhere(measured: Path) -> Path | None:
+    """Where the project of a repository is imported from, if not from there: from another worktree or clone, say."""
+    project = projects.name(measured)
+    runs = projects.editable(project) if project is not None else None
+    return None if runs is None or runs.is_relative_to(measured.resolve()) else runs
 
 
 def code_state_since(before: Mapping[str, Any]) -> dict[str, Any]:

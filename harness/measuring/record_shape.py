@@ -110,7 +110,7 @@ RECORD: Shape = {
     "status": _text,
     "error?": _text,
     "traceback?": _text,
-    "git": {"commit?": _text, "diff?": _text},
+    "git": {"commit?": _text, "diff?": _text, "elsewhere?": _text},
     "metrics": _metrics,
     "result?": _RESULT,
     "reference?": {"log_z?": _number, "reason?": _text},

@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock
 
 from spinbench.errors import HistoryError
-from spinbench.foundation import git
+from spinbench.foundation import git, projects
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.checkout import Checkout
 
@@ -90,12 +90,10 @@ def project(tree: Path) -> str:
     Raises:
         HistoryError: there is none.
     """
-    try:
-        return str(tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HistoryError(
-            "it has no pyproject.toml that names a project, so that there is nothing to build"
-        ) from error
+    found = projects.name(tree)
+    if found is None:
+        raise HistoryError("it has no pyproject.toml that names a project, so that there is nothing to build")
+    return found
 
 
 def create(folder: Path, name: str) -> None:

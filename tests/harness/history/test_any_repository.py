@@ -128,3 +128,29 @@ def test_a_folder_of_versions(
     assert versions.note(tmp_path / "kept", {"spinbench": "9.9", "plugin": "1.0"})
     assert history.checkout.subject("HEAD") == "spinbench 9.9, plugin 1.0"
     assert history.checkout.ancestors("HEAD")[1] == commit
+
+
+def test_code_of_another_checkout_of_the_project_stays_out(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a second worktree or clone, where the first one is what is installed, commits are not those of what runs."""
+    monkeypatch.chdir(plugin.root)
+    (plugin.root / "pyproject.toml").write_text('[project]\nname = "my-plugin"\n')
+    installed = plugin.root.parent / "site" / "my_plugin-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(str(installed.parent))
+
+    def swept(folder: Path, out: str) -> str:
+        (installed / "direct_url.json").write_text(
+            json.dumps({"url": folder.as_uri(), "dir_info": {"editable": True}}), encoding="utf-8"
+        )
+        assert cli.main([*QUICK[:-1], f"sweep_dir={out}"]) == 0
+        return capsys.readouterr().out
+
+    commit = plugin.commit("first")
+    other = plugin.root.parent / "the other (one)"
+    told = swept(other, "one")
+    assert f"1 of 1 records stay out of the history: they ran the code of {other}, not that of" in told
+    assert "1 new and 0 known records stand in asv's history" in swept(plugin.root, "two")
+    assert len(History.open(plugin.root).journal.entries(commit)) == 1
