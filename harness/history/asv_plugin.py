@@ -31,6 +31,7 @@ from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
+from spinbench.measuring.environment import elsewhere
 from spinbench.measuring.records import left_out
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
@@ -95,7 +96,9 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
     tool_name = "here"
 
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
-        """As of the other one."""
+        """As of the other one; what is installed here has to be of this repository."""
+        if (runs := elsewhere(Path().resolve())) is not None:
+            raise util.UserError(f"what is installed here is the code of {runs}, not that of this checkout")
         super().__init__(conf, "same", {}, {})
         self._python = PYTHON
 

@@ -125,12 +125,12 @@ def code_state() -> dict[str, Any]:
     own, measured = source(), root()
     if measured is None or measured == own:
         return git_state(own)
-    runs = _elsewhere(measured)
+    runs = elsewhere(measured)
     return {**git_state(measured), "spinbench": own_state(), **({"elsewhere": str(runs)} if runs else {})}
 
 
-def _elsewhere(measured: Path) -> Path | None:
-    """Where the project of a repository is imported from, if not from there: from another worktree or clone, say."""
+def elsewhere(measured: Path) -> Path | None:
+    """The folder that the project of a repository is imported from, if it is not that one: another clone, say."""
     project = projects.name(measured)
     runs = projects.editable(project) if project is not None else None
     return None if runs is None or runs.is_relative_to(measured.resolve()) else runs

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asv import util
 
 import spinbench
 from spinbench import cli
 from spinbench.foundation import versions
+from spinbench.history.asv_plugin import HereEnvironment
 from spinbench.history.recorder import History, record
 from spinbench.measuring import environment
 from spinbench.sweeping import job
@@ -152,5 +155,7 @@ def test_code_of_another_checkout_of_the_project_stays_out(
     other = plugin.root.parent / "the other (one)"
     told = swept(other, "one")
     assert f"1 of 1 records stay out of the history: they ran the code of {other}, not that of" in told
+    with pytest.raises(util.UserError, match=re.escape(f"the code of {other}, not that of this checkout")):
+        HereEnvironment(None, "same", {}, {})
     assert "1 new and 0 known records stand in asv's history" in swept(plugin.root, "two")
     assert len(History.open(plugin.root).journal.entries(commit)) == 1
