@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spinbench.errors import SpinbenchError
+from spinbench.methods.gauge.ascent.solver import Solver
 from spinbench.methods.gauge.kernel import GaugePlan
 from spinbench.methods.gauge.method import Gauged
 from spinbench.methods.gauge.progress import Report
@@ -46,7 +47,7 @@ class GaugedMeanField(Gauged):
                 "field_starts >= 1 are needed"
             )
 
-    def search(self, plan: GaugePlan, report: Report) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
         return search_mean_field(
             plan.models,
             report,
@@ -54,6 +55,7 @@ class GaugedMeanField(Gauged):
             restarts=self.restarts_for(plan.models[0].num_edges),
             field_starts=self.field_starts,
             seed=self.seed,
+            solver=solver,
         )
 
     def restarts_for(self, edges: int) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel, Reduction
 from spinbench.methods.gauge.ascent.newton import ENDS
+from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
 from spinbench.methods.gauge.progress import Report, trivial
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
@@ -56,7 +57,7 @@ class Searcher(Protocol):
         """Before the first step."""
         ...
 
-    def search(self, plan: GaugePlan, report: Report) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
         """One Newton step at a time."""
         ...
 
@@ -74,7 +75,12 @@ class GaugeKernel(Kernel):
 
     All chains share one answer, the best of all labels and restarts, which the seed and the chains' start states do
     not change.
+
+    Attributes:
+        solver: whose Newton steps they are.
     """
+
+    solver: ClassVar[Solver] = ON_NUMPY
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: GaugePlan) -> None:
         self._method: Searcher = method
@@ -86,7 +92,7 @@ class GaugeKernel(Kernel):
             trivial(self._plan.models[0], report)
             report.finished = True
             return Search(report, iter(()))
-        return Search(report, self._method.search(self._plan, report))
+        return Search(report, self._method.search(self._plan, report, self.solver))
 
     def advance(self, state: Search, steps: int) -> tuple[Search, dict[str, npt.NDArray[Any]]]:
         for _ in range(steps):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
 from spinbench.methods.gauge.ascent.newton import End
+from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
 from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
 from spinbench.methods.gauge.progress import Report
 from spinbench.models.forney.model import ForneyModel
@@ -33,6 +34,7 @@ def search_point_mass(
     *,
     greedy: bool = False,
     seed: int = 0,
+    solver: Solver = ON_NUMPY,
 ) -> Generator[None, None, Candidate | None]:
     """G-BP with its corrections for each relabelled model; returns the best `Candidate` by the headline, or None.
 
@@ -43,11 +45,12 @@ def search_point_mass(
         deltas: of the barrier.
         greedy: whether to go over the edges in the end, and relabel each where that raises the bound.
         seed: of the order of the edges.
+        solver: whose steps they are.
     """
     judge = "multiple" if headline == "sequential" else headline
     best: Candidate | None = None
     for model in models:
-        found = yield from _one_model(model, report, judge, deltas)
+        found = yield from _one_model(model, report, judge, deltas, solver)
         if found is not None and (best is None or found.value > best.value):
             best = found
     if best is None or not greedy:
@@ -55,18 +58,18 @@ def search_point_mass(
     for edge in np.random.default_rng(seed).permutation(best.model.num_edges):
         flips = np.zeros(best.model.num_edges, dtype=np.int64)
         flips[edge] = 1
-        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas)
+        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas, solver)
         if found is not None and found.value > best.value + 1e-9:
             best = found
     return best
 
 
 def _one_model(
-    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float]
+    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float], solver: Solver
 ) -> Generator[None, None, Candidate | None]:
     """Returns the best candidate of one labelling by the bound `judge`."""
     best: Candidate | None = None
-    for stage in point_mass.continuation(model, deltas):
+    for stage in point_mass.continuation(model, deltas, solver=solver):
         ended = stage.end and np.isfinite(stage.delta)
         if ended:
             at = Ended([stage.residual], [stage.end])
@@ -85,6 +88,7 @@ def search_mean_field(
     restarts: int,
     field_starts: int,
     seed: int = 0,
+    solver: Solver = ON_NUMPY,
 ) -> Generator[None, None, None]:
     """G-MF for each relabelled model.
 
@@ -98,12 +102,13 @@ def search_mean_field(
         restarts: starts of the joint ascent from perturbed mean field; the first one is from an early stage of G-BP.
         field_starts: runs of mean field.
         seed: of the starts.
+        solver: whose steps they are.
     """
     rng = np.random.default_rng(seed)
     for model in models:
-        q = yield from _field(model, report, field_starts, rng)
+        q = yield from _field(model, report, solver, rng.uniform(0.1, 0.9, (model.num_edges, field_starts)))
         early = None
-        for stage in point_mass.continuation(model, deltas):
+        for stage in point_mass.continuation(model, deltas, solver=solver):
             if np.isfinite(stage.delta) and stage.end:
                 if stage.delta == deltas[min(point_mass.EARLY, len(deltas)) - 1]:
                     early = stage.theta
@@ -112,12 +117,12 @@ def search_mean_field(
             yield
         if early is None:
             continue
-        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report)
+        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report, solver)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
-            yield from _joint(Point(model, inside, start), report)
+            yield from _joint(Point(model, inside, start), report, solver)
 
 
 class Point(NamedTuple):
@@ -128,19 +133,15 @@ class Point(NamedTuple):
     q: FloatArray
 
 
-def _field(
-    model: ForneyModel, report: Report, starts: int, rng: np.random.Generator
-) -> Generator[None, None, FloatArray]:
-    """Mean field; returns q (E, starts), best first."""
-    tables = mean_field.field_tables(model)
-    start = rng.uniform(0.1, 0.9, (model.num_edges, starts))
-    q = start
-    for sweep, (q, change) in enumerate(mean_field.ascend(tables, start)):
+def _field(model: ForneyModel, report: Report, solver: Solver, start: FloatArray) -> Generator[None, None, FloatArray]:
+    """Mean field from q (E, starts); returns where it ends, best first."""
+    ascents, q = solver.field(model), start
+    for sweep, (q, change) in enumerate(ascents.ascend(start)):
         if sweep % SWEEPS == 0 or field_end(change) == "gradient":
-            best = q[:, int(mean_field.value(tables, q).argmax())]
+            best = q[:, int(ascents.value(q).argmax())]
             _look(Point(model, np.zeros(2 * model.num_edges), best), report, "mf", change, field_end(change))
         yield
-    return q[:, np.argsort(-mean_field.value(tables, q), kind="stable")]
+    return q[:, np.argsort(-ascents.value(q), kind="stable")]
 
 
 def field_end(change: float) -> End:
@@ -148,8 +149,8 @@ def field_end(change: float) -> End:
     return "gradient" if change < mean_field.TOLERANCE else "limit"
 
 
-def _joint(start: Point, report: Report) -> Generator[None, None, None]:
-    for joint in field_gauge.ascent(start.model, start.theta, start.q):
+def _joint(start: Point, report: Report, solver: Solver) -> Generator[None, None, None]:
+    for joint in field_gauge.ascent(start.model, start.theta, start.q, solver=solver):
         if joint.end:
             _look(Point(start.model, joint.theta, joint.q), report, "g_mf", joint.residual, joint.end)
         yield

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 import numpy as np
 
 from spinbench.errors import ModelError
+from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
 from spinbench.methods.gauge.corrections import corrections
 from spinbench.methods.gauge.looks import Candidate
 from spinbench.methods.gauge.progress import Report, first_report
@@ -26,6 +27,7 @@ def search_sequential(
     report: Report,
     deltas: Sequence[float],
     simplify: Callable[[ForneyModel], ForneyModel],
+    solver: Solver = ON_NUMPY,
 ) -> Generator[None, None, None]:
     """Raise `report.bound` by the terms of the sum, edge by edge; before the last edge it is a bound as well.
 
@@ -36,6 +38,7 @@ def search_sequential(
         report: kept up to date.
         deltas: of the barrier.
         simplify: an exact contraction of the conditioned models.
+        solver: whose steps they are.
     """
     gauged = gauged_model(candidate)
     first, (rest,) = remainder(candidate.model, [table[None] for table in candidate.tables])
@@ -44,7 +47,7 @@ def search_sequential(
     for edge in range(first):
         term = condition_first_one(gauged, edge)
         if term is not None:
-            value = yield from _term(term, report, deltas, simplify)
+            value = yield from _term(term, report, deltas, simplify, solver)
             total = float(np.logaddexp(total, value))
             report.offer_answer("sequential", total)
         yield
@@ -55,13 +58,14 @@ def _term(
     report: Report,
     deltas: Sequence[float],
     simplify: Callable[[ForneyModel], ForneyModel],
+    solver: Solver,
 ) -> Generator[None, None, float]:
     at_identity = corrections(term, [group.tables for group in term.groups])[1]
     small = simplify(term)
     if not small.num_edges:
         return max(at_identity, small.log_constant)
     own = first_report([small], ("g_bp", "single", "multiple"))
-    yield from search_point_mass([small], own, "multiple", deltas)
+    yield from search_point_mass([small], own, "multiple", deltas, solver=solver)
     report.unverified += own.unverified
     return max(at_identity, own.bound)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Program, Reduction
+from spinbench.api import Array, Backend, Estimate, Key, Method, Precision, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.trees import OnHost
@@ -122,10 +122,9 @@ class ForneyMeanField(Method):
             fresh = mean_field.sweep(tables.field, state.q, xp, backend.update)
             done = state.converged > 0
             q = xp.where(done, state.q, fresh)
-            smallest = ROUNDING * float(np.finfo(backend.precision).eps)
             none = xp.zeros_like(state.residual)[None, :]  # q may have no rows
             residual = xp.max(xp.concat([xp.abs(fresh - state.q), none], axis=0), axis=0)
-            converged = xp.where(residual <= max(self.tolerance, smallest), 1.0, state.converged)
+            converged = xp.where(residual <= self.smallest_change(backend.precision), 1.0, state.converged)
             value = mean_field.value(tables.field, q, xp, backend.precision)
             residual = xp.where(done, state.residual, residual)
             return State(q, value, residual, xp.astype(converged, backend.real), state.iterations + 1.0)
@@ -136,6 +135,10 @@ class ForneyMeanField(Method):
             return {**chosen, "converged": xp.min(state.converged, keepdims=True), "iterations": state.iterations[:1]}
 
         return Program(init, step, observe)
+
+    def smallest_change(self, precision: Precision) -> float:
+        """At which a restart has converged, in arithmetic of a precision."""
+        return max(self.tolerance, ROUNDING * float(np.finfo(precision).eps))
 
     def finished(self, trace: Trace) -> bool:
         """Whether all restarts have converged."""

@@ -86,9 +86,9 @@ def field_tables(model: ForneyModel, runs: Sequence[ForneyModel] = ()) -> FieldT
         model: of all runs, or one of them.
         runs: the models of R runs, where they differ; all of one graph.
     """
-    each = [_without_zeros(one) for one in runs or [model]]
+    each = [finite_logs(one) for one in runs or [model]]
     log_tables = [np.stack(parts, axis=-1) for parts in zip(*each, strict=True)]  # (n, 2**d, R or 1)
-    colour_of = _edge_colours(model)
+    colour_of = edge_colours(model)
     colours = []
     for c in range(int(colour_of.max(initial=-1)) + 1):
         slots, owners = [], []
@@ -203,7 +203,7 @@ def ascend_each(
     return np.take_along_axis(split, order[:, None], axis=2), last
 
 
-def _without_zeros(model: ForneyModel) -> list[FloatArray]:
+def finite_logs(model: ForneyModel) -> list[FloatArray]:
     """Log tables by degree, with finite entries for zeros, below all others."""
     tables = [group.log_tables for group in model.groups]
     lowest = min([float(logs[logs > -np.inf].min(initial=0.0)) for logs in tables], default=0.0)
@@ -216,7 +216,7 @@ def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
     return q
 
 
-def _edge_colours(model: ForneyModel) -> IntArray:
+def edge_colours(model: ForneyModel) -> IntArray:
     """(E,) colours of edges, those at a node all different."""
     pairs = [
         np.stack([group.edges[:, k], group.edges[:, m]], axis=1)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.forney import gauges
-from spinbench.methods.gauge.ascent.newton import End, Maximisation, Newton
-from spinbench.methods.gauge.ascent.objectives import PointMassObjective, angle_pattern
+from spinbench.methods.gauge.ascent.newton import End, Maximisation
+from spinbench.methods.gauge.ascent.solver import ON_NUMPY, GaugeAscents, Solver
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,6 +26,8 @@ EARLY = 2
 MIX = 1.0
 """First share of constant tables added in the search of an interior point."""
 SEARCH_STAGES, SEARCH_LIMIT = 30, 25
+CENTRE = Maximisation(CONDITIONING, 1.0, 1e-6, SEARCH_LIMIT, SEARCH_LIMIT + 1)
+"""Of a move to the analytic centre."""
 
 
 class Stage(NamedTuple):
@@ -57,7 +59,7 @@ def interior(model: ForneyModel) -> FloatArray | None:
     theta = np.zeros(2 * model.num_edges)
     if all((group.tables > 0).all() for group in model.groups):
         return theta
-    search = _interior_point(model, theta)
+    search = _interior_point(model, theta, ON_NUMPY.gauges(model))
     while True:
         try:
             next(search)
@@ -66,7 +68,11 @@ def interior(model: ForneyModel) -> FloatArray | None:
 
 
 def continuation(
-    model: ForneyModel, deltas: Sequence[float], start: FloatArray | None = None, limit: int = LIMIT
+    model: ForneyModel,
+    deltas: Sequence[float],
+    start: FloatArray | None = None,
+    limit: int = LIMIT,
+    solver: Solver = ON_NUMPY,
 ) -> Iterator[Stage]:
     """One `Stage` a Newton step, δ by δ; nothing at all where no interior point is found.
 
@@ -76,24 +82,26 @@ def continuation(
         start: (2E,) angles that keep all tables positive; by default the identity, or what a search finds where tables
             have zeros.
         limit: Newton steps of one δ.
+        solver: whose steps they are.
     """
     theta = np.zeros(2 * model.num_edges) if start is None else start
-    pattern = angle_pattern(model)
-    if not np.isfinite(PointMassObjective(model, 1.0, 0.0, pattern=pattern).evaluate(theta).value):
-        inside = yield from _interior_point(model, theta)
+    ascents = solver.gauges(model)
+    if ascents.newton(theta, CENTRE).end:
+        inside = yield from _interior_point(model, theta, ascents)
         if inside is None:
             return
         theta = inside
     for each in maximisations(deltas, limit):
-        objective = PointMassObjective(model, each.weight, each.conditioning, pattern=pattern)
-        newton = Newton(objective, theta, tolerance=each.tolerance, limit=each.limit)
+        newton = ascents.newton(theta, each)
         while not newton.end:
             newton.step()
             yield Stage(newton.z, newton.residual, each.weight, newton.end)
         theta = newton.z
 
 
-def _interior_point(model: ForneyModel, theta: FloatArray) -> Generator[Stage, None, FloatArray | None]:
+def _interior_point(
+    model: ForneyModel, theta: FloatArray, ascents: GaugeAscents
+) -> Generator[Stage, None, FloatArray | None]:
     """Angles that keep all tables positive, from some that do not; returns None where none are found.
 
     Tables f + s have them for large s. Between moves to the analytic centre, s falls as far as the tables stay
@@ -101,11 +109,10 @@ def _interior_point(model: ForneyModel, theta: FloatArray) -> Generator[Stage, N
     """
     plain = [group.tables for group in model.groups]
     flat = [np.ones_like(table) for table in plain]
-    share, pattern = MIX, angle_pattern(model)
+    share = MIX
     for _ in range(SEARCH_STAGES):
         mixed = [f + share * g for f, g in zip(plain, flat, strict=True)]
-        objective = PointMassObjective(model, 1.0, CONDITIONING, zero_weight=0.0, tables=mixed, pattern=pattern)
-        newton = Newton(objective, theta, tolerance=1e-6, limit=SEARCH_LIMIT)
+        newton = ascents.newton(theta, CENTRE, zero_weight=0.0, tables=mixed)
         while not newton.end:
             newton.step()
             yield Stage(theta, newton.residual, np.inf, "")
