@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.inference import kernels
+from spinbench.inference import kernels, registry
 from spinbench.measuring.records import Record
 from spinbench.reporting.leaderboard import short
 
@@ -57,7 +57,8 @@ def table(method: str, model: str, chains: int, group: Sequence[Record]) -> Tabl
 
 def is_sampler(record: Record) -> bool:
     """Whether a record is of chains; else it is of a solution."""
-    return record["result"]["r_hat_max"] is not None
+    method = registry.method_class(record["config"]["method"]["name"])
+    return method.anytime and method.stochastic
 
 
 def kernel_rate(record: Record) -> float | None:
