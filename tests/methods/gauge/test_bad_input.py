@@ -106,7 +106,8 @@ def test_an_optimiser_that_stalls_leaves_a_bound_and_says_so(name, monkeypatch):
 def test_steps_that_are_used_up_say_so(monkeypatch):
     from spinbench.methods.gauge.ascent import point_mass
 
-    monkeypatch.setattr(point_mass.continuation, "__defaults__", (None, 2))
+    start, _, solver = point_mass.continuation.__defaults__
+    monkeypatch.setattr(point_mass.continuation, "__defaults__", (start, 2, solver))
     result = bound(gauge_complete(4, 0.5, seed=4), "g_bp")
     assert (result.status, result.diagnostics["out_of_steps"], result.diagnostics["stalled"]) == (
         "not converged",

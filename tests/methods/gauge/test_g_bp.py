@@ -178,13 +178,10 @@ def test_runs_may_be_cut_and_end_early():
     assert whole.diagnostics["bound_g_bp"] <= whole.diagnostics["bound_single"] <= whole.log_z
 
 
-def test_numba_says_where_the_methods_run():
-    for name in ("g_bp", "g_bp_sequential", "g_mf"):
-        how = spinbench.inference.registry.support(name, "numba")
-        assert (how.tier, how.reason) == (
-            "unsupported",
-            f"{name} has no kernel for numba; {name} runs on jax, numpy",
-        )
+def test_the_methods_are_native_on_all_built_in_backends():
+    for name in ("g_bp", "g_bp_single", "g_bp_multiple", "g_bp_sequential", "g_mf"):
+        for backend in ("numpy", "numba", "jax"):
+            assert spinbench.inference.registry.support(name, backend).tier in ("native", "unavailable")
 
 
 @pytest.mark.parametrize(
