@@ -147,7 +147,7 @@ class Tokens:
         self._spelt = spelt or {}
         self.source = source
         blank = np.frombuffer(data, dtype=np.uint8) <= 32
-        count = int(np.count_nonzero(blank[:-1] & ~blank[1:]) + (not blank[0])) if blank.size else 0
+        count = int(np.count_nonzero(blank[:-1] > blank[1:]) + (not blank[0])) if blank.size else 0
         values = None
         if count:
             with warnings.catch_warnings():
@@ -218,7 +218,7 @@ class Tokens:
             raise self.error(index, f"nothing is expected here, but {self.size - index} tokens follow the last table")
 
 
-def check_weights(tokens: Tokens, indices: slice, counts: list[int]) -> FloatArray:
+def check_weights(tokens: Tokens, indices: slice, counts: npt.ArrayLike) -> FloatArray:
     """The tokens as weights, those at absolute positions `counts` replaced by 0.
 
     Raises:

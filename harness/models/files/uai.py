@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
-from spinbench.models.factor_graph import MAX_ORDER, Factor, FactorGraph
+from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import Tokens, check_weights, read_text
+from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -47,7 +48,9 @@ class UAI(Format):
 
 
 def _read(file: ModelFile) -> FactorGraph:
-    data = _COMMENT.sub(b"", file.text())
+    data = file.text()
+    if b"\nc" in data or data.startswith(b"c"):
+        data = _COMMENT.sub(b"", data)
     header = re.match(rb"\s*(\S*)", data)
     assert header is not None  # the pattern matches the empty string
     if header.group(1).upper() not in (b"MARKOV", b"BAYES"):
@@ -66,64 +69,25 @@ def _parse(tokens: Tokens, name: str) -> FactorGraph:
             1 + cards.index(max(cards)),
             f"the variables have {total} states together; a file of {tokens.size} numbers tells of {most} at most",
         )
-    scopes, position = _parse_scopes(tokens, 1 + n, n)
-    first, starts, shapes = position, [], []
-    for k, scope in enumerate(scopes):
-        shape = tuple(cards[v] for v in scope)
-        size = math.prod(shape)
-        if position >= tokens.size:
-            raise tokens.error(position, f"the table of factor {k} is missing")
-        if tokens.values[position] != size:
-            raise tokens.error(position, f"the table of factor {k} over variables {scope} has {size} entries")
-        if (left := tokens.size - position - 1) < size:
-            raise tokens.error(tokens.size, f"the table of factor {k} has {left} of its {size} entries")
-        starts.append(position + 1)
-        shapes.append(shape)
-        position += 1 + size
-    tokens.end(position)
-    weights = check_weights(tokens, slice(first, position), [start - 1 for start in starts])
-    offsets = np.array(starts, dtype=np.int64) - first
-    if len(offsets) and (dead := np.maximum.reduceat(weights, offsets) == 0).any():
+    scopes = find_scopes(tokens, 1 + n, n)
+    places = find_tables(tokens, scopes, cards)
+    first, end = int(places[0]), int(places[-1])
+    tokens.end(end)
+    weights = check_weights(tokens, slice(first, end), places[:-1])
+    begins = places[:-1] - first + 1
+    if len(begins) and (dead := np.maximum.reduceat(weights, begins) == 0).any():
         k = int(np.argmax(dead))
-        raise tokens.error(starts[k], f"the table of factor {k} is zero everywhere, so Z = 0")
+        raise tokens.error(int(places[k]) + 1, f"the table of factor {k} is zero everywhere, so Z = 0")
     with np.errstate(divide="ignore"):
         logs = np.log(weights, out=weights)
     logs.setflags(write=False)
+    shapes = scopes.tuples(np.array(cards))
+    ends = (begins + np.diff(places) - 1).tolist()
     factors = tuple(
-        Factor(scope, logs[start : start + math.prod(shape)].reshape(shape))
-        for scope, start, shape in zip(scopes, offsets.tolist(), shapes, strict=True)
+        Factor(scope, logs[begin:stop].reshape(shape))
+        for scope, begin, stop, shape in zip(scopes.tuples(np.arange(n)), begins.tolist(), ends, shapes, strict=True)
     )
     return FactorGraph(tuple(cards), factors, name=name)
-
-
-def _parse_scopes(tokens: Tokens, position: int, n: int) -> tuple[list[tuple[int, ...]], int]:
-    """The factors' scopes and the index of the token after them."""
-    count = tokens.count(position, "factors")
-    position += 1
-    bounds = []
-    for k in range(count):
-        order = tokens.count(position, f"variables of factor {k}")
-        if order > MAX_ORDER:
-            raise tokens.error(position, f"factor {k} has {order} variables; at most {MAX_ORDER} are allowed")
-        bounds.append((position + 1, position + 1 + order))
-        position += 1 + order
-    inside = np.zeros(position, dtype=bool)
-    for start, stop in bounds:
-        inside[start:stop] = True
-    members = np.flatnonzero(inside)
-    values = tokens.values[members]
-    good = (values >= 0) & (values < n) & (values == np.floor(values))
-    if not good.all():
-        bad = int(members[np.argmin(good)])
-        raise tokens.error(bad, f"a variable must be an integer from 0 to {n - 1}")
-    flat, scopes, taken = values.astype(np.int64).tolist(), [], 0
-    for k, (start, stop) in enumerate(bounds):
-        scope = tuple(flat[taken : taken + stop - start])
-        taken += stop - start
-        if len(set(scope)) != len(scope):
-            raise tokens.error(start, f"factor {k} names a variable twice")
-        scopes.append(scope)
-    return scopes, position
 
 
 def read_evidence(path: Path) -> dict[int, int]:
