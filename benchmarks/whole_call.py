@@ -137,9 +137,10 @@ def asked(row: Row) -> str:
 
 
 def measured(name: str) -> dict[str, float]:
-    """`measure` in a process of its own."""
+    """`measure` in a process of its own; byte code is kept, as that of an installed package is."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
+        kept = {variable: value for variable, value in os.environ.items() if variable != "PYTHONDONTWRITEBYTECODE"}
+        environment = {**kept, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
         command = [sys.executable, __file__, "--row", name]
         told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
     found: dict[str, float] = json.loads(told.stdout.splitlines()[-1])

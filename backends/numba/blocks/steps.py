@@ -12,7 +12,7 @@ from spinbench.backends.numba.blocks.sums import OPTIONS, add_log_probability, a
 from spinbench.backends.numba.simd.random import uniform
 
 Array = npt.NDArray[Any]
-JIT = {**OPTIONS, "cache": True}
+JIT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "cache": True}
 
 
 class Chains(NamedTuple):

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import vector_width
+from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep
 from spinbench.backends.numba.simd.vector_memory import (
@@ -33,7 +34,7 @@ from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import ABYSS, Tables
 
 Array = npt.NDArray[Any]
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **PART}
 LEAST = constant(1e-36, 1e-300)
 """Sums below it are not trusted, and taken for 0."""
 NEGLIGIBLE = constant(1e-9, 1e-17)

@@ -90,7 +90,7 @@ class _Sweep:
         self.copy = np.empty(grid_columns.copy_size(self.columns))
         model = pairwise.biases, pairwise.edges, pairwise.couplings
         self.log_z: float = pairwise.constant + grid_kernels.forward(
-            site, *model, self.coefficients, self.fronts, self.copy, log_space, _FLOOR
+            site, *model, self.coefficients, self.fronts, self.copy, log_space or None, _FLOOR
         )
         if math.isnan(self.log_z):
             raise _UnderflowError
@@ -99,7 +99,7 @@ class _Sweep:
         """(2N,) 1 - p and p of each p(s = 1)."""
         both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
         whole = grid_kernels.backward(
-            self.site, self.coefficients, self.fronts, back, self.copy, both, self.log_space, _FLOOR
+            self.site, self.coefficients, self.fronts, back, self.copy, both, self.log_space or None, _FLOOR
         )
         if not whole:
             raise _UnderflowError
@@ -119,6 +119,6 @@ class _Sweep:
                 within[0] = self.fronts[r]
                 for c in range(self.columns - 1):
                     within[c + 1] = within[c]
-                    column(within[c + 1], 1 << c, self.coefficients[r, c], self.log_space)
+                    column(within[c + 1], 1 << c, self.coefficients[r, c], self.log_space or None)
                 draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
         return states

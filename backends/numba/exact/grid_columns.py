@@ -18,12 +18,13 @@ from typing import Any
 
 from numba import njit
 
+from spinbench.backends.numba.exact.options import SHARED
 from spinbench.backends.numba.simd.functions import OPTIONS, at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import address, load_field, store_field
 
 LOW = 11
 """Two blocks of 2^LOW entries lie in the first-level cache."""
-COLUMN: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False}
+COLUMN: Any = {**SHARED, "fastmath": {"contract"}}
 
 
 @njit(**OPTIONS)
@@ -93,34 +94,40 @@ _column, _column_logs = _make_column(_plain), _make_column(_logs)
 (_down, _up), (_down_logs, _up_logs) = _make_turns(_plain), _make_turns(_logs)
 
 
-@njit(cache=True, **COLUMN)
-def column(front, bit, coefficients, logs):
+@njit(**COLUMN)
+def _column_of(front, bit, coefficients, logs):
     """The column whose spin is `bit` of the index and stays there, in place; the spin to its left has the bit below.
 
     Args:
         front: (2^C,) float64.
         coefficients: (2, 2, 2) [left spin, to, from]; the same for both where there is none to the left.
-        logs: whether entries and coefficients are logarithms.
+        logs: None, or entries and coefficients are logarithms.
     """
-    if logs:
+    if logs is not None:
         _column_logs(front, bit, coefficients)
     else:
         _column(front, bit, coefficients)
 
 
+@njit(cache=True, error_model="numpy")
+def column(front, bit, coefficients, logs):
+    """`_column_of`, for Python."""
+    _column_of(front, bit, coefficients, logs)
+
+
 @njit(**COLUMN)
-def _low_columns(source, target, low, step, copy, coefficients, logs):
+def _low_columns(source, target, low, up, copy, coefficients, logs):
     """Of each block; source and target may be the same."""
     size = 1 << low
     for begin in range(0, source.size, size):
         here = address(source, begin)
         for k in range(low):
             there = address(target, begin) if k == low - 1 else address(copy, (k & 1) * size)
-            if step > 0 and logs:
+            if up is None and logs is not None:
                 _down_logs(here, there, size, coefficients[k])
-            elif step > 0:
+            elif up is None:
                 _down(here, there, size, coefficients[k])
-            elif logs:
+            elif logs is not None:
                 _up_logs(here, there, size, coefficients[low - 1 - k])
             else:
                 _up(here, there, size, coefficients[low - 1 - k])
@@ -128,24 +135,25 @@ def _low_columns(source, target, low, step, copy, coefficients, logs):
 
 
 @njit(**COLUMN)
-def cross(source, target, step, copy, coefficients, logs):
-    """Takes the frontier over a row: down with step 1, up again with step -1.
+def cross(source, target, up, copy, coefficients, logs):
+    """Takes the frontier over a row.
 
     Args:
+        up: None: down; else up again.
         source, target: (2^C,) float64; the same, or apart. Going up, high columns are crossed in `source`.
         copy: (`copy_size`,) float64 work.
         coefficients: (C, 2, 2, 2) [column, left spin, to, from]; those of column 0 are the same for both left spins.
-        logs: whether entries and coefficients are logarithms.
+        logs: None, or entries and coefficients are logarithms.
     """
     width = coefficients.shape[0]
     low = min(width, LOW)
-    if step < 0:
+    if up is not None:
         for c in range(width - 1, low - 1, -1):
-            column(source, 1 << c, coefficients[c], logs)
-    _low_columns(source, target, low, step, copy, coefficients, logs)
-    if step > 0:
+            _column_of(source, 1 << c, coefficients[c], logs)
+    _low_columns(source, target, low, up, copy, coefficients, logs)
+    if up is None:
         for c in range(low, width):
-            column(target, 1 << c, coefficients[c], logs)
+            _column_of(target, 1 << c, coefficients[c], logs)
 
 
 def copy_size(width: int) -> int:

@@ -12,16 +12,18 @@ import numpy as np
 from numba import njit
 
 from spinbench.backends.numba.exact.grid_columns import LOW, cross
+from spinbench.backends.numba.exact.options import SHARED
+from spinbench.backends.numba.parts import PART
 
 LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _extremes(front, work, logs):
     """The largest entry and, of numbers >= 0, the smallest: their bits are ordered alike, and integers make vectors."""
     largest = front[0]
-    if logs:
+    if logs is not None:
         for i in range(front.size):
             largest = max(largest, front[i])
         return largest, 0.0
@@ -33,7 +35,7 @@ def _extremes(front, work, logs):
     return work[0], work[1]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy", **PART)
 def _weigh(site, biases, edges, couplings, coefficients, logs):
     """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
 
@@ -68,7 +70,7 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
         for k in range(8):
             beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
             value = to * (field + left[i] * beside + up[i] * above) - most
-            coefficients[r, c, k >> 2, k >> 1 & 1, k & 1] = value if logs else math.exp(value)
+            coefficients[r, c, k >> 2, k >> 1 & 1, k & 1] = value if logs is not None else math.exp(value)
         for term in (most, bias / 2, left[i], up[i]):
             grown = total + term
             lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
@@ -76,7 +78,7 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
     return total + lost
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**SHARED)
 def _scaled(coefficients, peak, turned, work, logs):
     """The coefficients of a row that also divide by `peak`, which in log space is a logarithm; `turned`: [from, to]."""
     for c in range(work.shape[0]):
@@ -84,7 +86,7 @@ def _scaled(coefficients, peak, turned, work, logs):
             beside, to, above = k >> 2, k >> 1 & 1, k & 1
             value = coefficients[c, beside, above, to] if turned else coefficients[c, beside, to, above]
             if c == 0:
-                value = value - peak if logs else value / peak
+                value = value - peak if logs is not None else value / peak
             work[c, beside, to, above] = value
 
 
@@ -96,6 +98,7 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, fl
         site, biases, edges, couplings, coefficients: as for `_weigh`.
         fronts: (R + 1, 2^C) gets the frontier after each row, or (1, 2^C) if they are not kept; each up to a factor.
         copy: as for `cross`.
+        logs: None, or entries and coefficients are logarithms.
         floor: an entry below it may have lost something.
 
     Returns:
@@ -105,21 +108,22 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, fl
     work = np.empty((width, 2, 2, 2))
     front = fronts[0]
     for i in range(front.size):
-        front[i] = 0.0 if logs else 1.0
+        front[i] = 0.0 if logs is not None else 1.0
     # above the first row is one of free spins
-    total, peak = _weigh(site, biases, edges, couplings, coefficients, logs) - width * LOG_2, 0.0 if logs else 1.0
+    total = _weigh(site, biases, edges, couplings, coefficients, logs) - width * LOG_2
+    peak = 0.0 if logs is not None else 1.0
     for r in range(rows):
         above, front = front, fronts[r + 1 if fronts.shape[0] > 1 else 0]
-        total += peak if logs else math.log(peak)
+        total += peak if logs is not None else math.log(peak)
         _scaled(coefficients[r], peak, False, work, logs)
-        cross(above, front, 1, copy, work, logs)
+        cross(above, front, None, copy, work, logs)
         peak, least = _extremes(front, copy, logs)
-        if not logs and least < floor:
+        if logs is None and least < floor:
             return math.nan
     rest = 0.0
     for i in range(front.size):
-        rest += math.exp(front[i] - peak) if logs else front[i]
-    return total + math.log(rest) + (peak if logs else 0.0)
+        rest += math.exp(front[i] - peak) if logs is not None else front[i]
+    return total + math.log(rest) + (peak if logs is not None else 0.0)
 
 
 @njit(cache=True, error_model="numpy")
@@ -137,28 +141,28 @@ def backward(site, coefficients, fronts, back, copy, both, logs, floor):
     rows, width = site.shape
     ones, work = np.empty(width), np.empty((width, 2, 2, 2))
     for i in range(back.size):
-        back[i] = 0.0 if logs else 1.0
-    peak = 0.0 if logs else 1.0
+        back[i] = 0.0 if logs is not None else 1.0
+    peak = 0.0 if logs is not None else 1.0
     for r in range(rows - 1, -1, -1):
         _row_marginals(fronts[r + 1], back, copy, ones, logs)
         for c in range(width):
             both[2 * site[r, c]], both[2 * site[r, c] + 1] = 1.0 - ones[c], ones[c]
         if r > 0:
             _scaled(coefficients[r], peak, True, work, logs)
-            cross(back, back, -1, copy, work, logs)
+            cross(back, back, True, copy, work, logs)
             peak, least = _extremes(back, copy, logs)
-            if not logs and least < floor:
+            if logs is None and least < floor:
                 return False
     return True
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"}, **SHARED)
 def _row_marginals(front, back, sums, ones, logs):
     """P(bit c = 1) for each bit of the index of front · back, block by block."""
     width = ones.size
     low = min(width, LOW)
     top = -math.inf
-    if logs:
+    if logs is not None:
         for i in range(front.size):
             top = max(top, front[i] + back[i])
     for c in range(width):
@@ -168,7 +172,7 @@ def _row_marginals(front, back, sums, ones, logs):
     for block in range(front.size >> low):
         left, right = front[block << low :], back[block << low :]
         total = 0.0
-        if logs:
+        if logs is not None:
             for i in range(1 << low):
                 joint = math.exp(left[i] + right[i] - top)
                 sums[i] += joint

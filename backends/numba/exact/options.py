@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinbench.backends.numba.parts import PART
+
 ALLOCATES: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 """What Python calls."""
 CALLED: dict[str, Any] = {**ALLOCATES, "_nrt": False}
 """The same where no array is made, so that references need no counting."""
-SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""What several kernels call: without the code that would unpack NamedTuples from Python, which is most of it."""
+SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, **PART}
+"""What several kernels call."""
 ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 """What one kernel calls, at one place: LLVM would optimise it for itself and again for its caller."""

@@ -8,8 +8,8 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Steps, row_keys
-from spinbench.backends.numba.gibbs.lanes import Lanes, run_lanes
-from spinbench.backends.numba.gibbs.shared import JIT
+from spinbench.backends.numba.gibbs.lanes import Lanes, sweep_lanes
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.gibbs.units import run_sweeps
 
@@ -25,15 +25,15 @@ class Rungs(NamedTuple):
     first: int
 
 
-@nb.njit(**JIT)
+@nb.njit(**INLINE)
 def _tempered(f, beta):
     """The tables of p*^β."""
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
     return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.first, f.sizes, f.strides)
 
 
-@nb.njit(**JIT)
-def lane_slopes(f, s, slopes):
+@nb.njit(**INLINE)
+def _lane_slopes(f, s, slopes):
     """a·s + ½ sᵀWs of states s (K, N, B) into slopes (K, B) float64."""
     x = np.empty(s.shape[2])
     for k in range(s.shape[0]):
@@ -48,6 +48,11 @@ def lane_slopes(f, s, slopes):
             own = states[i]
             for c in range(len(x)):
                 total[c] += x[c] * own[c]
+
+
+@nb.njit(**JIT)
+def lane_slopes(f, s, slopes):
+    _lane_slopes(f, s, slopes)
 
 
 @nb.njit(**JIT)
@@ -73,8 +78,8 @@ def _climb_lanes(f, rungs, keys, s, slopes):
     for k in range(len(rungs.betas)):
         g = _tempered(f, rungs.betas[k])
         for j in range(rungs.sweeps):
-            run_lanes(g, NOTHING, Steps(t, t + 1), chains)
-            lane_slopes(f, s, slopes[k, j])
+            sweep_lanes(g, NOTHING, Steps(t, t + 1), chains, None)
+            _lane_slopes(f, s, slopes[k, j])
             t += 1
 
 

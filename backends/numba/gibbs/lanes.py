@@ -95,20 +95,20 @@ def log_forced_rows(f, head, tail, b):
 
 
 @nb.njit(**WRITTEN_OUT)
-def _update_row(f, i, forced, averaged, b):
+def _update_row(f, i, asked, b, chib):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
-        if forced:
+        if chib is not None and i < asked.head:
             _add_log_forced(load_table(f.sign, i), x, b.levels, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
         up, p = draw(x, u)
         drawn = choose(up, ONE(p), ZERO(p))
         store_state_vector(b.s, own + c, drawn)
-        credit = p if averaged else drawn
+        credit = p if asked.averaged else drawn
         store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + credit)
-    if forced and i % TERMS == TERMS - 1:
+    if chib is not None and i < asked.head and i % TERMS == TERMS - 1:
         add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
@@ -130,8 +130,9 @@ def update_lanes(f, i, b):
         store_state_vector(b.s, own + c, choose(up, ONE(p), ZERO(p)))
 
 
-@nb.njit(**JIT)
-def run_lanes(f, asked, steps, chains):
+@nb.njit(**INLINE)
+def sweep_lanes(f, asked, steps, chains, chib):
+    """Sweeps of all chains; chib: None, or log T is asked for."""
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
     width = 64 // s.itemsize
@@ -148,12 +149,12 @@ def run_lanes(f, asked, steps, chains):
             counter = np.uint64(t) * np.uint64(n + 1)
             for c in range(count):
                 store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
-            if asked.chib:
+            if chib is not None:
                 log_level[:] = asked.fixed
                 log_forced_rows(g, asked.head, asked.tail, b)
             for i in range(n):
-                _update_row(g, i, asked.chib and i < asked.head, asked.averaged, b)
-            if asked.chib:
+                _update_row(g, i, asked, b, chib)
+            if chib is not None:
                 add_recent(levels, log_levels, 1.0, count)
                 for c in range(count):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
@@ -165,6 +166,11 @@ def run_lanes(f, asked, steps, chains):
     keep(recent)
     keep(walk)
     keep(saved)
+
+
+@nb.njit(**JIT)
+def run_lanes(f, asked, steps, chains, chib):
+    sweep_lanes(f, asked, steps, chains, chib)
 
 
 def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
@@ -190,4 +196,4 @@ class Lanes(BlockForm):
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_lanes(self.flat, asked, steps, chains)
+        run_lanes(self.flat, asked, steps, chains, asked.chib or None)

@@ -162,7 +162,7 @@ def draw_row(g, i, pattern, words, b):
 
 
 @nb.njit(**INLINE)
-def _sweep(g, n, asked, z, gamma, b):
+def _sweep(g, n, asked, z, gamma, b, chib):
     """With the words that begin with mix(z)."""
     for i in range(n):
         pattern, own = pattern_of(g.near, i, g.shape, b.s), i * CHAINS
@@ -172,7 +172,7 @@ def _sweep(g, n, asked, z, gamma, b):
             add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
         else:
             store_field_vector(b.recent, own, load_field_vector(b.recent, own) - drawn)
-        if asked.chib and i < asked.head:
+        if chib is not None and i < asked.head:
             _lose(g, i, pattern, b)
 
 
@@ -187,7 +187,7 @@ def _flush(g, n, averaged, recent, sums):
 
 
 @nb.njit(**JIT)
-def run_pattern_lanes(tables, asked, steps, chains):
+def run_pattern_lanes(tables, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, pieces = s.shape[0], sums.shape[1], tables.pieces
     width = len(pieces) if asked.averaged else 1
@@ -201,10 +201,10 @@ def run_pattern_lanes(tables, asked, steps, chains):
         start = load_table_words(address(keys, 16 * k), 0, WORDS)
         gamma = load_table_words(address(keys, 16 * k + 8), 0, WORDS)
         for t in range(steps.first, steps.end):
-            if asked.chib:
+            if chib is not None:
                 _begin_level(g, asked, b)
-            _sweep(g, n, asked, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
-            if asked.chib:
+            _sweep(g, n, asked, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b, chib)
+            if chib is not None:
                 add_sums(lost, pieces, -g.most, levels)
                 _add_level(levels, address(log_t, k * CHAINS))
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
@@ -253,4 +253,4 @@ class PatternLanes(BlockForm):
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_pattern_lanes(self.tables, asked, steps, chains)
+        run_pattern_lanes(self.tables, asked, steps, chains, asked.chib or None)

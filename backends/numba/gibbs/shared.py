@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log1p, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -27,7 +28,9 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reas
 """Sums may be reordered, which is what lets LLVM vectorise them."""
 JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": not debug_mode.ON}
 """Threads may run these at once, on chains of their own."""
-INLINE: dict[str, Any] = {**KERNEL, "forceinline": True}
+CALLED: dict[str, Any] = {**KERNEL, **PART}
+"""What other compiled code calls."""
+INLINE: dict[str, Any] = {**CALLED, "forceinline": True}
 WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
 """Compiled as a part of the caller: LLVM knows their arrays from the caller's, as it must to move loads past stores."""
 FLUSH = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import INLINE, KERNEL, field, forced_field
+from spinbench.backends.numba.gibbs.shared import CALLED, INLINE, field, forced_field
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import (
     load_field,
@@ -22,7 +22,7 @@ from spinbench.backends.numba.simd.memory import (
 )
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _update_group(f, i, size, stride, s, x, v):
     top = field(f, i, s)
     for k in range(size):
@@ -57,7 +57,7 @@ def update_unit(f, q, s, x, v):
         _update_group(f, i, size, load_table(f.strides, q), s, x, v)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _credit_group(i, size, stride, averaged, steps, s, x, sums):
     if not averaged:
         for k in range(size):
@@ -88,7 +88,7 @@ def credit(f, q, averaged, steps, s, x, sums):
         _credit_group(i, size, load_table(f.strides, q), averaged, steps, s, x, sums)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _log_forced_group(f, i, size, stride, s):
     top = forced_field(f, i, s)
     for k in range(1, size):
@@ -103,7 +103,7 @@ def _log_forced_group(f, i, size, stride, s):
     return chosen - log(mass)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def log_transition(f, units, s):
     """log T(s* <- s), float64."""
     total = 0.0

@@ -28,9 +28,10 @@ from spinbench.backends.numba.messages.tables import (
     TABLE,
     VARIABLE,
 )
+from spinbench.backends.numba.parts import PART
 
 UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-INLINED: dict[str, Any] = {**UNCOUNTED, "forceinline": True}
+INLINED: dict[str, Any] = {**UNCOUNTED, **PART, "forceinline": True}
 
 
 @nb.njit(**INLINED)
@@ -232,7 +233,7 @@ def _sift(queue, k):
     place[slot] = k
 
 
-@nb.njit(**UNCOUNTED)
+@nb.njit(**UNCOUNTED, **PART)
 def _propose(tables, first, last, v, messages, totals, work, queue):
     """New proposals to the slots first, …, last - 1, but not to variable v."""
     slots = tables.slots

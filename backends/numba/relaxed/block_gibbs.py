@@ -28,7 +28,7 @@ from spinbench.backends.numba.relaxed.gram import (
 from spinbench.backends.numba.relaxed.point import add_column
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout, lanes
 from spinbench.backends.numba.relaxed.units import (
-    KERNEL,
+    ENTRY,
     ONCE,
     Groups,
     add_log,
@@ -167,7 +167,7 @@ class BlockGibbsKernel(Kernel):
         return state, seen
 
 
-@nb.njit(cache=True, **KERNEL)
+@nb.njit(**ENTRY)
 def _steps(system, chains, scratch, seen, counter, steps):
     """`steps` samples of every chain, added to `seen`; the next counter."""
     after = counter

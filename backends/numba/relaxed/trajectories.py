@@ -24,6 +24,7 @@ from spinbench.backends.numba.relaxed.point import Frame, Point, add_energies, l
 from spinbench.backends.numba.relaxed.step_size import STEP, adapt
 from spinbench.backends.numba.relaxed.tiles import lanes
 from spinbench.backends.numba.relaxed.units import (
+    ENTRY,
     KERNEL,
     ONCE,
     Groups,
@@ -82,7 +83,7 @@ class Seen(NamedTuple):
     zero_state: Array
 
 
-@nb.njit(cache=True, **KERNEL)
+@nb.njit(**ENTRY)
 def take_samples(system, settings, chains, scratch, seen, counter, warm, steps):
     """`steps` samples of every chain: moves points and adds to `seen`; the next counter.
 

@@ -23,9 +23,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **PART}
 """How small functions that must be inlined into vector loops are compiled."""
 
 

@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import (
@@ -127,7 +128,7 @@ SHIFT_64 = np.uint64(11)
 
 
 INLINED: Any = OPTIONS
-UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True}
+UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **PART}
 """Without reference counts, see `units.KERNEL`."""
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import HALF, OPTIONS, constant, log, sincos_turns, square_root
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import (
@@ -164,11 +165,14 @@ def _fill_normal(keys: Any, counter: Any, out: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
+_INNER: Any = {**UNCOUNTED, **PART}
+
+
 def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> None:
     """`pairs`: for each element type the arguments of `_make_fill`."""
     fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
 
-    @overload(stub, jit_options=UNCOUNTED)
+    @overload(stub, jit_options=_INNER)
     def choose(keys, counter, out):
         if out.dtype not in fills:
             return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import JIT, KERNEL
+from spinbench.backends.numba.gibbs.shared import CALLED, JIT
 from spinbench.backends.numba.simd.random import below, uniform
 
 
@@ -28,7 +28,7 @@ class Single(NamedTuple):
     end: int
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _look_up(t, v, x, c, weights):
     """Weights of the states of v given the rest, the largest 1; their sum."""
     size = t.sizes[v]
@@ -48,7 +48,7 @@ def _look_up(t, v, x, c, weights):
     return total
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _keep_p(t, v, c, weights, total, p):
     row, size = t.rows[v], t.sizes[v]
     if size == 2:
@@ -58,7 +58,7 @@ def _keep_p(t, v, c, weights, total, p):
             p[row + k, c] = weights[k] / total
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _update(t, v, x, c, u, weights, p):
     """A draw of v of chain c given the rest; no state of weight 0, whatever is rounded."""
     total = _look_up(t, v, x, c, weights)
@@ -71,7 +71,7 @@ def _update(t, v, x, c, u, weights, p):
     _keep_p(t, v, c, weights, total, p)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**CALLED)
 def _credit(t, v, c, steps, averaged, x, p, sums):
     row, size = t.rows[v], t.sizes[v]
     if averaged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiled_parts import called
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -71,7 +72,7 @@ def moved_in_compiled_code(model, s, betas):
     rows, p = np.ascontiguousarray(s[:, tables.order]), np.empty(s.shape)
     for c in range(len(s)):
         moves.set_levels(flat, betas[c], work.levels)
-        fill_rows(keys[c], np.uint64(0), work.u)
+        called(fill_rows)(keys[c], np.uint64(0), work.u)
         moves.move(flat, betas[c], rows[c], p[c], work)
     place = np.argsort(tables.order)
     return rows[:, place].T, p[:, place].T

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_parts import called
 
 from spinbench.backends.numba.relaxed import gram
 from spinbench.backends.numba.relaxed.banded import banded_product, make_diagonals
@@ -59,11 +60,11 @@ def test_products(shape: tuple[int, int], single: bool, kind: str) -> None:
     layout = make_layout(kind, single, m)
     M, v = rng.normal(size=shape).astype(kind), rng.normal(size=(m, 1 if single else layout.lanes)).astype(kind)
     tile, out = fill(layout, v), layout.tile(n)
-    product(make_matrix(M, layout), tile, out)
+    called(product)(make_matrix(M, layout), tile, out)
     close(rows(layout, out, n), M @ v, kind)
     if n == m:
         band = np.triu(np.tril(M, 2), -3)
-        banded_product(make_diagonals(band, layout), tile, out)
+        called(banded_product)(make_diagonals(band, layout), tile, out)
         close(rows(layout, out, n), band @ v, kind)
 
 
@@ -105,9 +106,9 @@ def test_draws_from_given_noise(name: str, n: int, single: bool, kind: str, monk
     gram.draw_field(factor, fill(layout, s), fill(layout, noise), n, work, out)
     close(rows(layout, out, n), relaxation.gram @ s + velocity, kind)
     if name != "harmonium":
-        gram.draw_velocity(factor, fill(layout, noise), n, out)
+        called(gram.draw_velocity)(factor, fill(layout, noise), n, out)
         close(rows(layout, out, n), velocity, kind)
-        gram.gram_product(factor, fill(layout, s - s.dtype.type(0.3)), n, fill(layout, noise), out)
+        called(gram.gram_product)(factor, fill(layout, s - s.dtype.type(0.3)), n, fill(layout, noise), out)
         close(rows(layout, out, n), relaxation.gram @ (s - 0.3), kind)
 
 
@@ -123,7 +124,7 @@ def test_elimination_on_lattices(size: tuple[int, int], single: bool, kind: str)
     x = np.random.default_rng(0).normal(size=(order.size, 1 if single else layout.lanes)).astype(kind)
     out = layout.tile()
     eliminated = make_eliminated(relaxation.gram, relaxation.precision, colours, layout)
-    eliminated_product(eliminated, fill(layout, x[order]), out)
+    called(eliminated_product)(eliminated, fill(layout, x[order]), out)
     close(rows(layout, out, order.size), (relaxation.precision @ x)[order], kind)
 
 
