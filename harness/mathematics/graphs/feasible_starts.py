@@ -5,6 +5,9 @@ its variables the states that none of its entries supports any more (generalised
 Demeulenaere et al., "Compact-Table", CP 2016). The next variable is one of few states whose factors have failed often
 (Boussemart et al., "Boosting systematic search by weighting constraints", ECAI 2004); a search that fails often begins
 again from the top, with what it has learnt.
+
+Parities hide from propagation until all but one of their variables are set. So they are solved by elimination, and a
+variable's first state is that of a solution; after a failure there has to be another (`parities`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.mathematics.graphs.parities import hidden_parities
 from spinbench.models import Factor, FactorGraph
 
 IntArray = npt.NDArray[np.int64]
@@ -88,7 +92,9 @@ class _Search:
     def __init__(self, graph: FactorGraph) -> None:
         self._name = graph.name
         self._cards = graph.cardinalities
-        self._constraints = [_Constraint(f) for f in graph.factors if f.scope and f.log_table.min() == -np.inf]
+        hard = [f for f in graph.factors if f.scope and f.log_table.min() == -np.inf]
+        self._constraints = [_Constraint(factor) for factor in hard]
+        self._parities = hidden_parities(graph.num_variables, hard)
         self._touching: list[list[int]] = [[] for _ in self._cards]
         for index, constraint in enumerate(self._constraints):
             for v in constraint.scope:
@@ -96,7 +102,8 @@ class _Search:
         self._degrees = np.array([len(near) for near in self._touching], dtype=np.float64)
         self._touched, self._failures = self._degrees > 0, self._degrees.copy()
         self._top = [(1 << k) - 1 for k in self._cards]
-        if not self._propagate(self._top, range(len(self._constraints))):
+        contradicted = self._parities is not None and not self._parities.possible
+        if contradicted or not self._propagate(self._top, range(len(self._constraints))):
             raise self._impossible()
 
     def run(self, rng: np.random.Generator) -> IntArray:
@@ -112,9 +119,12 @@ class _Search:
     def _descend(self, rng: np.random.Generator, patience: int) -> list[int] | None:
         """Domains of one state each for the variables that zeros concern; None after so many failures."""
         domains = self._top.copy()
+        wanted = self._wanted(domains, rng)
+        if wanted is None:
+            raise self._impossible()
         trail: list[tuple[list[int], int, int]] = []  # domains before a choice, its variable and state
         while (v := self._next(domains, rng)) >= 0:
-            k = _pick(domains[v], rng)
+            k = wanted >> v & 1 if self._follows(v) else _pick(domains[v], rng)
             self._choices += 1
             if self._choices > MAX_CHOICES:
                 raise UnsupportedError(
@@ -124,7 +134,11 @@ class _Search:
             trail.append((domains, v, k))
             domains = domains.copy()
             domains[v] = 1 << k
-            while not self._propagate(domains, self._touching[v]):
+            failed = False
+            while not self._propagate(domains, self._touching[v]) or (
+                failed and (wanted := self._wanted(domains, rng)) is None
+            ):
+                failed = True
                 patience -= 1
                 if not trail:
                     raise self._impossible()
@@ -133,6 +147,13 @@ class _Search:
             if patience < 0:
                 return None
         return domains
+
+    def _wanted(self, domains: list[int], rng: np.random.Generator) -> int | None:
+        """A state, as bits, in which the parities hold; None where the domains leave none."""
+        return 0 if self._parities is None else self._parities.solution(domains, rng)
+
+    def _follows(self, v: int) -> bool:
+        return self._parities is not None and bool(self._parities.variables >> v & 1)
 
     def _next(self, domains: list[int], rng: np.random.Generator) -> int:
         """Of few states for the failures of its factors; of equal ones a random one. -1 where no choice is left."""

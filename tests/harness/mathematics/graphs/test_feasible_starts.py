@@ -51,25 +51,35 @@ def test_a_chain_starts_alike_beside_any_number_of_others() -> None:
     assert (feasible_starts(model, 8, 5) != feasible_starts(model, 8, 6)).any()
 
 
-def parity(n: int, odd: tuple[int, ...]) -> FactorGraph:
-    """Parities of three successive variables around a ring."""
-    entries = np.indices((2, 2, 2)).sum(axis=0) % 2
-    factors = [([i, (i + 1) % n, (i + 2) % n], np.where(entries == (i in odd), 0.0, -np.inf)) for i in range(n)]
-    return FactorGraph.from_log_tables([2] * n, factors, name="parities")
+def queens(size: int) -> FactorGraph:
+    """In each row one queen, none of which attacks another."""
+    rows, columns = np.triu_indices(size, 1), np.subtract.outer(np.arange(size), np.arange(size))
+    tables = [np.where((columns == 0) | (abs(columns) == j - i), -np.inf, 0.0) for i, j in zip(*rows, strict=True)]
+    return FactorGraph.from_log_tables([size] * size, zip(zip(*rows, strict=True), tables, strict=True), name="queens")
+
+
+def holes(count: int) -> FactorGraph:
+    """One variable more than there are states, all of them different."""
+    table = np.where(np.eye(count) > 0, -np.inf, 0.0)
+    pairs = [((i, j), table) for i in range(count + 1) for j in range(i)]
+    return FactorGraph.from_log_tables([count] * (count + 1), pairs, name="holes")
 
 
 def test_searches_that_fail_go_back_and_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of parities nothing is seen before the last but one variable is chosen: most first choices are wrong."""
     monkeypatch.setattr(module, "FIRST_RESTART", 2)
-    model = parity(9, (0, 1, 2))
+    descents = []
+    descend = module._Search._descend
+    monkeypatch.setattr(module._Search, "_descend", lambda *given: descents.append(descend(*given)) or descents[-1])
+    model = queens(6)
     starts = feasible_starts(model, 16, 0)
     assert np.isfinite(model.log_weight(starts.T)).all()
-    assert len(np.unique(starts, axis=1).T) == 4
+    assert len(np.unique(starts, axis=1).T) == 4  # all that there are
+    assert descents.count(None) > 0
     with pytest.raises(ModelError, match="Z = 0"):
-        feasible_starts(parity(9, (0,)), 1, 0)
+        feasible_starts(holes(3), 1, 0)
 
 
 def test_a_search_gives_up_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CHOICES", 3)
-    with pytest.raises(UnsupportedError, match=r"parities: no state .* in 3 tries"):
-        feasible_starts(parity(9, (0,)), 1, 0)
+    with pytest.raises(UnsupportedError, match=r"holes: no state .* in 3 tries"):
+        feasible_starts(holes(5), 1, 0)

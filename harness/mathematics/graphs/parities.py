@@ -1,0 +1,130 @@
+"""Parities that hard zeros ask for: linear equations modulo 2, which propagation does not see through.
+
+A factor of binary variables whose entries that are not zero lie in an affine subspace of GF(2)^k asks for the equations
+of that space: parity checks, copies, exclusive ors. Taken together by elimination they say at once whether a state is
+left, and give one, where search has to try most of 2^n (Urquhart, "Hard examples for resolution", J. ACM 1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.models import Factor
+
+MOST = 1024
+"""Equations; of more none are looked at, for elimination takes their square."""
+
+
+class Parities:
+    """Equations over variables as bits: of each the mask of its variables, and beside them, as bit `n`, its sum.
+
+    Attributes:
+        variables: mask of those that are in some equation.
+        possible: whether the equations have a solution.
+    """
+
+    def __init__(self, n: int, equations: Iterable[int]) -> None:
+        self._sum = 1 << n
+        reduced = self._reduced(equations)
+        self.possible = reduced is not None
+        self._rows = [] if reduced is None else list(reduced.values())
+        self.variables = 0
+        for row in self._rows:
+            self.variables |= row & (self._sum - 1)
+
+    def solution(self, domains: Sequence[int], rng: np.random.Generator) -> int | None:
+        """A random solution as bits, by variable, of those over `domains`; None where there is none.
+
+        Args:
+            domains: (N,) states of each variable, as bits; those of two are free.
+            rng: for what equations leave free.
+        """
+        fixed = ones = 0
+        for v in _members(self.variables):
+            if domains[v] != 3:
+                fixed |= 1 << v
+                ones |= (domains[v] >> 1) << v
+        left = (row & ~fixed ^ ((row & ones).bit_count() & 1) * self._sum for row in self._rows)
+        reduced = self._reduced(left)
+        if reduced is None:
+            return None
+        x = int.from_bytes(rng.bytes(self._sum.bit_length() // 8 + 1), "little") & self.variables & ~fixed | ones
+        for last in sorted(reduced):  # its other variables come before it
+            row = reduced[last]
+            odd = ((row & x & ~(1 << last)).bit_count() ^ (row >= self._sum)) & 1
+            x = x & ~(1 << last) | odd << last
+        return x
+
+    def _reduced(self, equations: Iterable[int]) -> dict[int, int] | None:
+        """Independent equations by the last of their variables; None where they contradict each other."""
+        found: dict[int, int] = {}
+        for row in equations:
+            while members := row & (self._sum - 1):
+                last = members.bit_length() - 1
+                if last not in found:
+                    found[last] = row
+                    break
+                row ^= found[last]
+            else:
+                if row:
+                    return None
+        return found
+
+
+def hidden_parities(n: int, factors: Sequence[Factor]) -> Parities | None:
+    """Of all factors of binary variables, if any has three variables or more: others hide nothing from propagation.
+
+    Args:
+        n: number of variables.
+        factors: those that have zeros, none of which is zero everywhere.
+    """
+    found: list[int] = []
+    hidden = False
+    for factor in factors:
+        if not set(factor.log_table.shape) <= {1, 2}:
+            continue
+        for members, odd in _equations(np.argwhere(factor.log_table > -np.inf)):
+            row = 0
+            for axis in _members(members):
+                row |= 1 << factor.scope[axis]
+            found.append(row | odd << n)
+            hidden |= row.bit_count() > 2
+        if len(found) > MOST:
+            return None
+    return Parities(n, found) if hidden else None
+
+
+def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(variables as bits, sum) of what holds modulo 2 for all points (P, k) of zeros and ones."""
+    order = points.shape[1]
+    codes = points @ (1 << np.arange(order, dtype=np.int64))
+    first = int(codes[0])
+    span: dict[int, int] = {}  # of differences, each with a leading bit that no other has
+    for step in (codes[1:] ^ first).tolist():
+        for lead, other in span.items():
+            if step >> lead & 1:
+                step ^= other
+        if not step:
+            continue
+        lead = step.bit_length() - 1
+        span = {own: other ^ step if other >> lead & 1 else other for own, other in span.items()}
+        span[lead] = step
+        if len(span) == order:
+            return []
+    found = []
+    for free in range(order):
+        if free not in span:
+            members = 1 << free | sum(1 << lead for lead, other in span.items() if other >> free & 1)
+            found.append((members, (members & first).bit_count() & 1))
+    return found
+
+
+def _members(bits: int) -> Iterable[int]:
+    """The numbers of the bits that are set."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
