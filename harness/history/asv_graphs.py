@@ -86,7 +86,7 @@ def install() -> None:
 
     GraphSet.__init__, GraphSet.get_graph = start, _get_graph
     asv_graph.make_summary_graph = functools.partial(_summary, asv_graph.make_summary_graph)
-    asv_results._compatible_results = _compatible
+    asv_results._compatible_results, asv_results.Results.get_result_value = _compatible, _values
     publish.iter_results = regressions.iter_results = _once(asv_results.iter_results)
 
 
@@ -110,6 +110,15 @@ def _compatible(result: Any, own: Sequence[Sequence[str]], wanted: Sequence[Sequ
         return list(result)
     known = dict(zip(itertools.product(*own), result, strict=False))
     return list(map(known.get, itertools.product(*wanted)))
+
+
+def _values(self: Any, name: str, wanted: Sequence[Sequence[str]]) -> list[Any]:
+    """asv's method, but for combinations that a commit has not: they were not run, NaN, and did not fail, None."""
+    result, own = self._results[name], self._benchmark_params[name]
+    if result is None or own == wanted:
+        return _compatible(result, own, wanted)
+    known = dict(zip(itertools.product(*own), result, strict=False))
+    return [known.get(one, math.nan) for one in itertools.product(*wanted)]
 
 
 def _once(usual: Callable[[str], Iterator[Any]]) -> Callable[[str], Iterator[Any]]:

@@ -39,6 +39,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         GraphSet: ("__init__", "get_graph"),
         asv_graph: ("make_summary_graph",),
         asv_results: ("_compatible_results",),
+        asv_results.Results: ("get_result_value",),
         publish: ("iter_results",),
         regressions: ("iter_results",),
     }.items():
@@ -141,3 +142,14 @@ def test_numbers_are_as_short_as_they_can_be() -> None:
     assert [[math.nan if x is None else x for x in json.loads(f"[{text}]")] for text in texts] == [
         pytest.approx(row, rel=5.1e-3, nan_ok=True) for row in rows.tolist()
     ]
+
+
+def test_labels_that_came_later_did_not_fail_before(installed: None) -> None:
+    """asv show and asv compare say "n/a" of them, and "failed" of what failed."""
+    results = asv_results.Results({"machine": "testbox"}, {}, "c" * 40, 0, "3.11", "spinbench-py3.11", {})
+    results._results[SWEPT], results._benchmark_params[SWEPT] = [1.0, None], [["'a'", "'b'"]]
+    value, failed, absent = results.get_result_value(SWEPT, [["'a'", "'b'", "'a v2'"]])
+    assert (value, failed, math.isnan(absent)) == (1.0, None, True)
+    assert results.get_result_value(SWEPT, [["'a'", "'b'"]]) == [1.0, None]
+    results._results[SWEPT] = None
+    assert results.get_result_value(SWEPT, [["'a'", "'c'"]]) == [None, None]
