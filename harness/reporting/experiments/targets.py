@@ -1,11 +1,13 @@
 """The report of `experiment=hard`: the best of all methods on each model after each budget, and what was aimed at.
 
 A run counts for a quantity if its verdict stands behind it: else its error is taken to be infinite. Methods are
-compared by their medians over seeds.
+compared by their medians over seeds. Without an exact answer, the aim is that whoever claims a log Z is borne out by
+somebody of another method.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -17,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 
-from spinbench.measuring.believed import Number, log_z_error, rmse, truth
+from spinbench.measuring.believed import BEYOND, Number, log_z_error, rmse, truth, vouched
 from spinbench.measuring.records import Record
 from spinbench.reporting.leaderboard import short
 from spinbench.reporting.variants import variants
@@ -71,8 +73,31 @@ def table(records: Sequence[Record]) -> Table:
     for (model, seconds), group in sorted(_by_model(records).items()):
         aims = AIMS.get((model, seconds), (math.nan, math.nan))
         cells = [_cells(best(group, error), aim) for error, aim in zip((rmse, log_z_error), aims, strict=True)]
+        if not any((record.get("reference") or {}).get("log_z") is not None for record in group):
+            cells[1] = ("no exact answer", "–", borne_out(group))
         found.add_row(model, f"{seconds:g}", *cells[0], *cells[1])
     return found
+
+
+def borne_out(group: Sequence[Record]) -> str:
+    """Whether those that vouch for a log Z agree, method by method, and whether that is what was aimed at."""
+    claims: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for record in group:
+        if vouched(record, "log Z") and record["result"].get("log_z_se") is not None:
+            claims[record["axes"]["method"]].append((record["result"]["log_z"], record["result"]["log_z_se"]))
+    if not claims:
+        return "unresolved, reached" if any(record["result"] for record in group) else "nothing ran, not reached"
+    if len(claims) == 1:
+        return f"{next(iter(claims))} alone claims one, not reached"
+    apart = [
+        f"{one} and {other}"
+        for one, other in itertools.combinations(claims, 2)
+        if any(
+            abs(a - b) > BEYOND * math.hypot(error, joint)
+            for (a, error), (b, joint) in itertools.product(claims[one], claims[other])
+        )
+    ]
+    return f"{apart[0]} disagree, not reached" if apart else f"{' and '.join(claims)} agree, reached"
 
 
 def best(group: Sequence[Record], error: Number) -> Best | None:

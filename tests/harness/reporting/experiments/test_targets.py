@@ -7,19 +7,23 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from spinbench.measuring import believed
 from spinbench.reporting.experiments import targets
 
 
-def record(method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float) -> dict[str, Any]:
+def record(
+    method: str, rmse: float, off: float, status: str = "ok", seed: int = 0, **claims: float | None
+) -> dict[str, Any]:
     return {
         "status": "ok",
         "axes": {"model": "uai14/Grids_12", "method": method, "backend": "numba"},
         "config": {"model": {"name": "m"}, "method": {"name": method}, "seed": seed, "budget": {"seconds": 1}},
         "metrics": {"marginal_rmse": {"value": rmse}, "log_z_error": {"value": off}},
         "result": {"status": status, "marginals_claim": 0.01, "log_z_se": 0.1, **claims},
+        "reference": {"log_z": 1.0},
     }
 
 
@@ -58,6 +62,24 @@ def test_each_line_says_whether_the_aim_was_reached() -> None:
     assert "not reached" in printed([record("pt", 0.5, 0.5)])
     assert "vouched for: marginals: 3 runs, 0 of them more than 3 claimed errors off, 0 more than 6; log Z: " in text
     assert "log Z: 6 runs, 4 of them more than 3 claimed errors off, 4 more than 6" in text
+
+
+@pytest.mark.parametrize(
+    ("claims", "line"),
+    [
+        ([("pt", None), ("smc", None)], "unresolved, reached"),
+        ([("pt", 3.0), ("smc", None)], "pt alone claims one, not reached"),
+        ([("pt", 3.0), ("smc", 3.2)], "pt and smc agree, reached"),
+        ([("pt", 3.0), ("smc", 3.2), ("wmb", 4.0)], "pt and wmb disagree, not reached"),
+    ],
+)
+def test_without_an_exact_answer_methods_bear_each_other_out(claims: list[tuple[str, float | None]], line: str) -> None:
+    runs = [
+        record(method, math.inf, math.inf, "log Z unresolved" if log_z is None else "ok", log_z=log_z)
+        for method, log_z in claims
+    ]
+    text = printed([{**run, "reference": {"reason": "too wide"}, "metrics": {}} for run in runs])
+    assert f"no exact answer – {line}" in text
 
 
 def test_rounding_is_no_error() -> None:
