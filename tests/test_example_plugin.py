@@ -27,7 +27,7 @@ def test_it_is_listed_with_every_generic_method(strict: Any) -> None:
     heads = next(
         [cell.strip() for cell in line.split("┃")[1:-1]] for line in done.stdout.splitlines() if "strict" in line
     )
-    tiers = {row[0]: row[heads.index("strict")] for row in rows}
+    tiers = {row[0]: row[heads.index("strict")] for row in rows if len(row) == len(heads)}  # that of peers is another
     for method in ("gibbs", "block_gibbs", "dhmc"):
         assert tiers[method] == "generic"
     assert tiers["exact"] == "unsupported"
