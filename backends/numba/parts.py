@@ -56,7 +56,7 @@ class _Lowering(_LOWERING):  # type: ignore[misc]
         name = made.fndesc.qualname.split(".")[-1]
         entry = _FUNCTIONS.make_function(made.fndesc.lookup_module(), name, "", _REFUSAL, made.env, (library,))
         state.targetctx.insert_user_function(entry, made.fndesc, [library])
-        state.reload_init.extend(library._reload_init)
+        state.reload_init.extend(getattr(library, "_reload_init", ()))  # older libraries have none
         state.cr = made._replace(cfunc=entry)
         return True
 
