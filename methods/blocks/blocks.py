@@ -135,8 +135,7 @@ class Blocks(Method):
 
 
 def _exact(t: Tables, cards: Sequence[int], means: FloatArray, draws: int, *, log_z: bool) -> Estimate:
-    """Of one block that holds everything: sums of all states, off by the rounding of one after another."""
+    """Of one block that holds everything: its sums are those of all states."""
     zeros = np.zeros_like(means)
-    rounding = zeros + float(np.finfo(np.float64).eps) * len(cards)
-    found = laid_out(cards, marginals=means, marginals_se=rounding, ess=zeros + draws, r_hat=zeros + 1)
+    found = laid_out(cards, marginals=means, marginals_se=zeros, ess=zeros + draws, r_hat=zeros + 1)
     return Estimate(**found, log_z=exact(t), log_z_kind="exact") if log_z else Estimate(**found)
