@@ -126,7 +126,7 @@ def code_state() -> dict[str, Any]:
     if measured is None or measured == own:
         return git_state(own)
     runs = elsewhere(measured)
-    return {**git_state(measured), "spinbench": own_state(), **({"elsewhere": str(runs)} if runs else {})}
+    return {**git_state(measured), "spinbench": own_state(), "elsewhere": None if runs is None else str(runs)}
 
 
 def elsewhere(measured: Path) -> Path | None:

@@ -201,7 +201,11 @@ class TestSweep:
         assert sweep(*QUICK, "seed=0,1", "sweep_dir=out") == 0
         states = [entry["git"] for entry in stored("out")]
         assert states[0] == states[1] == environment.code_state()
-        assert states[0] == {**environment.git_state(tmp_path / "code"), "spinbench": environment.own_state()}
+        assert states[0] == {
+            **environment.git_state(tmp_path / "code"),
+            "spinbench": environment.own_state(),
+            "elsewhere": None,
+        }
         assert states[0]["dirty"] is False
 
     def test_foreign_repository_in_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
