@@ -167,12 +167,12 @@ def test_a_single_chain_keeps_as_many_draws_as_are_asked_for(method: str) -> Non
     options: dict[str, Any] = {"chains": 1, "budget": 1500, "log_z": "mirrored_in_sample", "backend": "numpy"}
     exact = spinbench.exact(model).log_z
     errors = []
-    for seed in range(3):
+    for seed in range(6):  # one chain in a dozen is stuck
         few, all_ = (spinbench.run(model, method, seed=seed, draws=draws, **options) for draws in (None, 1500))
         assert (few.diagnostics["log_z_draws"], all_.diagnostics["log_z_draws"]) == (256, 1500)
         np.testing.assert_allclose(few.marginals, all_.marginals, rtol=1e-9)
         errors.append([abs(few.log_z - exact), abs(all_.log_z - exact)])
-    of_few, of_all = np.median(errors, axis=0)  # a chain may be stuck, and which one is depends on how sums are rounded
+    of_few, of_all = np.mean(errors, axis=0)
     assert of_all < of_few / 2
 
 
