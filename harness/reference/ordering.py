@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from spinbench.foundation import deadline
+from spinbench.foundation.bitsets import members_of
 from spinbench.reference.network import Scope
 from spinbench.reference.order import HOPELESS, Order
 
@@ -148,21 +149,12 @@ def _schedule(size: int) -> Iterator[Rule]:
         yield "weight"
 
 
-def _members(bits: int) -> list[int]:
-    found = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
-    return found
-
-
 def _breadth_first(adjacent: list[int]) -> list[int]:
     """Ranks along a reverse Cuthill-McKee order, which keeps the frontier of a strip narrow."""
     from scipy import sparse
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    ends = np.array([(v, u) for v, nearby in enumerate(adjacent) for u in _members(nearby)])
+    ends = np.array([(v, u) for v, nearby in enumerate(adjacent) for u in members_of(nearby)])
     shape = (len(adjacent), len(adjacent))
     graph = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=shape)
     rank = np.empty(len(adjacent), dtype=np.int64)
@@ -190,7 +182,7 @@ def _greedy(
             return fixed[v]
         if rule == "degree":
             return float(nearby.bit_count())
-        members = _members(nearby)
+        members = members_of(nearby)
         if rule == "weight":
             return sum((weight[u] for u in members), weight[v])
         missing = sum((nearby & ~adjacent[u]).bit_count() for u in members) - len(members)
@@ -206,7 +198,7 @@ def _greedy(
         if not alive >> v & 1 or value != scores[v]:
             continue
         nearby = adjacent[v]
-        members = _members(nearby)
+        members = members_of(nearby)
         tally.add(core[v], (core[u] for u in members))
         if tally.log2_total > limit:
             tally.complete = False
@@ -225,7 +217,7 @@ def _greedy(
         if rule == "fill" and filled:
             for u in members:
                 touched |= adjacent[u]
-        for u in _members(touched) if fixed is None else ():
+        for u in members_of(touched) if fixed is None else ():
             fresh = score(u)
             if fresh != scores[u]:
                 scores[u] = fresh

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation.bitsets import members_of
 from spinbench.models.forney.model import ForneyModel
 
 IntArray = npt.NDArray[np.int64]
@@ -73,20 +74,11 @@ def _eliminated(edges: int, nodes: Iterable[Iterable[int]]) -> dict[int, list[in
         count, e = heapq.heappop(heap)
         if e in later or count != near[e].bit_count():
             continue
-        later[e] = _members(near[e])
+        later[e] = members_of(near[e])
         for f in later[e]:
             near[f] = (near[f] | near[e]) & ~(1 << e | 1 << f)
             heapq.heappush(heap, (near[f].bit_count(), f))
     return later
-
-
-def _members(bits: int) -> list[int]:
-    found = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
-    return found
 
 
 def _side_by_side(later: Mapping[int, list[int]]) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.foundation.bitsets import members_of
 from spinbench.mathematics.graphs.parities import hidden_parities
 from spinbench.models import Factor, FactorGraph
 
@@ -70,7 +71,7 @@ class _Constraint:
             alive &= self._entries(axis, domains[v])
         for axis, v in enumerate(self.scope):
             domain = kept = domains[v]
-            for k in _members(domain):
+            for k in members_of(domain):
                 if not alive & self._with[axis][k]:
                     kept ^= 1 << k
             if kept != domain:
@@ -80,7 +81,7 @@ class _Constraint:
         known = self._among[axis]
         if domain not in known:
             found = 0
-            for k in _members(domain):
+            for k in members_of(domain):
                 found |= self._with[axis][k]
             known[domain] = found
         return known[domain]
@@ -191,15 +192,7 @@ def _bits(mask: npt.NDArray[np.bool_]) -> int:
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
 
 
-def _members(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
 def _pick(domain: int, rng: np.random.Generator) -> int:
     """A random one of the states."""
-    states = list(_members(domain))
+    states = members_of(domain)
     return states[int(rng.integers(len(states)))] if len(states) > 1 else states[0]

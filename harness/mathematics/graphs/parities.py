@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation.bitsets import members_of
 from spinbench.models import Factor
 
 MOST = 1024
@@ -43,7 +44,7 @@ class Parities:
             rng: for what equations leave free.
         """
         fixed = ones = 0
-        for v in _members(self.variables):
+        for v in members_of(self.variables):
             if domains[v] != 3:
                 fixed |= 1 << v
                 ones |= (domains[v] >> 1) << v
@@ -88,7 +89,7 @@ def hidden_parities(n: int, factors: Sequence[Factor]) -> Parities | None:
             continue
         for members, odd in _equations(np.argwhere(factor.log_table > -np.inf)):
             row = 0
-            for axis in _members(members):
+            for axis in members_of(members):
                 row |= 1 << factor.scope[axis]
             found.append(row | odd << n)
             hidden |= row.bit_count() > 2
@@ -120,11 +121,3 @@ def _equations(points: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
             members = 1 << free | sum(1 << lead for lead, other in span.items() if other >> free & 1)
             found.append((members, (members & first).bit_count() & 1))
     return found
-
-
-def _members(bits: int) -> Iterable[int]:
-    """The numbers of the bits that are set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest

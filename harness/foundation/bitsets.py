@@ -1,0 +1,13 @@
+"""Sets of small numbers as the bits of an integer."""
+
+from __future__ import annotations
+
+
+def members_of(bits: int) -> list[int]:
+    """The numbers of the bits that are set, ascending; `bits` is not negative."""
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
