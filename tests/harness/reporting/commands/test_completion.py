@@ -48,7 +48,7 @@ def test_a_shell_completes_commands_options_names_and_files(
     assert tab("re") == ["record", "report", "rerun"]
     assert tab("run", "--un") == ["--until"]
     assert tab("run", "--method", "gib") == ["gibbs"]
-    assert tab("run", "m.uai", "--backend", "num") == ["numba", "numpy"]
+    assert tab("run", "m.uai", "--backend", "num") == ["numba", "numpy", "numpyro"]
     assert tab("init", "new", "--method", "gib") == []
     assert tab("run", "my") == ["my.uai"]
 
