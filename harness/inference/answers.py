@@ -16,6 +16,7 @@ from spinbench import reference
 from spinbench.inference import kernels, registry
 from spinbench.models import Model
 from spinbench.reference import DEFAULT_MAX_BYTES, NUMPY_SOLVERS, ExactAnswer, Solvers
+from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -54,9 +55,23 @@ def _loaded() -> tuple[Solvers, float]:
 
 
 class _Grid:
-    """In compiled code alone, which is loaded for grids only."""
+    """In compiled code alone, which is loaded for grids only, and for narrow ones once NumPy's bucket trees have taken
+    as long as loading it would."""
 
     can_sample = True
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def passes_by(self, problem: Problem) -> bool:
+        """Whether a bucket tree in NumPy has the answer before compiled code is loaded."""
+        rows, columns = problem.sites.shape
+        entries = rows * columns * 2.0 ** (columns + 1)
+        seconds = entries * BucketTree.entry_seconds + rows * columns * BucketTree.variable_seconds
+        if _loaded.cache_info().currsize or rows * columns > MANY or self.spent + seconds > _LONG:
+            return False
+        self.spent += seconds
+        return True
 
     @staticmethod
     def build(problem: Problem) -> Solver:
@@ -86,15 +101,23 @@ class _WherePays:
         return compiled_solvers().kinds[self.name].build(problem)
 
 
+_GRID = _Grid()
+
+
+def _passes_by(name: str, problem: Problem) -> bool:
+    return name == "grid" and _GRID.passes_by(problem)
+
+
 ALL_SOLVERS = Solvers(
     {
         **NUMPY_SOLVERS.kinds,
-        "grid": _Grid(),
+        "grid": _GRID,
         "rbm": _WherePays("rbm", searches=False),
         "bucket_tree": _WherePays("bucket_tree", searches=True),
     },
     compiled_from=MANY,
     loading_seconds=loading_seconds,
+    passes_by=_passes_by,
 )
 """Each in NumPy or in compiled code, whichever is done sooner, the loading of compiled code included."""
 

@@ -131,7 +131,7 @@ def _known(
         chains=run[0],
         seed=run[1],
         python="spinbench.exact(model)",
-        command=f"spinbench sweep {words} method=exact backend=numba" if words else "",
+        command=f"spinbench sweep {words} method=exact backend={found.backend}" if words else "",
     )
 
 

@@ -97,7 +97,8 @@ def _answer(found: Advice) -> list[str]:
     if found.target == "marginals" and found.race:
         lines.append(f"marginals ± {found.error:.2g} (root mean square)")
     took = f"{found.seconds:.2f} s of {found.budget:g} s"
-    return [*lines, f"by {answer.method} on {answer.backend}, {answer.samples} samples; the whole took {took}"]
+    samples = f", {answer.samples} samples" if found.race else ""
+    return [*lines, f"by {answer.method} on {answer.backend}{samples}; the whole took {took}"]
 
 
 def _raced(race: Sequence[Entry]) -> Table:

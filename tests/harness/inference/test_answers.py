@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +16,19 @@ import spinbench
 from spinbench import reference
 from spinbench.inference import answers
 from spinbench.models import PairwiseModel
+from spinbench.models.generators import grid
+from spinbench.reference.choice import candidates
+from spinbench.reference.problem import Problem
 
 __all__ = ["own_cache"]
+
+
+class AskedError(Exception):
+    """Compiled code was asked for."""
+
+
+def ask() -> None:
+    raise AskedError
 
 
 def test_auto_takes_the_special_solver_that_fits() -> None:
@@ -32,6 +45,7 @@ def test_auto_takes_the_special_solver_that_fits() -> None:
     ]:
         model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
         assert answers.solve(model, cache=False).method == method
+    answers.compiled_solvers()
     assert answers.solve(ladder(), cache=False).method == "grid"
     assert answers.solve(PairwiseModel.from_edges([0.0, 1.0], [(0, 1)], [2.0]), cache=False).method == "enumeration"
 
@@ -48,13 +62,7 @@ def test_auto_compiles_nothing_for_a_handful_of_states() -> None:
 
 
 def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For grids, for what takes NumPy seconds, and for more variables than Python should look at; else not."""
-
-    class AskedError(Exception): ...
-
-    def ask() -> None:
-        raise AskedError
-
+    """For what takes NumPy seconds, and for more variables than Python should look at; else not."""
     monkeypatch.setattr(answers, "compiled_solvers", ask)
     rng = np.random.default_rng(0)
 
@@ -73,12 +81,27 @@ def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) 
     ]:
         with pytest.raises(AskedError):
             solved(n, edges)
-    with pytest.raises(AskedError):
-        answers.solve(ladder(), cache=False)
     site = np.arange(40_000).reshape(200, 200)
     pairs = np.concatenate([np.stack([site, np.roll(site, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)])
     torus = PairwiseModel.from_spins(np.zeros(40_000), pairs, np.full(80_000, 0.3))
     assert answers.solve(torus, cache=False).method == "torus"
+
+
+@pytest.mark.parametrize(("columns", "before"), [(8, 214), (14, 5), (18, 0)])
+def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
+    columns: int, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy's bucket trees answer until they have taken as long as loading it would; wide ones they do not begin."""
+    monkeypatch.setattr(answers, "compiled_solvers", ask)
+    monkeypatch.setattr(answers, "_loaded", functools.cache(lambda: None))
+    monkeypatch.setattr(answers, "_GRID", answers._Grid())
+    monkeypatch.setattr(answers, "ALL_SOLVERS", replace(answers.ALL_SOLVERS, kinds={"grid": answers._GRID}))
+    problem = Problem(grid(rows=columns, cols=columns))
+    found = 0
+    with pytest.raises(AskedError):
+        while not list(candidates(problem, "auto", answers.ALL_SOLVERS, sampling=False)):
+            found += 1
+    assert found == before
 
 
 def test_answers_are_kept_for_all() -> None:
@@ -97,6 +120,9 @@ import resource, numpy as np
 from spinbench.errors import IntractableError
 from spinbench.inference import answers
 from spinbench.models import PairwiseModel
+from spinbench.models.generators import grid
+from spinbench.reference.choice import candidates
+from spinbench.reference.problem import Problem
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 edges = np.argwhere(np.triu(np.ones((30, 30)), 1))
 model = PairwiseModel.from_edges(np.arange(30.0), edges, np.ones(len(edges)))
