@@ -7,6 +7,7 @@ overrides) is the only one whose results enter the series.
 
 from __future__ import annotations
 
+import copy
 import importlib.resources
 import itertools
 import json
@@ -174,7 +175,7 @@ def composer() -> Iterator[Compose]:
 
 
 def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]]:
-    """The canonical configurations of cells, resolved to plain containers.
+    """The canonical configurations of cells, resolved to plain containers; each is composed once in a process.
 
     Raises:
         HistoryError: a value that conf/axes lists selects no configuration.
@@ -182,16 +183,21 @@ def canonical(found: Family, cells: Iterable[Cell]) -> dict[Cell, dict[str, Any]
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
-    configs = {}
-    with composer() as compose:
-        for cell in cells:
-            try:
-                config = compose(found.overrides(cell))
-            except HydraException as error:
-                reason = " ".join(str(error).split())
-                raise HistoryError(f"conf/axes/{found.name}.yaml lists {cell}, but {reason}") from error
-            configs[cell] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
-    return configs
+    wanted = {cell: tuple(found.overrides(cell)) for cell in cells}
+    if new := {cell: words for cell, words in wanted.items() if words not in _composed}:
+        with composer() as compose:
+            for cell, words in new.items():
+                try:
+                    config = compose(words)
+                except HydraException as error:
+                    reason = " ".join(str(error).split())
+                    raise HistoryError(f"conf/axes/{found.name}.yaml lists {cell}, but {reason}") from error
+                _composed[words] = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    return {cell: copy.deepcopy(_composed[words]) for cell, words in wanted.items()}
+
+
+_composed: dict[tuple[str, ...], dict[str, Any]] = {}
+"""Canonical configurations by their overrides; conf/axes, too, is read once."""
 
 
 @cache
