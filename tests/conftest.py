@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import thorough
 from hypothesis import settings
 
 # Tests run side by side: each process takes one thread. Read by the libraries when they are first imported.
@@ -33,12 +34,20 @@ settings.load_profile("spinbench")
 PluginWriter = Callable[[str, str, dict[str, dict[str, str]]], Path]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def _leave_to_thorough(items: list[pytest.Item]) -> None:
+    lines = thorough.lines()
+    for item in items:
+        if thorough.left_out(item.nodeid, lines):
+            item.add_marker(pytest.mark.thorough)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, and pytest the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file together, so that its fixtures compile once; tests may name another group.
 
     Groups with slow tests go first and small ones last, so that no worker is left with a long one at the end.
     """
+    _leave_to_thorough(items)
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         marker = item.get_closest_marker("xdist_group")

@@ -23,6 +23,11 @@ BACKENDS, METHODS = built_in("backends"), built_in("methods")
 PAIRS = [(method, backend) for method in METHODS for backend in BACKENDS]
 CHAINS = 1024
 """As many as a calibration needs, so that most checks share one run."""
+FEWER = 256
+"""Of programs on NumPy whose steps are long."""
+LONG_STEPS = {"blocks", "smc", "tempered_transitions", "nested", "multicanonical", "rejection"}
+ON_JAX = {"gibbs", "block_gibbs", "dhmc", "mf", "bp", "trw", "g_mf", "g_bp", "pt", "smc", "exact"}
+"""Methods of which the gate compiles programs for JAX; the others have what these have, and tests of their own."""
 GATE = {
     *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
     *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
@@ -54,12 +59,13 @@ a hundred levels."""
 
 def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
-    names = set(GATE) if backend == "jax" else GATE | SHAPES
+    names = set(GATE if method in ON_JAX else {"plan"}) if backend == "jax" else GATE | SHAPES
     native = registry.support(method, backend).tier == "native"
     if backend != "jax":
         names |= OF_KERNELS if native else OF_PROGRAMS
         names |= SHARED if method == "gibbs" else set()
-    found = method_checks(method, backend, chains=CHAINS, **SHORTER.get(method, {}))
+    chains = FEWER if backend == "numpy" and method in LONG_STEPS else CHAINS
+    found = method_checks(method, backend, chains=chains, **SHORTER.get(method, {}))
     return [check for check in found if check.name in names or len(found) == 1]
 
 

@@ -27,6 +27,8 @@ RUNS = {
     "state_gibbs": ("numpy", "jax"),
     "tree_gibbs": ("numpy", "numba", "jax"),
 }
+CHAINS = 256
+"""In the suite."""
 PAIRS = [(method, backend) for method, backends in RUNS.items() for backend in backends]
 
 
@@ -74,7 +76,7 @@ def test_chains_start_from_states_of_the_variables(backend: str) -> None:
 @pytest.mark.parametrize(("method", "backend"), PAIRS)
 def test_they_pass_the_conformance_suite(method: str, backend: str) -> None:
     passed = 0
-    for check in method_checks(method, backend):
+    for check in method_checks(method, backend, chains=CHAINS):
         try:
             check()
             passed += 1

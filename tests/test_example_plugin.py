@@ -37,7 +37,7 @@ def test_it_is_listed_with_every_generic_method(strict: Any) -> None:
 DEFAULTS = """
 from unittest import SkipTest
 from spinbench.testing import backend_checks, method_checks
-for check in [*backend_checks("strict"), *method_checks("gibbs", "strict", chains=1024)]:
+for check in [*backend_checks("strict"), *method_checks("gibbs", "strict", chains=256)]:
     if "=" in check.name or check.name == "calibration, log Z":
         continue
     try:
