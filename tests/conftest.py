@@ -84,13 +84,13 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         modules.append(distribution)
         monkeypatch.syspath_prepend(str(tmp_path))
         importlib.invalidate_caches()
-        plugins.entry_points.cache_clear()
+        plugins.forget()
         return tmp_path
 
     yield install
     for name in modules:
         sys.modules.pop(name, None)
-    plugins.entry_points.cache_clear()
+    plugins.forget()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,17 @@ def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     return {name: tuple(found[name].values()) for name in sorted(found)}
 
 
+@cache
+def _found(point: EntryPoint) -> Any:
+    return point.load()
+
+
+def forget() -> None:
+    """Look for plugins, and load them, anew: others were installed or removed in this process."""
+    entry_points.cache_clear()
+    _found.cache_clear()
+
+
 def is_there(module: str) -> bool:
     """Whether a module can be imported, found without importing it or the package that it is in."""
     top, _, rest = module.partition(".")
@@ -70,7 +81,7 @@ def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
 def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) -> Any:
     """As `load`, of one of the entry points of a name."""
     try:
-        found = point.load()
+        found = _found(point)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included

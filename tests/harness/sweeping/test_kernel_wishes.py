@@ -104,7 +104,7 @@ def test_swapped_kernels_are_measured_again_and_others_are_not(folder: Path) -> 
     after = [r for r in stored("out") if r["id"] not in before.values()]
     assert [r["config"]["backend"]["kernel"] for r in after] == ["firstplugin"]
     info.write_text(info.read_text().replace("Version: 1.0", "Version: 1.1"))
-    plugins.entry_points.cache_clear()
+    plugins.forget()
     assert sweep("--resume", "out") == 0
     versions = [r["result"]["kernel"] for r in stored("out") if r["config"]["backend"].get("kernel")]
     assert sorted(versions) == ["firstplugin 1.0", "firstplugin 1.0", "firstplugin 1.1"]
