@@ -1,6 +1,6 @@
 """Every backend that comes with spinbench, and every method that does on each of them, through the shipped suite.
 
-Of each pair the whole suite runs with `-m thorough`; without it, what `GATE` names, with `CHAINS` chains.
+Of each pair the whole suite runs with `-m thorough`; without it, what `GATE` and the sets below name.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from gate_checks import GATE
 
 from spinbench.foundation import plugins
 from spinbench.inference import registry
@@ -28,11 +29,6 @@ FEWER = 256
 LONG_STEPS = {"blocks", "smc", "tempered_transitions", "nested", "multicanonical", "rejection"}
 ON_JAX = {"gibbs", "block_gibbs", "dhmc", "mf", "bp", "trw", "g_mf", "g_bp", "pt", "smc", "exact"}
 """Methods of which the gate compiles programs for JAX; the others have what these have, and tests of their own."""
-GATE = {
-    *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
-    *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
-}
-"""What shows that an answer is right, keeps its law and can be had again."""
 SHAPES = {
     *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, 101 variables"),
     *("accuracy, a state of no weight", "accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree"),

@@ -1,0 +1,11 @@
+"""Which checks of the conformance suite the gate runs of every method, built in or an example."""
+
+from __future__ import annotations
+
+GATE = {
+    *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
+    *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
+}
+"""What shows that an answer is right, keeps its law and can be had again."""
+EXAMPLES = {*GATE, "accuracy, three states", "calibration, three states", "17 chains", "hidden state", "kept states"}
+"""Of the examples, where the gate does not compile for each."""
