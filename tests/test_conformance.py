@@ -27,17 +27,18 @@ CHAINS = 1024
 FEWER = 256
 """Of programs on NumPy whose steps are long."""
 LONG_STEPS = {"blocks", "smc", "tempered_transitions", "nested", "multicanonical", "rejection"}
-ON_JAX = {"gibbs", "block_gibbs", "dhmc", "mf", "bp", "trw", "g_mf", "g_bp", "pt", "smc", "exact"}
+ON_JAX = {"gibbs", "dhmc", "mf", "bp", "g_mf", "exact"}
 """Methods of which the gate compiles programs for JAX; the others have what these have, and tests of their own."""
 SHAPES = {
-    *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, 101 variables"),
-    *("accuracy, a state of no weight", "accuracy, wide tables", "accuracy, eleven neighbours", "accuracy, tree"),
-    "accuracy, tree of factors",
-    "kernel and program",
-    *("calibration, three states", "17 chains", "last digits", "hidden state", "start and tables stay"),
-    *("frozen settings", "seeds"),
+    *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, tree"),
+    *("accuracy, a state of no weight", "accuracy, tree of factors", "calibration, three states"),
 }
 """Of the gate, too, but not on JAX, which compiles for each shape, most of a pair's time, what NumPy runs as well."""
+SIZES = {
+    *("accuracy, 101 variables", "accuracy, wide tables", "accuracy, eleven neighbours", "kernel and program"),
+    *("17 chains", "last digits", "hidden state", "start and tables stay", "frozen settings", "seeds"),
+}
+"""As `SHAPES`, but not of programs whose steps are long."""
 OF_KERNELS = {"burn-in"}
 """And of kernels, which have loops of their own; programs have spinbench's."""
 OF_PROGRAMS = {"random keys"}
@@ -45,6 +46,11 @@ OF_PROGRAMS = {"random keys"}
 SHARED = {"R-hat", "effective sample sizes", "random numbers in time", "random numbers of variables"}
 """What methods take from one place, of one method of each backend."""
 
+FAMILIES = {
+    "gauge": {"g_bp", "g_bp_multiple", "g_bp_sequential", "g_bp_single"},
+    "sweeps": {"gibbs", "pt", "blocks", "smc"},
+}
+"""Methods that share most of what they compile."""
 SHORTER: dict[str, dict[str, Any]] = {
     "nested": {"points": 2, "levels": 2},
     "tempered_transitions": {"temperatures": 4},
@@ -55,18 +61,24 @@ a hundred levels."""
 
 def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
-    names = set(GATE if method in ON_JAX else {"plan"}) if backend == "jax" else GATE | SHAPES
+    long = backend == "numpy" and method in LONG_STEPS
+    if backend == "jax":
+        names = set(GATE if method in ON_JAX else {"plan"})
+    else:
+        names = GATE | SHAPES if long else GATE | SHAPES | SIZES
     native = registry.support(method, backend).tier == "native"
     if backend != "jax":
         names |= OF_KERNELS if native else OF_PROGRAMS
         names |= SHARED if method == "gibbs" else set()
-    chains = FEWER if backend == "numpy" and method in LONG_STEPS else CHAINS
-    found = method_checks(method, backend, chains=chains, **SHORTER.get(method, {}))
+    found = method_checks(method, backend, chains=FEWER if long else CHAINS, **SHORTER.get(method, {}))
     return [check for check in found if check.name in names or len(found) == 1]
 
 
 def parameter(check: Check) -> Any:
-    return pytest.param(check, marks=pytest.mark.xdist_group(check.subject))
+    """A test in one process with those that compile the same."""
+    method, _, backend = check.subject.partition(".")
+    family = next((key for key, names in FAMILIES.items() if method in names), method)
+    return pytest.param(check, marks=pytest.mark.xdist_group(f"{family}.{backend}"))
 
 
 OF_BACKENDS = [check for backend in BACKENDS for check in backend_checks(backend)]
@@ -98,7 +110,7 @@ def test_the_matrix_is_whole() -> None:
 
 
 def test_the_gate_names_checks_that_there_are() -> None:
-    assert {check.name for check in WHOLE} >= GATE | SHAPES | OF_KERNELS | OF_PROGRAMS | SHARED
+    assert {check.name for check in WHOLE} >= GATE | SHAPES | SIZES | OF_KERNELS | OF_PROGRAMS | SHARED
 
 
 @pytest.mark.parametrize("check", [parameter(check) for check in (*OF_BACKENDS, *OF_PAIRS)], ids=str)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
 from spinbench.inference.joint_validity import Joint
+from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered
 from spinbench.models import FactorGraph, condition
@@ -51,6 +52,7 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
     beside(estimate, whole, FLOOR[precision], coupled=coupled)
     if pair.sampler and estimate.marginals is not None:
         require(estimate.marginals_se is not None, "a stochastic method reports marginals without standard errors")
+        _claimed(estimate)
         worst = float(np.max(estimate.marginals_se))
         # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
         # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
@@ -59,6 +61,12 @@ def accuracy(pair: Pair, case: str, precision: Precision) -> None:
             _chance_doubt(pair, case, precision, estimate)
         allowed = 1.0 if doubted else 3 * 0.5 / np.sqrt(pair.chains) + _memory(estimate)
         require(worst <= allowed, f"a standard error of a marginal is {worst:.2g}; {allowed:.2g} is the most possible")
+
+
+def _claimed(answer: Estimate | Result) -> None:
+    """A sampler's estimate of log Z comes with its error, however large."""
+    lacking = answer.log_z is not None and answer.log_z_kind == "estimate" and answer.log_z_se is None
+    require(not lacking, "a stochastic method reports an estimate of log Z without a standard error")
 
 
 def _chance_doubt(pair: Pair, case: str, precision: Precision, estimate: Estimate) -> None:
@@ -181,6 +189,8 @@ def graph(
     require(
         not sampled or result.marginals_se is not None, "a stochastic method reports marginals without standard errors"
     )
+    if sampled:
+        _claimed(result)
     flat = Estimate(
         marginals=None if result.marginals is None else np.hstack(result.marginals),
         marginals_se=None if result.marginals_se is None else np.hstack(result.marginals_se),

@@ -73,7 +73,9 @@ def main(
 
     try:
         settings = assignments(given, "--set")
-        selected = checks(backend, method, chains=chains or CHAINS, tier=tier, kernel=kernel, **settings)
+        selected = checks(
+            backend, method, chains=CHAINS if chains is None else chains, tier=tier, kernel=kernel, **settings
+        )
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2

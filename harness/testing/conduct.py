@@ -181,7 +181,7 @@ def batching(pair: Pair) -> None:
     """How a run is cut into calls, short ones or long ones, does not change it."""
     _cut(pair, pair.chains, (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])))
     loops = "loop" in registry.backend_class(pair.backend).provides  # compiled for each number of chains
-    _cut(pair, pair.chains if loops else LONG_CHAINS, (([7], [150]), ([7], [70, 80])))
+    _cut(pair, pair.chains if loops else LONG_CHAINS, (([7], [300]), ([7], [140, 160])))
 
 
 def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...]) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.mathematics.claims import remembered
 from spinbench.testing import limits
 from spinbench.testing.answers import EACH, FEW, FLOOR
 from spinbench.testing.check import require, skip
-from spinbench.testing.joint import RARE, chances, effective
+from spinbench.testing.joint import RARE, Whole, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import Batches, Pair, Sample
@@ -18,6 +23,8 @@ UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
 PACE = 2
 """Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
+MERGED = 4
+"""Batches that are joined to see whether errors depend on how long they are."""
 GROUPS = 64
 """Replicas for calibration, at most."""
 FEWEST = 16
@@ -44,7 +51,44 @@ def calibration(pair: Pair, case: str) -> None:
     estimates = pair.replicas(sample, groups, groups * width)
     compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
     chances(estimates, known.log_z)
+    pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
+    longer(pair, sample, groups, width)
     single(pair.replicas(sample, groups, groups), known.marginals)
+
+
+def longer(pair: Pair, sample: Sample, groups: int, width: int) -> None:
+    """Errors of the same draws in fewer, longer batches are not too small."""
+    merged = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
+    estimates = pair.replicas(merged, groups, groups * width)
+    if any(e.marginals is None or e.marginals_se is None for e in estimates):
+        return
+    errors = np.stack([np.asarray(e.marginals) for e in estimates]) - sample.bound.law.marginals
+    claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
+    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
+    square = float((z**2).mean(axis=0).max())
+    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
+    require(
+        square <= most,
+        f"in {len(merged.batches)} batches of {merged.batches[0][0]} steps (error / standard error)² has mean "
+        f"{square:.2g}, where {most:.2g} is the most: standard errors depend on how a run is cut into batches",
+    )
+
+
+def _merged(batches: Batches, reductions: Mapping[str, str]) -> Batches:
+    """`MERGED` batches in one, as their reductions say."""
+    found: Batches = []
+    for first in range(0, len(batches), MERGED):
+        some = batches[first : first + MERGED]
+        joined = {name: _reduced([batch[name] for _, batch in some], kind) for name, kind in reductions.items()}
+        found.append((steps(some), joined))
+    return found
+
+
+def _reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
+    if reduction == "last":
+        return arrays[-1]
+    whole = np.stack(arrays)
+    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
 
 
 def single(estimates: list[Estimate], marginals: FloatArray) -> None:

@@ -22,6 +22,8 @@ ROUGH = 2.0
 """Times that they may be too large, estimated from few batches as they are."""
 FEWEST = 64
 """Draws in effect from which their means tell something."""
+LOOSE = 0.01
+"""Median of a squared error by its claim, at least; of normal ones it is .45."""
 UNSEEN = 3.0
 """What n draws do not show has a probability of up to UNSEEN / n, with some certainty."""
 
@@ -52,7 +54,7 @@ def beside(answer: Estimate | Result, whole: Whole, floor: float, *, coupled: bo
         floor: rounding; relative for log Z.
         coupled: whether approximations may be off.
     """
-    _bounds(answer, whole.log_z, floor * max(1.0, abs(whole.log_z)))
+    certain(answer, whole.log_z, floor)
     if answer.status != "ok":
         return
     pairs = answer.pairs() if callable(answer.pairs) else answer.pairs
@@ -92,12 +94,29 @@ def effective(estimates: list[Estimate], errors: FloatArray, marginals: FloatArr
     )
 
 
-def _bounds(answer: Estimate | Result, log_z: float, floor: float) -> None:
+def certain(answer: Estimate | Result, log_z: float, floor: float) -> None:
+    """Bounds that hold for sure are on their sides of log Z but for rounding, which is relative."""
+    floor *= max(1.0, abs(log_z))
     for bound in answer.bounds:
         above = bound.value - log_z
         wrong = bound.grade in CERTAIN and (above if bound.side == "lower" else -above) > floor
         way = "high" if above > 0 else "low"
         require(not wrong, f"the {bound.grade} {bound.side} bound on log Z is {abs(above):.3g} too {way}")
+
+
+def pair_errors(estimates: list[Estimate], whole: Whole) -> None:
+    """Standard errors of pairs are not too large, over independent replicas; each shows that they are not too small."""
+    found = [e for e in estimates if e.pairs is not None and e.pairs_se is not None and e.status == "ok"]
+    if not found:
+        return
+    errors = np.stack([_flat(e.pairs) for e in found]) - _joint(whole)
+    claims = np.stack([_flat(e.pairs_se) for e in found])
+    square = float(np.median((errors / np.maximum(claims, 1e-100)) ** 2, axis=0).mean())
+    require(
+        square >= LOOSE,
+        f"standard errors of pairs are too large: over {len(found)} replicas, (error / standard error)² has median "
+        f"{square:.2g}, where {LOOSE:g} is the least",
+    )
 
 
 def _joint(whole: Whole) -> FloatArray:

@@ -72,8 +72,8 @@ class Pair:
     _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
     """What `spinbench.testing.trial` has bound."""
-    many: Any = None
-    """What `spinbench.testing.shapes` has seen of many chains, with which it compares few."""
+    many: dict[tuple[str, Precision], Any] = field(default_factory=dict)
+    """What `spinbench.testing.shapes` has seen of many chains, by model and precision; with it few are compared."""
 
     def accepted(self) -> list[str]:
         """Names of the cases that `plan` does not refuse."""

@@ -7,17 +7,20 @@ from unittest import SkipTest
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import Precision
 from spinbench.errors import IntractableError, InvalidResultError
+from spinbench.models import Model
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
 from spinbench.testing.check import CheckError, require, skip
 from spinbench.testing.diagnostics import compare_errors, replicas, steps
+from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
 from spinbench.testing.laws.known import known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
 
-COUNTS = {"native": (1, 3, 5, 17, 100), "generic": (1, 3, 17)}
+COUNTS = {"native": (1, 3, 5, 6, 17, 100), "generic": (1, 3, 17)}
 MANY = 4099
 """Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
 which may compile each count."""
@@ -33,27 +36,29 @@ WIDE = 4.0
 """Times that claims may be too wide on average over the variables of a large model."""
 
 
-def size(pair: Pair, name: str) -> None:
+def size(pair: Pair, name: str, precision: Precision | None = None) -> None:
     """Marginals and log Z of a model too large for small tiles and indices; errors of the right size."""
-    exact, at = known(name), trial(pair, known(name).model)
+    precision = precision or pair.precision
+    exact, at = known(name), trial(pair, known(name).model, precision)
     chains = FEW_CHAINS
     try:
         batches = at.run(chains, SEED, [BATCH] * (BATCHES // 2), steps=BATCHES // at.hurry)
         found = at.estimate(batches)
     except IntractableError as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal
+    certain(found, exact.log_z, FLOOR[precision])
     if not at.sampler or found.marginals is None or found.log_z_kind == "exact":
-        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True, chains=chains)
+        compare(found, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
     require(found.marginals_se is not None, "a stochastic method reports marginals without standard errors")
     if not np.any(found.marginals_se):  # no chance is claimed to be in it
-        compare(found, exact.log_z, exact.marginals, FLOOR[pair.precision], coupled=True, chains=chains)
+        compare(found, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
     require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
     error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)
     limit = limits.student_limit(max(chains - 1, 1), error.size)
-    wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[pair.precision])
+    wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[precision])
     require(
         not wrong.size,
         f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
@@ -62,8 +67,8 @@ def size(pair: Pair, name: str) -> None:
     if found.doubted("log Z") and error.size == WHOLE:  # what comes before burn-in, and looks, may tell
         found = at.whole(chains, SEED)
     if not found.doubted("log Z"):
-        compare_log_z(found, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
-    square = float(np.mean((error / np.maximum(claimed, FLOOR[pair.precision])) ** 2))
+        compare_log_z(found, exact.log_z, FLOOR[precision], limits.normal_limit(1), coupled=True)
+    square = float(np.mean((error / np.maximum(claimed, FLOOR[precision])) ** 2))
     doubted = found.doubted("marginals")  # such errors may be of any size above
     low, high = _chance(error.size, doubted)
     if not low <= square <= high:  # what single chains show is asked only here: estimates of large models take long
@@ -139,21 +144,25 @@ def states(pair: Pair, name: str) -> None:
     compare_errors(estimates, exact.log_z, exact.marginals, width, steps(batches))
 
 
-def lanes(pair: Pair, count: int) -> None:
-    """Each of `count` chains by itself: it moves, and has the law of the chains of a large run."""
+def lanes(pair: Pair, count: int, model: Model | None = None, precision: Precision | None = None) -> None:
+    """Each of `count` chains by itself: it moves, and has the law of the chains of a large run.
+
+    Args:
+        model: by default "dense", a small binary one; precision: by default the pair's.
+    """
     if not pair.sampler:
         known_law = law("zero couplings")
         at = trial(pair, known_law.model)
         found = at.estimate(at.run(count, SEED, LENGTHS))
         compare(found, known_law.log_z, known_law.marginals, FLOOR[pair.precision], coupled=False, chains=count)
         return
-    at = trial(pair, law("dense").model)
+    at = trial(pair, model or law("dense").model, precision)
     _short(at, count)
-    if pair.many is None:
-        pair.many = _means(at, pair, pair.chains, SEED)
-    many = pair.many
+    key = model.name if model else "", precision or pair.precision
+    if key not in pair.many:
+        pair.many[key] = _means(at, pair, pair.chains, SEED)
     runs = [_means(at, pair, count, SEED + 1 + r) for r in range(RUNS)]
-    for name, (centre, moves) in many.items():
+    for name, (centre, moves) in pair.many[key].items():
         still = np.flatnonzero(~np.any([run[name][1] for run in runs], axis=0))
         require(
             not (moves.all() and still.size),

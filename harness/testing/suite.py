@@ -165,6 +165,8 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     yield f"accuracy, {many.NAME}", partial(many.variables, pair)
     for count in (*shapes.COUNTS[tier], *([shapes.MANY] if tier == "native" and pair.sampler else [])):
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
+    if tier == "native" and pair.sampler:
+        yield "17 chains, three states", partial(shapes.lanes, pair, 17, potts())
     yield "statistics", partial(conduct.statistics, pair)
     yield "estimates", partial(conduct.estimates, pair)
     yield "determinism", partial(conduct.determinism, pair)
@@ -236,6 +238,9 @@ def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
             for case in SHORT:
                 yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
             yield f"accuracy, three states, {precision}", partial(answers.graph, pair, potts, precision)
+            if pair.sampler and registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+                yield f"17 chains, {precision}", partial(shapes.lanes, pair, 17, None, precision)
+                yield f"accuracy, 101 variables, {precision}", partial(shapes.size, pair, "101 variables", precision)
 
 
 def _model(name: str) -> FactorGraph:

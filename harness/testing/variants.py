@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Literal, get_args, get_origin
 from unittest import SkipTest
 
@@ -15,7 +16,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, kept, shapes, streams
+from spinbench.testing import answers, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
 from spinbench.testing.laws.cases import potts
 from spinbench.testing.laws.known import known
@@ -24,6 +25,8 @@ from spinbench.testing.pair import SEED, Pair
 CHAINS = 512
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
 """Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing."""
+CUT, LARGE = 17, "101 variables"
+"""Chains and a model that fill no vectors."""
 TOLD, STEPS = 3, 4
 """Chains and steps that tell whether a number counts."""
 STATES = ("marginals", "empirical")
@@ -139,3 +142,12 @@ def setting(pair: Pair, name: str, value: Any) -> None:
         answers.stationarity(other, "dense")
         with suppress(SkipTest):
             kept.two(other)
+        if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+            _large(other)
+
+
+def _large(pair: Pair) -> None:
+    """More chains and variables than vectors hold, and state between calls: kernels have forms by settings."""
+    for body in (partial(shapes.lanes, pair, CUT), partial(shapes.size, pair, LARGE), partial(hidden.state, pair)):
+        with suppress(SkipTest):
+            body()

@@ -15,6 +15,7 @@ from spinbench.testing.command import main
 
 PLUGINS = {
     "planted_kernel": {"methods": {"planted": "Planted"}, "kernels": {"planted.numpy": "PlantedKernel"}},
+    "planted_forms": {"methods": {"formed": "Formed"}, "kernels": {"formed.numpy": "FormedKernel"}},
     "planted_programs": {
         "methods": {"placed": "Placed", "rekeyed": "Rekeyed", "tempered": "Tempered", "unburnt": "Unburnt"}
     },
@@ -72,7 +73,7 @@ BUGS = [
     ("looks count as steps", "hidden state", "after a look the chains give other draws"),
     ("numbers of the batch", "independence of batching", "in several batches give different p"),
     ("forgets the last step", "independence of batching", "in several batches give different p"),
-    ("forgets what 64 leave over", "independence of batching", "150 steps at once and in several batches"),
+    ("forgets what 64 leave over", "independence of batching", "300 steps at once and in several batches"),
     ("salted seed", "another process", "other numbers in another process"),
     ("forgets what was observed", "accuracy, evidence", "marginals .* are off by"),
     # precision
@@ -138,13 +139,31 @@ BUGS = [
 ]
 
 
+FORMS = [
+    ("chains beyond 16 stand still in float32", "17 chains, float32", "of 17 chains, 16 stand still"),
+    ("chains beyond 16 stand still of several states", "17 chains, three states", "of 17 chains, 16 stand still"),
+    ("chains beyond 16 stand still backwards", "order=backward", "of 17 chains, 16 stand still"),
+    ("the last two of 4n + 2 chains stand still", "6 chains", "of 6 chains, 4 to 5 stand still"),
+    ("variables beyond 64 stand still backwards", "order=backward", "of 101 variables, 64 to 100 stand still"),
+    ("no fields beyond 64 in float32", "accuracy, 101 variables, float32", "of 101 variables, marginals .* are wrong"),
+    ("one generator backwards", "order=backward", "it keeps state between calls"),
+    ("sums overflow after 256 steps", "independence of batching", "300 steps at once and in several batches"),
+    ("log Z without an error", "accuracy, dense", "an estimate of log Z without a standard error"),
+    ("log Z without an error", "accuracy, three states", "an estimate of log Z without a standard error"),
+    ("errors forget how long batches are", "calibration, dense", "errors depend on how a run is cut into batches"),
+    ("errors of pairs 1000 times too large", "calibration, sparse", "standard errors of pairs are too large"),
+    ("certified bound above on large models", "accuracy, 101 variables", "the certified lower bound on log Z is"),
+]
+"""Bugs of one form of a kernel alone."""
+
+
 @pytest.fixture(autouse=True)
 def plugins(install_plugin: Any) -> None:
     for name, points in PLUGINS.items():
         install_plugin(name, Path(__file__).with_name(f"{name}.py").read_text(), points)
 
 
-@pytest.mark.parametrize("method", ["planted", "placed", "tempered", "rekeyed"])
+@pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", "rekeyed"])
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
     for check in method_checks(method, "numpy"):
@@ -156,6 +175,13 @@ def test_without_a_bug_it_passes(method: str) -> None:
 @pytest.mark.parametrize(("bug", "name", "message"), BUGS)
 def test_planted_bugs_are_found(bug: str, name: str, message: str) -> None:
     (check,) = [check for check in method_checks("planted", "numpy", bug=bug) if check.name == name]
+    with pytest.raises(AssertionError, match=message):
+        check()
+
+
+@pytest.mark.parametrize(("bug", "name", "message"), FORMS)
+def test_bugs_of_one_form_are_found(bug: str, name: str, message: str) -> None:
+    (check,) = [check for check in method_checks("formed", "numpy", bug=bug) if check.name == name]
     with pytest.raises(AssertionError, match=message):
         check()
 
@@ -231,6 +257,8 @@ def test_fewer_chains_are_no_alarm(case: str) -> None:
 
 def test_the_command_takes_settings_and_chains(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["bug=lower bound above", "order=backward"]
+    assert main("numpy", "placed", chains=0) == 2
+    assert "chains=0 was given; a multiple of 64 is needed" in capsys.readouterr().err
     assert main("numpy", "placed", chains=64, given=["order=1"]) == 2
     assert "no setting of method placed is named 'order'" in capsys.readouterr().err
     assert main("numpy", "planted", chains=64, given=["bug"]) == 2

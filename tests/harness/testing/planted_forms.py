@@ -1,0 +1,70 @@
+"""The planted kernel with bugs of one form of it alone: of a precision, a setting, several states, a way of cutting.
+
+Installed as a plugin by test_planted_bugs.py, beside planted_kernel.py.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from planted_kernel import Planted, PlantedKernel
+
+from spinbench.api import Bound
+
+FORMS = {"in float32": "single", "of several states": "kary", "backwards": "back"}
+
+
+@dataclass(frozen=True)
+class Formed(Planted):
+    name = "formed"
+    summary = "Gibbs in raster order, wrong in one form"
+
+    def estimate(self, model, tables, trace):
+        found = super().estimate(model, tables, trace)
+        dense = model.dense()
+        match self.bug:
+            case "log Z without an error":
+                return replace(found, log_z=found.log_z + 50, log_z_kind="estimate")
+            case "errors forget how long batches are":
+                steps = trace.samples / trace.series("p").shape[0]
+                return replace(found, marginals_se=found.marginals_se * np.sqrt(2 / steps))
+            case "errors of pairs 1000 times too large" if not model.groups:
+                pairs = found.marginals[model.edges].prod(axis=1)
+                return replace(found, pairs=pairs, pairs_se=np.full(len(pairs), 1e3))
+            case "certified bound above on large models" if len(tables[0]) > 64:
+                most = float(np.logaddexp(0, model.biases).sum() + np.maximum(dense, 0).sum() / 2)
+                return replace(found, bounds=(Bound(model.log_constant + most + 1, "lower", "certified"),))
+        return found
+
+
+class FormedKernel(PlantedKernel):
+    def __init__(self, method, backend, model, tables):
+        super().__init__(method, backend, model, tables)
+        forms = {"single": self.real.itemsize == 4, "kary": bool(model.groups), "back": self.order == "backward"}
+        wanted = [name for words, name in FORMS.items() if self.bug.endswith(words)]
+        self.wrong = all(forms[name] for name in wanted)
+        if self.wrong and self.bug.startswith("no fields beyond 64"):
+            self.biases[64:] = 0
+
+    def _sweep(self, s, u, scale):
+        before = s.copy()
+        p = super()._sweep(s, u, scale)
+        still = np.zeros(s.shape, dtype=bool)
+        if self.wrong and self.bug.startswith("chains beyond 16 stand still"):
+            still[:, s.shape[1] // 16 * 16 :] = s.shape[1] > 16
+        if self.wrong and self.bug.startswith("variables beyond 64 stand still"):
+            still[64:] = True
+        if self.bug == "the last two of 4n + 2 chains stand still" and s.shape[1] % 4 == 2:
+            still[:, -2:] = True
+        s[still] = before[still]
+        return np.where(still, before, p)
+
+    def advance(self, state, steps):
+        state, found = super().advance(state, steps)
+        if self.bug == "sums overflow after 256 steps" and steps >= 256:
+            found["p"] = found["p"] % 128
+        return state, found
+
+    def _numbers(self, seed, step, index, shape):
+        if self.wrong and self.bug.startswith("one generator"):
+            return self.rng.random(shape)
+        return super()._numbers(seed, step, index, shape)
