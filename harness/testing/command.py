@@ -65,7 +65,7 @@ def main(
         tier, kernel: as of `checks`.
 
     Returns:
-        The exit status: 0, 1 if a check failed, 2 for a name that does not exist.
+        The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist.
     """
     from rich.console import Console
     from rich.table import Table
@@ -93,4 +93,7 @@ def main(
             table.add_row(check.subject, check.name, Text(result, STYLES[result]), seconds, Text(reason))
     console.print(table)
     console.print(", ".join(f"{count} {result}" for result, count in counts.items()))
+    if not counts["passed"] + counts["failed"]:
+        console.print("nothing was checked; the reasons stand in the table")
+        return 1
     return 1 if counts["failed"] else 0

@@ -25,6 +25,8 @@ PACE = 2
 """Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly."""
 MERGED = 4
 """Batches that are joined to see whether errors depend on how long they are."""
+FEW_OF = 8
+"""Chains, as few as are believed, of which claims are looked at beside those of one and of many."""
 GROUPS = 64
 """Replicas for calibration, at most."""
 FEWEST = 16
@@ -53,7 +55,8 @@ def calibration(pair: Pair, case: str) -> None:
     chances(estimates, known.log_z)
     pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
     longer(pair, sample, groups, width)
-    single(pair.replicas(sample, groups, groups), known.marginals)
+    single(pair.replicas(sample, groups, groups), known.marginals, "one chain")
+    single(pair.replicas(sample, groups, groups * FEW_OF), known.marginals, f"{FEW_OF} chains")
 
 
 def longer(pair: Pair, sample: Sample, groups: int, width: int) -> None:
@@ -91,8 +94,8 @@ def _reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]
     return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
 
 
-def single(estimates: list[Estimate], marginals: FloatArray) -> None:
-    """Claims of single chains, where they are believed, are not too small."""
+def single(estimates: list[Estimate], marginals: FloatArray, what: str) -> None:
+    """Claims of so few chains, where they are believed, are not too small."""
     sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
     if not sure:
         return
@@ -103,8 +106,8 @@ def single(estimates: list[Estimate], marginals: FloatArray) -> None:
     most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
     require(
         square <= most,
-        f"over {len(z)} single chains, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
-        "standard errors of one chain are too small",
+        f"over {len(z)} runs of {what}, (error / standard error)² has mean {square:.2g}, where {most:.2g} is the most: "
+        f"standard errors of {what} are too small",
     )
 
 

@@ -29,7 +29,7 @@ from spinbench.testing import (
 from spinbench.testing.backends import arrays, declared, members, randomness
 from spinbench.testing.check import Check, refuses, require, skip
 from spinbench.testing.diagnostics import GROUPS
-from spinbench.testing.laws.cases import CASES, potts, triples
+from spinbench.testing.laws.cases import CASES, couples, potts, triples
 from spinbench.testing.laws.known import SIZES, known
 from spinbench.testing.pair import CHAINS, Pair
 
@@ -159,6 +159,7 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     for name in SMALL:
         yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
     yield "accuracy, evidence", partial(answers.graph, pair, partial(_model, LOOPED), evidence={1: 7})
+    yield "accuracy, evidence of two states", partial(answers.graph, pair, couples, evidence={0: 1, 3: 0})
     yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)

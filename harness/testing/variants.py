@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 from unittest import SkipTest
 
@@ -39,11 +40,17 @@ def of(method: Method) -> Iterator[tuple[str, Any]]:
     `Literal`, true and false."""
     hints = hints_of(type(method))
     for field in fields(method):  # type: ignore[arg-type]
-        hint, own = hints.get(field.name), getattr(method, field.name)
+        hint, own = _without_none(hints.get(field.name)), getattr(method, field.name)
         if hint is bool:
             yield field.name, not own
         elif get_origin(hint) is Literal:
             yield from ((field.name, value) for value in get_args(hint) if value != own)
+
+
+def _without_none(hint: Any) -> Any:
+    """X of `X | None`; any other hint as it is."""
+    some = [part for part in get_args(hint) if part is not NoneType] if NoneType in get_args(hint) else [hint]
+    return some[0] if len(some) == 1 else hint
 
 
 def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
@@ -51,7 +58,7 @@ def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
     or a start, may change its answer."""
     hints = hints_of(type(method))
     for field in fields(method) if method.stochastic else ():  # type: ignore[arg-type]
-        for value in SMALL.get(hints.get(field.name, object), ()):
+        for value in SMALL.get(_without_none(hints.get(field.name)), ()):
             with suppress(SpinbenchError):
                 replace(method, **{field.name: value})  # type: ignore[type-var]
                 if value != getattr(method, field.name):

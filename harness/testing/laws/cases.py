@@ -160,6 +160,13 @@ def triples() -> FactorGraph:
     return FactorGraph.from_log_tables([2] * 5, tables, name="orders three and five")
 
 
+def couples() -> FactorGraph:
+    """Five binary variables in a ring, in tables of pairs."""
+    rng = np.random.default_rng(27)
+    tables = [((v, (v + 1) % 5), rng.normal(size=(2, 2))) for v in range(5)]
+    return FactorGraph.from_log_tables([2] * 5, tables, name="ring of five")
+
+
 def states_of(graph: FactorGraph) -> npt.NDArray[np.int64]:
     """(K_1, …, K_N, N), all states."""
     return np.stack(np.meshgrid(*(np.arange(k) for k in graph.cardinalities), indexing="ij"), axis=-1)

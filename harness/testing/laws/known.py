@@ -178,13 +178,13 @@ def _slow_pair() -> Known:
 
 
 def _several_states() -> Known:
-    """3, 9, 1 and 4 states, in a loop; scopes that are not in order, and one that comes twice."""
+    """3, 9, 1, 4 and 6 states, with loops; scopes that are not in order, and one that comes twice."""
     rng = np.random.default_rng(18)
-    sizes = [3, 9, 1, 4]
-    scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3), (0, 3), (3,)]
+    sizes = [3, 9, 1, 4, 6]
+    scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3), (0, 3), (3,), (4, 3), (4,)]
     tables = [(scope, 0.8 * rng.normal(size=[sizes[v] for v in scope])) for scope in scopes]
     return of_graph(
-        FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="four variables of 1 to 9 states")
+        FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="five variables of 1 to 9 states")
     )
 
 

@@ -27,6 +27,10 @@ class Formed(Planted):
             case "errors forget how long batches are":
                 steps = trace.samples / trace.series("p").shape[0]
                 return replace(found, marginals_se=found.marginals_se * np.sqrt(2 / steps))
+            case "errors of few chains a tenth" if 2 <= trace.series("p").shape[-1] <= 8:
+                return replace(found, marginals_se=found.marginals_se / 10)
+            case "forgets what was observed of two states" if model.origin is not None and not model.groups:
+                return replace(found, marginals=found.marginals[::-1])
             case "errors of pairs 1000 times too large" if not model.groups:
                 pairs = found.marginals[model.edges].prod(axis=1)
                 return replace(found, pairs=pairs, pairs_se=np.full(len(pairs), 1e3))
@@ -44,6 +48,10 @@ class FormedKernel(PlantedKernel):
         self.wrong = all(forms[name] for name in wanted)
         if self.wrong and self.bug.startswith("no fields beyond 64"):
             self.biases[64:] = 0
+
+    def _update(self, s, p, unit, field, u, moving):
+        flat = self.bug == "six states alike" and len(unit) == 6
+        super()._update(s, p, unit, 0 * field if flat else field, u, moving)
 
     def _sweep(self, s, u, scale):
         before = s.copy()

@@ -151,6 +151,9 @@ FORMS = [
     ("log Z without an error", "accuracy, dense", "an estimate of log Z without a standard error"),
     ("log Z without an error", "accuracy, three states", "an estimate of log Z without a standard error"),
     ("errors forget how long batches are", "calibration, dense", "errors depend on how a run is cut into batches"),
+    ("errors of few chains a tenth", "calibration, dense", "standard errors of 8 chains are too small"),
+    ("forgets what was observed of two states", "accuracy, evidence of two states", "marginals .* are off by"),
+    ("six states alike", "accuracy, one to nine states", "marginals .* are off by"),
     ("errors of pairs 1000 times too large", "calibration, sparse", "standard errors of pairs are too large"),
     ("certified bound above on large models", "accuracy, 101 variables", "the certified lower bound on log Z is"),
 ]

@@ -211,13 +211,17 @@ def test_pairs_that_do_not_run_are_refused_with_a_reason() -> None:
     refusal()
 
 
-def test_what_is_missing_is_skipped_and_what_is_broken_fails(install_plugin: Any, tmp_path: Path) -> None:
+def test_what_is_missing_is_skipped_and_what_is_broken_fails(
+    install_plugin: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "second").mkdir()
     source = SOURCE + "\n\nclass Absent(NumpyBackend):\n    name = 'absent'\n    requires = ('no_such_module',)\n"
     install_plugin("absentplugin", source, {"backends": {"absent": "Absent", "gone": "Gone"}})
     for check in (*backend_checks("absent"), *method_checks("toy", "absent")):
         with pytest.raises(SkipTest, match="no_such_module"):
             check()
+    assert main("absent", "toy") == 1
+    assert "nothing was checked" in capsys.readouterr().out
     for check in (*backend_checks("gone"), *method_checks("toy", "gone")):
         with pytest.raises(SpinbenchError, match="absentplugin"):
             check()
