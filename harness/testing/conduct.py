@@ -13,6 +13,7 @@ from spinbench.api.trace import Trace
 from spinbench.foundation.trees import OnHost
 from spinbench.inference import registry
 from spinbench.testing import limits
+from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import refuses, require, skip
 from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
@@ -202,11 +203,16 @@ def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...])
 
 
 def ending(pair: Pair) -> None:
-    """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such."""
+    """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such, and what
+    it bounds it bounds on the way."""
     bound = pair.bound("dense")
     engine, method = bound.engine, pair.method
     trace = Trace(method.reductions)
-    state = engine.init(SEED, bound.law.bits(pair.chains, 6))
+    state, statistics = engine.advance(engine.init(SEED, bound.law.bits(pair.chains, 6)), 1)
+    trace.add(statistics, 1)
+    early = method.estimate(bound.law.model, bound.tables, trace)
+    if early.log_z_kind in ("lower", "upper"):
+        compare_log_z(early, bound.law.log_z, FLOOR[pair.precision], 0.0, coupled=True)
     while trace.samples < MOST_STEPS and not (trace.samples and method.finished(trace)):
         state, statistics = engine.advance(state, 10)
         trace.add(statistics, 10)
@@ -214,6 +220,9 @@ def ending(pair: Pair) -> None:
     if not method.finished(trace):
         require(not found.converged, f"{MOST_STEPS} steps do not finish, yet converged is True")
         return
+    if early.converged and early.marginals is not None and found.marginals is not None:
+        moved = float(np.max(np.abs(np.asarray(early.marginals) - np.asarray(found.marginals))))
+        require(moved <= 1e-3, f"converged is True after one step, and marginals move by {moved:.2g} after it")
     more = 4 * trace.samples
     _, statistics = engine.advance(state, more)
     later = Trace(method.reductions)
