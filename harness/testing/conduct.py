@@ -16,7 +16,7 @@ from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import refuses, require, skip
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in
+from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in, reduced
 
 MOST_STEPS = 2000
 LONG_CHAINS = 17
@@ -195,7 +195,7 @@ def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...])
             state = engine.warm(state, steps)
         runs.append(advance(engine, engine.adapt(state, True), lengths)[1])
     for name, reduction in pair.method.reductions.items():
-        whole, *others = (_reduced(batches, name, reduction) for batches in runs)
+        whole, *others = (reduced([batch[name] for _, batch in batches], reduction) for batches in runs)
         for other in others:
             close = np.allclose(whole, other, rtol=1e-8, atol=1e-8)
             steps = sum(ways[0][1])
@@ -250,13 +250,6 @@ def _short(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dict[str, npt.
         state = burn_in(engine, state, 8)
     batches = advance(engine, state, [1] * (8 if pair.method.anytime else 1))[1]
     return {name: np.stack([batch[name] for _, batch in batches]) for name in batches[0][1]}
-
-
-def _reduced(batches: Batches, name: str, reduction: str) -> npt.NDArray[Any]:
-    arrays = np.stack([batch[name] for _, batch in batches])
-    if reduction == "sum":
-        return np.asarray(arrays.sum(axis=0))
-    return np.asarray(np.logaddexp.reduce(arrays, axis=0) if reduction == "logsumexp" else arrays[-1])
 
 
 def _rows(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate
 from spinbench.mathematics.claims import remembered
@@ -17,7 +15,7 @@ from spinbench.testing.check import require, skip
 from spinbench.testing.joint import RARE, Whole, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.limits import SLACK
-from spinbench.testing.pair import Batches, Pair, Sample
+from spinbench.testing.pair import Batches, Pair, Sample, reduced
 
 UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
@@ -54,27 +52,11 @@ def calibration(pair: Pair, case: str) -> None:
     compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
     chances(estimates, known.log_z)
     pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
-    longer(pair, sample, groups, width)
+    longer = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
+    batches = f"{len(longer.batches)} batches of {longer.batches[0][0]} steps"
+    single(pair.replicas(longer, groups, groups * width), known.marginals, f"{width} chains in {batches}")
     single(pair.replicas(sample, groups, groups), known.marginals, "one chain")
     single(pair.replicas(sample, groups, groups * FEW_OF), known.marginals, f"{FEW_OF} chains")
-
-
-def longer(pair: Pair, sample: Sample, groups: int, width: int) -> None:
-    """Errors of the same draws in fewer, longer batches are not too small."""
-    merged = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
-    estimates = pair.replicas(merged, groups, groups * width)
-    if any(e.marginals is None or e.marginals_se is None for e in estimates):
-        return
-    errors = np.stack([np.asarray(e.marginals) for e in estimates]) - sample.bound.law.marginals
-    claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-    z = np.where(np.abs(errors) < FLOOR["float32"], 0.0, errors / np.maximum(claimed, 1e-100))
-    square = float((z**2).mean(axis=0).max())
-    most = limits.chi_square_limits(len(z), z.shape[1])[1] / len(z) * SLACK**2
-    require(
-        square <= most,
-        f"in {len(merged.batches)} batches of {merged.batches[0][0]} steps (error / standard error)² has mean "
-        f"{square:.2g}, where {most:.2g} is the most: standard errors depend on how a run is cut into batches",
-    )
 
 
 def _merged(batches: Batches, reductions: Mapping[str, str]) -> Batches:
@@ -82,20 +64,13 @@ def _merged(batches: Batches, reductions: Mapping[str, str]) -> Batches:
     found: Batches = []
     for first in range(0, len(batches), MERGED):
         some = batches[first : first + MERGED]
-        joined = {name: _reduced([batch[name] for _, batch in some], kind) for name, kind in reductions.items()}
+        joined = {name: reduced([batch[name] for _, batch in some], kind) for name, kind in reductions.items()}
         found.append((steps(some), joined))
     return found
 
 
-def _reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
-    if reduction == "last":
-        return arrays[-1]
-    whole = np.stack(arrays)
-    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
-
-
 def single(estimates: list[Estimate], marginals: FloatArray, what: str) -> None:
-    """Claims of so few chains, where they are believed, are not too small."""
+    """Claims of runs of a kind, where they are believed, are not too small."""
     sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
     if not sure:
         return

@@ -141,6 +141,14 @@ class Pair:
         return [self.estimate(sample, slice(g * size, (g + 1) * size)) for g in range(groups)]
 
 
+def reduced(arrays: list[npt.NDArray[Any]], reduction: str) -> npt.NDArray[Any]:
+    """What several batches report as one."""
+    if reduction == "last":
+        return arrays[-1]
+    whole = np.stack(arrays)
+    return np.asarray(whole.sum(axis=0) if reduction == "sum" else np.logaddexp.reduce(whole, axis=0))
+
+
 def burn_in(engine: Engine, state: State, steps: int) -> State:
     """Burn-in as `spinbench.inference.drive` does it."""
     done = 0
