@@ -131,7 +131,7 @@ def arithmetic(name: str, precision: Precision) -> None:
 
 
 def loops(name: str, precision: Precision) -> None:
-    """fori_loop: order, zero steps, nesting, trees as carries, a count that is known at run time only."""
+    """fori_loop: order, first index, zero steps, nesting, trees as carries, a count that is known at run time only."""
     backend = make(name, precision)
     calls = []
 
@@ -144,12 +144,13 @@ def loops(name: str, precision: Precision) -> None:
 
         total, pair = backend.fori_loop(0, count, body, (start[0] * 0, Pair(start[0] * 0, start)))
         seen = backend.xp.astype(start[0] <= start[1] * count, backend.xp.int32)  # 1, or 0 if count is 0
-        return total, pair, backend.fori_loop(0, seen, lambda i, value: value + 1, start)
+        late = backend.fori_loop(3, 5, lambda i, value: value * 10 + i, start[0] * 0)
+        return total, pair, backend.fori_loop(0, seen, lambda i, value: value + 1, start), late
 
     compiled = backend.compile(function)
     start = backend.to_device(np.array([1.0, 3.0]))
     for count in (0, 1, 5, 200):
-        total, pair, once = map_arrays(backend.to_host, compiled(count, start))
+        total, pair, once, late = map_arrays(backend.to_host, compiled(count, start))
         expected = 0.0
         for i in range(count):
             expected = expected / 2 + i
@@ -157,6 +158,7 @@ def loops(name: str, precision: Precision) -> None:
         require(close, f"{count} steps of c = c/2 + i give {total}; {expected} is expected")
         require(pair.first == 4.0 * count, f"a loop within {count} steps gives {pair.first}; {4 * count} is expected")
         require(np.array_equal(pair.second, [1, 3]), "an array that is carried unchanged changes")
+        require(late == 34, f"a loop from 3 to 5 that writes down its indices gives {late:g}; 34 is expected")
         wanted = [2, 4] if count else [1, 3]
         require(np.array_equal(once, wanted), f"a loop whose count is an array, {min(count, 1)}, gives {once}")
         require(pair.first.dtype == precision, f"a loop turns {precision} into {pair.first.dtype}")
@@ -173,16 +175,21 @@ def updates(name: str, precision: Precision) -> None:
         several = backend.update(array, rows, array[:2, :] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3, :])
         last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, backend.take(carry, i) + i), array)
-        return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array}
+        row = array[0, :] + 0
+        single = backend.update(row, 1, row[0] + 9)
+        axis = {"one axis": single, "argument of one axis": row}
+        return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array, **axis}
 
     array = np.arange(6.0).reshape(3, 2)
     found = called(backend, function, array, np.array([2, 0]))
-    expected = {
+    expected: dict[str, Any] = {
         "integer": [[0, 1], [0, 1], [4, 5]],
         "integers": [[7, 7], [2, 3], [7, 7]],
         "slice": [[2, 3], [4, 5], [4, 5]],
         "run time": [[0, 1], [3, 4], [6, 7]],
         "argument": array.tolist(),
+        "one axis": [0, 9],
+        "argument of one axis": [0, 1],
     }
     for what, wanted in expected.items():
         value = found[what]

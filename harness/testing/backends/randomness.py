@@ -14,7 +14,7 @@ from spinbench.testing.backends.arrays import make
 from spinbench.testing.check import require
 
 DRAWS = 40_000
-SEEDS = (0, 1, 2, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**63 - 1)
+SEEDS = (0, 1, 2, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**63 - 1)
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
 """Indices with which a key is folded, one after another."""
 STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])

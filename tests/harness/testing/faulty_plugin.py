@@ -348,3 +348,24 @@ class Hasty(NumpyBackend):
     def sigmoid(self, x):
         np.clip(x, -100, 100, out=x)
         return 1 / (1 + np.exp(-x))
+
+
+class Late(NumpyBackend):
+    name = "late"
+
+    def fori_loop(self, lower, upper, body, carry):
+        return super().fori_loop(0, upper, body, carry)
+
+
+class Inline(NumpyBackend):
+    name = "inline"
+
+    def update(self, array, index, values, *, donate=False):
+        return super().update(array, index, values, donate=donate or array.ndim == 1)
+
+
+class Floating(NumpyBackend):
+    name = "floating"
+
+    def key(self, seed):
+        return super().key(int(float(seed)))

@@ -40,6 +40,9 @@ BACKENDS = {
         "Steep",
         "Wide",
         "Shuffled",
+        "Late",
+        "Inline",
+        "Floating",
     )
 }
 POINTS = {
@@ -170,6 +173,9 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("wide", "namespace (float32)", "full of float32 gives float64"),
         ("wide", "constructors (float32)", "full gives float64; float32 was asked for"),
         ("shuffled", "rows (float64)", "take of a table gives"),
+        ("late", "loops (float64)", "a loop from 3 to 5 that writes down its indices gives"),
+        ("inline", "updates (float64)", r"update \(argument of one axis\) gives"),
+        ("floating", "keys (float64)", "seed 9007199254740992 and seed 9007199254740993 give the same numbers"),
         ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )
