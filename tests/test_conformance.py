@@ -27,8 +27,9 @@ CHAINS = 1024
 FEWER = 256
 """Of programs on NumPy whose steps are long."""
 LONG_STEPS = {"blocks", "smc", "tempered_transitions", "nested", "multicanonical", "rejection"}
-ON_JAX = {"gibbs", "dhmc", "mf", "bp", "g_mf", "exact"}
-"""Methods of which the gate compiles programs for JAX; the others have what these have, and tests of their own."""
+CORE = {"gibbs", "dhmc", "mf", "bp", "g_mf", "exact"}
+"""Methods of which the gate compiles programs for JAX, and looks at all sizes; the others' programs have what these
+have, and tests of their own."""
 SHAPES = {
     *("accuracy, one to nine states", "accuracy, orders three and five", "accuracy, zeros", "accuracy, tree"),
     *("accuracy, a state of no weight", "accuracy, tree of factors", "calibration, three states"),
@@ -38,7 +39,7 @@ SIZES = {
     *("accuracy, 101 variables", "accuracy, wide tables", "accuracy, eleven neighbours", "kernel and program"),
     *("17 chains", "last digits", "hidden state", "start and tables stay", "frozen settings", "seeds"),
 }
-"""As `SHAPES`, but not of programs whose steps are long."""
+"""As `SHAPES`, of kernels and the programs of `CORE`."""
 OF_KERNELS = {"burn-in"}
 """And of kernels, which have loops of their own; programs have spinbench's."""
 OF_PROGRAMS = {"random keys"}
@@ -61,16 +62,17 @@ a hundred levels."""
 
 def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
-    long = backend == "numpy" and method in LONG_STEPS
-    if backend == "jax":
-        names = set(GATE if method in ON_JAX else {"plan"})
-    else:
-        names = GATE | SHAPES if long else GATE | SHAPES | SIZES
     native = registry.support(method, backend).tier == "native"
+    if backend == "jax":
+        names = set(GATE if method in CORE else {"plan"})
+    else:
+        names = GATE | SHAPES | SIZES if native or method in CORE else GATE | SHAPES
     if backend != "jax":
         names |= OF_KERNELS if native else OF_PROGRAMS
         names |= SHARED if method == "gibbs" else set()
-    found = method_checks(method, backend, chains=FEWER if long else CHAINS, **SHORTER.get(method, {}))
+    found = method_checks(
+        method, backend, chains=FEWER if method in LONG_STEPS and not native else CHAINS, **SHORTER.get(method, {})
+    )
     return [check for check in found if check.name in names or len(found) == 1]
 
 
