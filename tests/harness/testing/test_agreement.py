@@ -45,16 +45,9 @@ def test_kernels_that_compute_something_else_are_found(bug: str, message: str) -
         check_of("iterated", "kernel and program", bug=bug)()
 
 
-@pytest.mark.parametrize(
-    ("bug", "message"),
-    [
-        ("always converged", "converged is True after one step, and marginals move by"),
-        ("a bound at fixed points alone", "the lower bound on log Z is .* too high"),
-    ],
-)
-def test_what_is_said_on_the_way_is_looked_at(bug: str, message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        check_of("iterated", "end of iterations", bug=bug)()
+def test_what_is_said_on_the_way_is_looked_at() -> None:
+    with pytest.raises(AssertionError, match=r"the lower bound on log Z is .* too high"):
+        check_of("iterated", "end of iterations", bug="a bound at fixed points alone")()
 
 
 def test_who_is_said_to_be_exact_on_trees_is_held_to_it() -> None:
