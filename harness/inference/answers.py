@@ -63,7 +63,7 @@ class _Grid:
     def __init__(self) -> None:
         self.spent = 0.0
 
-    def passes_by(self, problem: Problem) -> bool:
+    def passed_by(self, problem: Problem) -> bool:
         """Whether a bucket tree in NumPy has the answer before compiled code is loaded."""
         rows, columns = problem.sites.shape
         entries = rows * columns * 2.0 ** (columns + 1)
@@ -92,6 +92,10 @@ class _WherePays:
     searches: bool
     can_sample: bool = True
 
+    def passed_by(self, problem: Problem) -> bool:
+        """Never: `build` chooses."""
+        return False
+
     def build(self, problem: Problem) -> Solver:
         few = len(problem.cardinalities) <= MANY
         if few or not self.searches:
@@ -101,23 +105,15 @@ class _WherePays:
         return compiled_solvers().kinds[self.name].build(problem)
 
 
-_GRID = _Grid()
-
-
-def _passes_by(name: str, problem: Problem) -> bool:
-    return name == "grid" and _GRID.passes_by(problem)
-
-
 ALL_SOLVERS = Solvers(
     {
         **NUMPY_SOLVERS.kinds,
-        "grid": _GRID,
+        "grid": _Grid(),
         "rbm": _WherePays("rbm", searches=False),
         "bucket_tree": _WherePays("bucket_tree", searches=True),
     },
     compiled_from=MANY,
     loading_seconds=loading_seconds,
-    passes_by=_passes_by,
 )
 """Each in NumPy or in compiled code, whichever is done sooner, the loading of compiled code included."""
 

@@ -68,7 +68,7 @@ def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, s
         if kind is None or (sampling and not kind.can_sample):
             continue
         with contextlib.suppress(NotApplicableError):
-            if solvers.passes_by(name, problem):
+            if kind.passed_by(problem):
                 continue
             found.append(kind.build(problem))
             if found[-1].seconds < solvers.nothing:

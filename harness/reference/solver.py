@@ -51,6 +51,15 @@ class Solver(ABC):
             NotApplicableError: the problem is of another kind.
         """
 
+    @classmethod
+    def passed_by(cls, problem: Problem) -> bool:
+        """Whether "auto" leaves this solver out, since another one has the answer before this one is loaded.
+
+        Raises:
+            NotApplicableError: the problem is of another kind.
+        """
+        return False
+
     @abstractmethod
     def memory(self, *, marginals: bool) -> int:
         """Peak bytes of `solve`; `sample` takes no more than with marginals, its result apart."""

@@ -33,6 +33,10 @@ class Kind(Protocol):
         """As `Solver.build`."""
         ...
 
+    def passed_by(self, problem: Problem, /) -> bool:
+        """As `Solver.passed_by`."""
+        ...
+
 
 @dataclass(frozen=True)
 class Solvers:
@@ -43,14 +47,12 @@ class Solvers:
         compiled_from: variables from which orders are searched for in compiled code.
         loading_seconds: what loading and compiling them has taken so far, in this process.
         nothing: seconds below which looking for a faster solver takes longer than the one that was found.
-        passes_by: whether "auto" leaves a kind out for a problem that others have answered before it is loaded.
     """
 
     kinds: Mapping[str, Kind]
     compiled_from: float = math.inf
     nothing: float = 5e-4
     loading_seconds: Callable[[], float] = float
-    passes_by: Callable[[str, Problem], bool] = lambda name, problem: False
 
     def search_seconds(self, size: int) -> float:
         """What the search for an order takes, about."""

@@ -94,13 +94,12 @@ def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
     """NumPy's bucket trees answer until they have taken as long as loading it would; wide ones they do not begin."""
     monkeypatch.setattr(answers, "compiled_solvers", ask)
     monkeypatch.setattr(answers, "_loaded", functools.cache(lambda: None))
-    monkeypatch.setattr(answers, "_GRID", answers._Grid())
-    monkeypatch.setattr(answers, "ALL_SOLVERS", replace(answers.ALL_SOLVERS, kinds={"grid": answers._GRID}))
+    solvers = replace(answers.ALL_SOLVERS, kinds={"grid": answers._Grid()})
     problem = Problem(grid(rows=columns, cols=columns))
     for _ in range(before):
-        assert list(candidates(problem, "auto", answers.ALL_SOLVERS, sampling=False)) == []
+        assert list(candidates(problem, "auto", solvers, sampling=False)) == []
     with pytest.raises(AskedError):
-        list(candidates(problem, "auto", answers.ALL_SOLVERS, sampling=False))
+        list(candidates(problem, "auto", solvers, sampling=False))
 
 
 def test_answers_are_kept_for_all() -> None:
