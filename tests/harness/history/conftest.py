@@ -12,10 +12,10 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+import gate_runs
 import numpy as np
 import pytest
 
@@ -35,12 +35,6 @@ Value = Callable[[str, Cell, int], Any]
 """Metric, cell and seed to a record's entry for that metric."""
 
 
-@cache
-def canonical(cell: Cell) -> dict[str, Any]:
-    whole = axes.canonical(axes.family("inference"), [cell])[cell]
-    return {name: whole[name] for name in ("model", "method", "backend", "budget", "chains", "seed")}
-
-
 def constant(metric: str, cell: Cell, seed: int) -> dict[str, Any]:
     return {"value": 0.125 * (1 + seed)}
 
@@ -55,7 +49,7 @@ def make_record(
         "key": uuid.uuid4().hex[:16],
         "family": "inference",
         "axes": dict(zip(("model", "method", "backend"), cell, strict=True)),
-        "config": {**canonical(cell), "seed": seed},
+        "config": {**gate_runs.canonical("inference", cell), "seed": seed},
         "protocol": "0" * 16,
         "git": {"commit": commit, "dirty": False if commit else None, "diff": None},
         "status": "ok",
