@@ -1,6 +1,6 @@
 """What is asked of a backend's `xp`: the Python array API standard, each function with a call; NumPy is the yardstick.
 
-In the calls x and y are (3, 4) and y > 0.
+In the calls x and y are (3, 4) and y > 0; in those of `WIDE` they are larger.
 """
 
 from __future__ import annotations
@@ -108,8 +108,29 @@ FORMS: dict[str, Call] = {
     "where (with a number)": lambda xp, x, y: xp.where(x < y, x, -xp.inf),
     "e, newaxis, pi": lambda xp, x, y: x[xp.newaxis, :, :] * xp.e / xp.pi,
     "bool, int32": lambda xp, x, y: xp.astype(xp.astype(x < y, xp.int32), xp.bool),
+    "searchsorted (right)": lambda xp, x, y: xp.searchsorted(xp.sort(x[0, :]), x[0, :], side="right"),
+    "cumulative_sum (from nothing)": lambda xp, x, y: xp.cumulative_sum(x, axis=1, include_initial=True),
+    "var (correction)": lambda xp, x, y: xp.var(x, axis=1, correction=1),
+    "std (correction)": lambda xp, x, y: xp.std(x, axis=0, correction=1),
+    "logaddexp (of large ones)": lambda xp, x, y: xp.logaddexp(1000 * x, 1000 * x - y),
+    "expm1 (of small ones)": lambda xp, x, y: xp.expm1(x * 1e-10) * 1e10,
+    "log1p (of small ones)": lambda xp, x, y: xp.log1p(y * 1e-10) * 1e10,
+    "round (halves)": lambda xp, x, y: xp.round(xp.floor(4 * x) + 0.5),
 }
 """Other ways to call them that generic programs use."""
+
+WIDE: dict[str, Call] = {
+    "matmul": lambda xp, x, y: xp.matmul(x, xp.matrix_transpose(y)),
+    "matmul (of columns)": lambda xp, x, y: xp.matmul(xp.matrix_transpose(y), x),
+    "sum": lambda xp, x, y: xp.sum(x, axis=1),
+    "cumulative_sum": lambda xp, x, y: xp.cumulative_sum(x, axis=1),
+    "max": lambda xp, x, y: xp.max(x, axis=1),
+    "argmax": lambda xp, x, y: xp.argmax(x, axis=1),
+    "sort": lambda xp, x, y: xp.sort(x, axis=1),
+    "searchsorted": lambda xp, x, y: xp.searchsorted(xp.sort(x[0, :]), y[0, :]),
+    "take": lambda xp, x, y: xp.take(x, xp.argsort(y[0, :]), axis=1),
+}
+"""Of arrays that a kernel of fixed size would not reach the end of."""
 
 SYNTAX: dict[str, Call] = {
     "x + y, x - y, x * y, x / y, -x": lambda xp, x, y: -((x + y) * (x - y)) / y,

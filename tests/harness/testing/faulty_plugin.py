@@ -369,3 +369,43 @@ class Floating(NumpyBackend):
 
     def key(self, seed):
         return super().key(int(float(seed)))
+
+
+def namespace(**members):
+    return SimpleNamespace(**{**{name: getattr(np, name) for name in dir(np)}, **members})
+
+
+class Tiled(NumpyBackend):
+    name = "tiled"
+    xp = namespace(matmul=lambda x, y: np.matmul(x[..., :64], y[..., :64, :]))
+
+
+class Onesided(NumpyBackend):
+    name = "onesided"
+    xp = namespace(searchsorted=lambda x, y, side="left": np.searchsorted(x, y))
+
+
+class Overflowing(NumpyBackend):
+    name = "overflowing"
+    xp = namespace(logaddexp=lambda x, y: np.log(np.exp(x) + np.exp(y)))
+
+
+class Cyclic(NumpyBackend):
+    name = "cyclic"
+
+    def uniform(self, key, shape):
+        return np.resize(super().uniform(key, shape).ravel()[: 1 << 16], shape)
+
+
+class Clipped(NumpyBackend):
+    name = "clipped"
+
+    def normal(self, key, shape):
+        return super().normal(key, shape).clip(-3, 3)
+
+
+class Decimal(NumpyBackend):
+    name = "decimal"
+
+    def key(self, seed):
+        return super().key(seed % 1_000_000)

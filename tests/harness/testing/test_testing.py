@@ -43,6 +43,12 @@ BACKENDS = {
         "Late",
         "Inline",
         "Floating",
+        "Tiled",
+        "Onesided",
+        "Overflowing",
+        "Cyclic",
+        "Clipped",
+        "Decimal",
     )
 }
 POINTS = {
@@ -176,6 +182,12 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("late", "loops (float64)", "a loop from 3 to 5 that writes down its indices gives"),
         ("inline", "updates (float64)", r"update \(argument of one axis\) gives"),
         ("floating", "keys (float64)", "seed 9007199254740992 and seed 9007199254740993 give the same numbers"),
+        ("tiled", "namespace (float64)", r"matmul of \(70, 300\) gives"),
+        ("onesided", "namespace (float64)", r"searchsorted \(right\) gives"),
+        ("overflowing", "namespace (float64)", r"logaddexp \(of large ones\) gives"),
+        ("cyclic", "uniform (float64)", "have values of their own"),
+        ("clipped", "normal (float64)", "draws of one key: moment 2 is off"),
+        ("decimal", "keys (float64)", "seed 1 and seed 1000001 give the same numbers"),
         ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )
