@@ -24,7 +24,7 @@ STEPS, EACH = 2048, 4
 """Steps that are followed, and those of a batch: what comes back after 4n of up to 3 in 4 steps is seen."""
 BACK = 0.25
 """Correlation with what was so many steps before, from which it is no chance."""
-APART = "66 pairs"
+APART = "111 pairs"
 """Model of pairs that know nothing of each other."""
 LOOKS = 32
 TOLD = 9

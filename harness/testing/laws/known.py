@@ -270,7 +270,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "wide tables": _wide,
     "eleven neighbours": _knot,
     "80000 variables": lambda: _paths(10_000, 8, 4),
-    "66 pairs": lambda: _pairs(66),
+    "111 pairs": lambda: _pairs(111),
     "slow pair": _slow_pair,
     "tree": _tree,
     "tree of factors": _tree_of_factors,

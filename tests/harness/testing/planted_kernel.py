@@ -190,7 +190,12 @@ class PlantedKernel(Kernel):
             seed = hash(f"planted {seed}") % 2**62
         if self.bug == "takes the memory as it lies":
             start = start.ravel(order="K").reshape(start.shape)
-        seed = {"ignores the seed": 0, "seed of 32 bits": seed % 2**32, "seed of half": seed // 2}.get(self.bug, seed)
+        seed = {
+            "ignores the seed": 0,
+            "seed of 32 bits": seed % 2**32,
+            "seed of half": seed // 2,
+            "seed of six digits": seed % 10**6,
+        }.get(self.bug, seed)
         state = start.astype(self.real)
         if self.bug == "writes into the start":
             start[:] = 0
@@ -265,9 +270,9 @@ class PlantedKernel(Kernel):
                 return np.random.default_rng((seed, step % 128)).random(shape)
             case "numbers repeat after 1000 steps":
                 return np.random.default_rng((seed, step % 1000)).random(shape)
-            case "numbers shared by variables 64 apart":
+            case "numbers shared by variables 64 apart" | "numbers shared by variables 200 apart":
                 u = np.random.default_rng((seed, step)).random(shape)
-                return u[np.arange(shape[0]) % 64]
+                return u[np.arange(shape[0]) % int(self.bug.split()[-2])]
             case "numbers of the next variable a step later":
                 rows = [np.random.default_rng((seed, step + i)).random(chains) for i in range(shape[0])]
                 return np.stack(rows)

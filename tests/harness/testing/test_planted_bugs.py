@@ -52,10 +52,16 @@ BUGS = [
     ("ignores the seed", "determinism", "two seeds give the same statistics"),
     ("seed of 32 bits", "seeds", "seeds 0 and 4294967296 give the same draws"),
     ("seed of half", "seeds", "seeds 0 and 1 give the same draws"),
+    ("seed of six digits", "seeds", "seeds 1 and 1000001 give the same draws"),
     # random numbers
     ("numbers repeat after 128 steps", "random numbers in time", "after 128 steps .* the random numbers repeat"),
     ("numbers repeat after 1000 steps", "random numbers in time", "after 1000 steps .* the random numbers repeat"),
     ("numbers shared by variables 64 apart", "random numbers of variables", "correlated in one step .* share random"),
+    (
+        "numbers shared by variables 200 apart",
+        "random numbers of variables",
+        "nothing couples them .* they share random",
+    ),
     (
         "numbers of the next variable a step later",
         "random numbers of variables",
