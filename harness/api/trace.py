@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api.burn_in import Arrival, Climb, Probes
 from spinbench.api.types import Reduction
 from spinbench.errors import InvalidResultError
 
@@ -31,46 +31,6 @@ FEWEST_WANTED = 16
 GROUPS = 10
 """Of time, in which a standard error is found by leaving out one after another."""
 FEWEST_GROUPS = 4
-
-
-class Climb(NamedTuple):
-    """What chains saw on their way from independent draws to the model, whose log weights are multiplied by β.
-
-    Attributes:
-        betas: (K,) ascending, 0 first; the run itself is at 1.
-        slopes: (S, K, C) d log p*^β / dβ after S sweeps at each.
-    """
-
-    betas: FloatArray
-    slopes: FloatArray
-
-
-class Probes(NamedTuple):
-    """What chains that were melted and cooled anew, before the run, report of a few steps.
-
-    Attributes:
-        means: (…, P) of a summed statistic, by probe.
-        steps: of each.
-        burn_in: steps that followed, at most.
-        began: whether the run's chains begin where the last of them ended.
-    """
-
-    means: FloatArray
-    steps: int
-    burn_in: int
-    began: bool = True
-
-
-class Arrival(NamedTuple):
-    """Where chains were on their way from their starts.
-
-    Attributes:
-        steps: of burn-in that were made.
-        values: (…, C) of the statistic that is watched, after the last of them.
-    """
-
-    steps: int
-    values: FloatArray
 
 
 class Means:
@@ -167,14 +127,14 @@ class Trace:
         chains lie next to each other, however the engine keeps these.
 
         Raises:
-            InvalidResultError: one that the reductions name is not there.
+            InvalidResultError: one that the reductions name is not there, or holds no numbers.
         """
         if lacking := [name for name in self.reductions if name not in batch]:
             raise InvalidResultError(
                 f"a batch of steps reported {', '.join(map(repr, batch)) or 'nothing'}; the method's reductions name "
                 f"{', '.join(map(repr, lacking))}, too"
             )
-        stored = {name: np.array(batch[name], dtype=np.float64, order="C") for name in self.reductions}
+        stored = {name: _numbers(batch[name], name) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
             self._capacity = min(max(MAX_BYTES // max(size, 1), FEWEST_KEPT), self._most) // 2 * 2
@@ -272,7 +232,14 @@ class Trace:
         return np.asarray(np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0)))
 
     def looked(self, name: str) -> FloatArray:
-        """(L, C) of what was seen at L steps under a name."""
+        """(L, C) of what was seen at L steps under a name.
+
+        Raises:
+            InvalidResultError: what is looked at is not there under that name.
+        """
+        if any(name not in seen for seen in self.looks):
+            given = ", ".join(map(repr, self.looks[-1])) or "nothing"
+            raise InvalidResultError(f"a look at the chains gave {given}; the method needs {name!r}")
         return np.array([seen[name] for seen in self.looks], dtype=np.float64)
 
     def coarse(self) -> Trace:
@@ -314,3 +281,11 @@ class Trace:
                 case _:
                     joined[name] = second[name]
         return joined
+
+
+def _numbers(values: npt.NDArray[np.generic], name: str) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise InvalidResultError(f"a batch of steps reported {name!r} as {kind}; numbers are needed") from error

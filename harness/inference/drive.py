@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from spinbench.api import Engine, Estimate, State
-from spinbench.api.trace import Arrival, Trace
+from spinbench.api.burn_in import Arrival
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget

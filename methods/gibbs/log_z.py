@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.api.trace import Climb, Trace
+from spinbench.api.burn_in import Climb
+from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.graphs.rows import Rows

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Engine, State
-from spinbench.api.trace import Probes, Trace
+from spinbench.api.burn_in import Probes
+from spinbench.api.trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from spinbench.api import Engine, State
-from spinbench.api.trace import Climb, Trace
+from spinbench.api.burn_in import Climb
+from spinbench.api.trace import Trace
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import ratio
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed

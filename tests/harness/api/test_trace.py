@@ -244,3 +244,18 @@ def test_a_coarse_view_has_all_but_the_batches() -> None:
     np.testing.assert_allclose(view.mean("s"), trace.mean("s"))
     beside = {name: value for name, value in vars(trace).items() if name not in ("_batches", "counts")}
     assert beside == {name: vars(view)[name] for name in beside}
+
+
+def test_what_is_no_number_is_refused() -> None:
+    trace = Trace({"s": "sum"})
+    with pytest.raises(InvalidResultError, match="a batch of steps reported 's' as object; numbers are needed"):
+        trace.add({"s": np.array([object()])}, 1)
+
+
+def test_a_look_without_what_is_needed_says_so() -> None:
+    """As that of another distribution's kernel, which knows nothing of a method's later needs."""
+    trace = Trace({"s": "sum"})
+    trace.looks.append({"log_t": np.zeros(2)})
+    assert trace.looked("log_t").shape == (1, 2)
+    with pytest.raises(InvalidResultError, match="a look at the chains gave 'log_t'; the method needs 'modes'"):
+        trace.looked("modes")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from spinbench.api import Estimate
-from spinbench.api.trace import Climb, Trace
+from spinbench.api.burn_in import Climb
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference import drive as drive_module

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.api.trace import Climb, Probes, Trace
+from spinbench.api.burn_in import Climb, Probes
+from spinbench.api.trace import Trace
 from spinbench.methods.gibbs.probes import astray
 from spinbench.models import PairwiseModel
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.api.trace import Arrival, Trace
+from spinbench.api.burn_in import Arrival
+from spinbench.api.trace import Trace
 from spinbench.mathematics.claims import UNSEEN, marginal_claims
 from spinbench.methods.relaxed import arrivals
 from spinbench.models import generators

@@ -1,0 +1,50 @@
+"""What chains saw before the run: on their way from independent draws, of probes, and in burn-in's windows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Climb(NamedTuple):
+    """What chains saw on their way from independent draws to the model, whose log weights are multiplied by β.
+
+    Attributes:
+        betas: (K,) ascending, 0 first; the run itself is at 1.
+        slopes: (S, K, C) d log p*^β / dβ after S sweeps at each.
+    """
+
+    betas: FloatArray
+    slopes: FloatArray
+
+
+class Probes(NamedTuple):
+    """What chains that were melted and cooled anew, before the run, report of a few steps.
+
+    Attributes:
+        means: (…, P) of a summed statistic, by probe.
+        steps: of each.
+        burn_in: steps that followed, at most.
+        began: whether the run's chains begin where the last of them ended.
+    """
+
+    means: FloatArray
+    steps: int
+    burn_in: int
+    began: bool = True
+
+
+class Arrival(NamedTuple):
+    """Where chains were on their way from their starts.
+
+    Attributes:
+        steps: of burn-in that were made.
+        values: (…, C) of the statistic that is watched, after the last of them.
+    """
+
+    steps: int
+    values: FloatArray
