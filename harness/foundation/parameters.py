@@ -44,13 +44,15 @@ def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
         option: of the command line, that they followed.
 
     Raises:
-        SpinbenchError: a text without "=".
+        SpinbenchError: a text without "=", or two of one name.
     """
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise SpinbenchError(f"{option} {text} was given; NAME=VALUE is needed")
+        if name in found:
+            raise SpinbenchError(f"{option} {text} was given, and {name} before; once is needed")
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

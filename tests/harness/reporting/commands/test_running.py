@@ -124,6 +124,7 @@ def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pyt
     [
         (["--output", "x.txt"], "--output x.txt was given; .MAR, .PR, .csv are the suffixes that are allowed"),
         (["--set", "scan"], "--set scan was given; NAME=VALUE is needed"),
+        (["--set", "scan=raster", "--set", "scan=random"], "--set scan=random was given, and scan before; once"),
         (["--set", "scan=snake"], "snake"),
         (["--method", "gibs"], "gibs"),
         (["--backend", "nump"], "nump"),
