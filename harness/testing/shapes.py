@@ -13,6 +13,7 @@ from spinbench.models import Model
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
 from spinbench.testing.check import CheckError, require, skip
+from spinbench.testing.deadline import at_most
 from spinbench.testing.diagnostics import compare_errors, replicas, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
@@ -32,6 +33,8 @@ RUNS = 3
 """Of each count, with seeds of their own."""
 LENGTHS = [16] * 8
 """Steps of the batches in which each chain is watched."""
+LONGEST = 20.0
+"""CPU seconds beyond which a large model is left out, where Python gets to run between."""
 WIDE = 4.0
 """Times that claims may be too wide on average over the variables of a large model."""
 
@@ -42,7 +45,14 @@ def size(pair: Pair, name: str, precision: Precision | None = None, *, believed:
     Args:
         name: of `SIZES`; precision: by default the pair's.
         believed: leave marginals alone that the method doubts: a step with some settings is less than a sweep.
+
+    Raises:
+        SkipTest: it takes too long, or the method refuses the model.
     """
+    at_most(LONGEST, name, lambda: _size(pair, name, precision, believed))
+
+
+def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) -> None:
     precision = precision or pair.precision
     exact, at = known(name), trial(pair, known(name).model, precision)
     chains = FEW_CHAINS

@@ -222,6 +222,21 @@ def _wide() -> Known:
     return of_graph(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
 
 
+def _rings(count: int, name: str) -> Known:
+    """Rings of four variables of three states, each with tables of its own, in random order."""
+    rng = np.random.default_rng(33)
+    place, tables, log_z = rng.permutation(4 * count).reshape(count, 4), [], 0.0
+    marginals = np.empty((4 * count, 3))
+    for own in place:
+        ring: Tables = [((v,), rng.normal(size=3)) for v in range(4)]
+        ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(3, 3))) for v in range(4)]
+        found = of_graph(FactorGraph.from_log_tables([3] * 4, ring))
+        log_z, marginals[own] = log_z + found.log_z, found.marginals.reshape(4, 3)
+        tables += [(tuple(int(own[v]) for v in scope), table) for scope, table in ring]
+    graph = FactorGraph.from_log_tables([3] * (4 * count), tables, name=name)
+    return Known(graph, log_z, marginals.ravel())
+
+
 def _knot() -> Known:
     """Twelve variables of eleven neighbours each."""
     rng = np.random.default_rng(29)
@@ -263,6 +278,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "1001 variables": lambda: _large(350, 300, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
+    "88 variables of three states": lambda: _rings(22, "88 variables of three states"),
     "three states": lambda: of_graph(potts()),
     "one to nine states": _several_states,
     "zeros": _zeros,
@@ -275,4 +291,4 @@ MODELS: dict[str, Callable[[], Known]] = {
     "tree": _tree,
     "tree of factors": _tree_of_factors,
 }
-SIZES = ("80 variables, dense", "101 variables", "1001 variables")
+SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of three states")

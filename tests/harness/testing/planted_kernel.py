@@ -337,6 +337,8 @@ class PlantedKernel(Kernel):
             weights[0] *= 2
         if self.bug == "the first state twice backwards" and self.order == "backward":
             weights[0] *= 2
+        if self.bug == "the first state twice beyond 128" and unit[0] > 128:
+            weights[0] *= 2
         if self.bug == "states beyond 8 never happen":
             weights[8:] = 0
         p[unit] = weights / weights.sum(axis=0)

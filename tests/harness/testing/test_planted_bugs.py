@@ -116,6 +116,11 @@ BUGS = [
     ("states in another order", "accuracy, one to nine states", "each variable's states in reverse order"),
     ("the first state twice", "accuracy, one to nine states", "a law in which state 0 counts twice"),
     ("states beyond 8 never happen", "accuracy, one to nine states", "states from 8 on never happen"),
+    (
+        "the first state twice beyond 128",
+        "accuracy, 88 variables of three states",
+        "of 264 variables, marginals .* are wrong",
+    ),
     ("the first state twice in float32", "accuracy, three states, float32", "state 0 counts twice"),
     ("the first state twice backwards", "order=backward", "state 0 counts twice"),
     # joint laws
