@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
+from itertools import combinations, product
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 from unittest import SkipTest
@@ -45,6 +46,21 @@ def of(method: Method) -> Iterator[tuple[str, Any]]:
             yield field.name, not own
         elif get_origin(hint) is Literal:
             yield from ((field.name, value) for value in get_args(hint) if value != own)
+
+
+def in_pairs(method: Method) -> Iterator[dict[str, Any]]:
+    """Few choices of settings, in which each value of `of` stands once at least beside each of every other setting."""
+    values: dict[str, list[Any]] = {}
+    for name, value in of(method):
+        values.setdefault(name, []).append(value)
+    left = [{a: x, b: y} for a, b in combinations(values, 2) for x, y in product(values[a], values[b])]
+    while left:
+        chosen = dict(left[0])
+        for name in (name for name in values if name not in chosen):
+            new = [sum(pair.items() <= (chosen | {name: v}).items() for pair in left) for v in values[name]]
+            chosen[name] = values[name][int(np.argmax(new))]
+        left = [pair for pair in left if not pair.items() <= chosen.items()]
+        yield chosen
 
 
 def _without_none(hint: Any) -> Any:
@@ -151,6 +167,23 @@ def setting(pair: Pair, name: str, value: Any) -> None:
             kept.two(other)
         if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
             _large(other)
+
+
+def together(pair: Pair) -> None:
+    """The answer, and the law that chains keep, with settings changed together: each pair of values, once at least."""
+    refusals, count = [], 0
+    for changed in in_pairs(pair.method):
+        try:
+            other = _other(pair, changed)
+            answers.accuracy(other, "dense", other.precision)
+            answers.stationarity(other, "dense")
+        except (UnsupportedError, SkipTest) as refusal:
+            refusals.append(str(refusal))
+        except CheckError as error:
+            raise CheckError(f"with {', '.join(f'{k}={v}' for k, v in changed.items())}: {error}") from None
+        count += 1
+    if len(refusals) == count:
+        skip(refusals[-1])
 
 
 def _large(pair: Pair) -> None:

@@ -15,6 +15,9 @@ FORMS = {"in float32": "single", "of several states": "kary", "backwards": "back
 
 @dataclass(frozen=True)
 class Formed(Planted):
+    mirrored: bool = False
+    """Draw with 1 - u in the place of u."""
+
     name = "formed"
     summary = "Gibbs in raster order, wrong in one form"
 
@@ -46,6 +49,9 @@ class FormedKernel(PlantedKernel):
         forms = {"single": self.real.itemsize == 4, "kary": bool(model.groups), "back": self.order == "backward"}
         wanted = [name for words, name in FORMS.items() if self.bug.endswith(words)]
         self.wrong = all(forms[name] for name in wanted)
+        self.mirrored = method.mirrored
+        if self.bug == "no fields where mirrored backwards" and self.mirrored and forms["back"]:
+            self.biases[:] = 0
         if self.wrong and self.bug.startswith("no fields beyond 64"):
             self.biases[64:] = 0
 
@@ -75,4 +81,5 @@ class FormedKernel(PlantedKernel):
     def _numbers(self, seed, step, index, shape):
         if self.wrong and self.bug.startswith("one generator"):
             return self.rng.random(shape)
-        return super()._numbers(seed, step, index, shape)
+        u = super()._numbers(seed, step, index, shape)
+        return 1 - u if self.mirrored else u

@@ -170,6 +170,7 @@ FORMS = [
     ("forgets what was observed of two states", "accuracy, evidence of two states", "marginals .* are off by"),
     ("six states alike", "accuracy, one to nine states", "marginals .* are off by"),
     ("errors of pairs 1000 times too large", "calibration, sparse", "standard errors of pairs are too large"),
+    ("no fields where mirrored backwards", "settings in pairs", "with order=backward, mirrored=True: .* are off by"),
     ("certified bound above on large models", "accuracy, 101 variables", "the certified lower bound on log Z is"),
 ]
 """Bugs of one form of a kernel alone."""
