@@ -27,6 +27,8 @@ class Formed(Planted):
         match self.bug:
             case "log Z without an error":
                 return replace(found, log_z=found.log_z + 50, log_z_kind="estimate")
+            case "a wrong estimator of log Z beside":
+                return replace(found, log_z_estimates={"start": (found.log_z + 99, 0.1)})
             case "errors forget how long batches are":
                 steps = trace.samples / trace.series("p").shape[0]
                 return replace(found, marginals_se=found.marginals_se * np.sqrt(2 / steps))
