@@ -116,7 +116,7 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
         what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
-    if all(e.log_z is not None and e.log_z_se for e in estimates):
+    if all(e.log_z is not None and e.log_z_se and np.isfinite(e.log_z_se) for e in estimates):
         column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
         z = np.column_stack([z, column])
         what.append("log Z")

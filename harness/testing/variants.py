@@ -18,7 +18,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, hidden, kept, shapes, streams
+from spinbench.testing import answers, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
 from spinbench.testing.laws.cases import potts
 from spinbench.testing.laws.known import known
@@ -157,12 +157,15 @@ def setting(pair: Pair, name: str, value: Any) -> None:
             streams.keys(other)
     try:  # what runs on one backend alone may be known only as late as here
         answers.accuracy(other, "dense", other.precision)
-        if pair.backend == "numpy" or registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
-            answers.graph(other, potts)  # of the same program, backends that compile each model say no more
+        if _whole(pair):
+            answers.graph(other, potts)
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
     if other.sampler:
         answers.stationarity(other, "dense")
+        if _whole(pair):
+            with suppress(SkipTest):
+                diagnostics.calibration(other, "dense")
         with suppress(SkipTest):
             kept.two(other)
         if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
@@ -184,6 +187,11 @@ def together(pair: Pair) -> None:
         count += 1
     if len(refusals) == count:
         skip(refusals[-1])
+
+
+def _whole(pair: Pair) -> bool:
+    """Whether more is tried with each setting: backends that compile programs anew for it say no more than NumPy."""
+    return pair.backend == "numpy" or registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
 
 
 def _large(pair: Pair) -> None:

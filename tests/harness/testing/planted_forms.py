@@ -23,16 +23,18 @@ class Formed(Planted):
 
     def estimate(self, model, tables, trace):
         found = super().estimate(model, tables, trace)
-        dense = model.dense()
+        dense, chains = model.dense(), trace.series("p").shape[-1]
         match self.bug:
             case "log Z without an error":
                 return replace(found, log_z=found.log_z + 50, log_z_kind="estimate")
+            case "errors of few chains a tenth backwards" if self.order == "backward" and 2 <= chains <= 8:
+                return replace(found, marginals_se=found.marginals_se / 10)
             case "a wrong estimator of log Z beside":
                 return replace(found, log_z_estimates={"start": (found.log_z + 99, 0.1)})
             case "errors forget how long batches are":
                 steps = trace.samples / trace.series("p").shape[0]
                 return replace(found, marginals_se=found.marginals_se * np.sqrt(2 / steps))
-            case "errors of few chains a tenth" if 2 <= trace.series("p").shape[-1] <= 8:
+            case "errors of few chains a tenth" if 2 <= chains <= 8:
                 return replace(found, marginals_se=found.marginals_se / 10)
             case "forgets what was observed of two states" if model.origin is not None and not model.groups:
                 return replace(found, marginals=found.marginals[::-1])

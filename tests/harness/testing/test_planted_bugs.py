@@ -159,6 +159,7 @@ FORMS = [
     ("no fields beyond 64 in float32", "accuracy, 101 variables, float32", "of 101 variables, marginals .* are wrong"),
     ("one generator backwards", "order=backward", "it keeps state between calls"),
     ("sums overflow after 256 steps", "independence of batching", "300 steps at once and in several batches"),
+    ("errors of few chains a tenth backwards", "order=backward", "standard errors of 8 chains are too small"),
     ("a wrong estimator of log Z beside", "accuracy, dense", "log Z of estimator start is off by"),
     ("log Z without an error", "accuracy, dense", "an estimate of log Z without a standard error"),
     ("log Z without an error", "accuracy, three states", "an estimate of log Z without a standard error"),
