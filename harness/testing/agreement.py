@@ -24,10 +24,8 @@ COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "
 """Models on which most iterations have one fixed point."""
 STEPS = 2000
 CHAINS = 3
-ENDED = 1e-9
-"""Changes at which iterations end, relative for log Z."""
 CLOSE = 1e-6
-"""What they leave."""
+"""What the changes at which iterations end leave, relative for log Z."""
 
 
 def tree(pair: Pair, name: str) -> None:
@@ -111,5 +109,5 @@ def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, wha
         off = float(np.abs(own - marginals).max(initial=0))
         # about the optimum of a bound, marginals move by the root of what the bound does
         flat_top = found.log_z_kind in ("lower", "upper") and found.log_z is not None
-        allowed = max(CLOSE, (ENDED * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
+        allowed = max(CLOSE, (CLOSE * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
         require(off <= allowed, f"marginals differ by up to {off:.3g} from {what}")

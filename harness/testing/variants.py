@@ -18,7 +18,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import answers, diagnostics, hidden, kept, shapes, streams
+from spinbench.testing import agreement, answers, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
 from spinbench.testing.laws.cases import potts
 from spinbench.testing.laws.known import known
@@ -161,6 +161,9 @@ def setting(pair: Pair, name: str, value: Any) -> None:
             answers.graph(other, potts)
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
+    if _native(other) and not other.sampler and other.method.anytime and (where := agreement.other(other)):
+        with suppress(SkipTest):
+            agreement.alike(other, *where)
     if other.sampler:
         answers.stationarity(other, "dense")
         if _whole(pair):
@@ -168,7 +171,7 @@ def setting(pair: Pair, name: str, value: Any) -> None:
                 diagnostics.calibration(other, "dense")
         with suppress(SkipTest):
             kept.two(other)
-        if registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+        if _native(other):
             _large(other)
 
 
@@ -191,7 +194,11 @@ def together(pair: Pair) -> None:
 
 def _whole(pair: Pair) -> bool:
     """Whether more is tried with each setting: backends that compile programs anew for it say no more than NumPy."""
-    return pair.backend == "numpy" or registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
+    return pair.backend == "numpy" or _native(pair)
+
+
+def _native(pair: Pair) -> bool:
+    return registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
 
 
 def _large(pair: Pair) -> None:

@@ -45,6 +45,11 @@ def test_kernels_that_compute_something_else_are_found(bug: str, message: str) -
         check_of("iterated", "kernel and program", bug=bug)()
 
 
+def test_a_kernel_that_computes_something_else_with_a_setting_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"marginals differ by up to .* from the program's on numpy"):
+        check_of("iterated", "plain=True", bug="fields where plain")()
+
+
 def test_what_is_said_on_the_way_is_looked_at() -> None:
     with pytest.raises(AssertionError, match=r"the lower bound on log Z is .* too high"):
         check_of("iterated", "end of iterations", bug="a bound at fixed points alone")()
