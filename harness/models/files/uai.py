@@ -18,7 +18,7 @@ from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import Tokens, check_weights, read_text
-from spinbench.models.files.uai_layout import find_scopes, find_tables
+from spinbench.models.files.uai_layout import cut, find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -81,13 +81,8 @@ def _parse(tokens: Tokens, name: str) -> FactorGraph:
     with np.errstate(divide="ignore"):
         logs = np.log(weights, out=weights)
     logs.setflags(write=False)
-    shapes = scopes.tuples(np.array(cards))
-    ends = (begins + np.diff(places) - 1).tolist()
-    factors = tuple(
-        Factor(scope, logs[begin:stop].reshape(shape))
-        for scope, begin, stop, shape in zip(scopes.tuples(np.arange(n)), begins.tolist(), ends, shapes, strict=True)
-    )
-    return FactorGraph(tuple(cards), factors, name=name)
+    factors = map(Factor, scopes.tuples(), cut(logs, begins, scopes, cards))
+    return FactorGraph(tuple(cards), tuple(factors), name=name)
 
 
 def read_evidence(path: Path) -> dict[int, int]:

@@ -14,11 +14,16 @@ from spinbench.errors import ModelError
 from spinbench.models.factor_graph import MAX_ORDER
 from spinbench.models.files.text import Tokens
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
 _MOST = 2.0**52
 """More entries than any file has."""
+_ALIKE, _AHEAD = 8, 4096
+"""Scopes of one order after which as many more are looked at together, at most."""
+_SMALL = 64
+"""Entries of a table, at most, that is laid beside others of its shape."""
 
 
 class Scopes(NamedTuple):
@@ -41,12 +46,12 @@ class Scopes(NamedTuple):
             which = np.flatnonzero(self.orders == order)
             yield which, self.members[begins[which, None] + np.arange(order)]
 
-    def tuples(self, values: npt.NDArray[Any]) -> list[tuple[int, ...]]:
-        """Of each factor `values` of its variables."""
+    def tuples(self) -> list[tuple[int, ...]]:
+        """The variables of each factor."""
         found: list[tuple[int, ...]] = [()] * len(self.orders)
         for which, members in self.rows():
             if members.shape[1]:
-                columns = values[members].T.tolist()
+                columns = members.T.tolist()
                 for k, one in zip(which.tolist(), zip(*columns, strict=True), strict=True):
                     found[k] = one
         return found
@@ -58,16 +63,8 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     Raises:
         ModelError: with line and token.
     """
-    count = tokens.count(position, "factors")
-    first, size = position + 1, tokens.size
-    numbers: Any = tokens.values
-    view, firsts, position = memoryview(numbers), array("q"), position + 1
-    for k in range(count):
-        if position >= size or (order := view[position]) not in _ORDERS or order > size - position - 1:
-            raise _bad_order(tokens, position, k)
-        firsts.append(position)
-        position += 1 + int(order)
-    begins = np.frombuffer(firsts, dtype=np.int64) if count else np.empty(0, dtype=np.int64)
+    count, first = tokens.count(position, "factors"), position + 1
+    begins, position = _find_orders(tokens, first, count)
     orders = np.diff(begins, append=position) - 1
     inside = np.ones(position, dtype=bool)
     inside[:first] = False
@@ -81,6 +78,58 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     if (twice := _first_repeat(scopes)) is not None:
         raise tokens.error(int(begins[twice]) + 1, f"factor {twice} names a variable twice")
     return scopes
+
+
+def _find_orders(tokens: Tokens, position: int, count: int) -> tuple[IntArray, int]:
+    """From token `position` on, those with the orders of `count` scopes; and the token after the last scope."""
+    numbers: Any = tokens.values
+    view, size, found, last, alike = memoryview(numbers), tokens.size, array("q"), -1.0, 0
+    while len(found) < count:
+        if position >= size or (order := view[position]) not in _ORDERS or order > size - position - 1:
+            raise _bad_order(tokens, position, len(found))
+        step, alike, last = 1 + int(order), alike + 1 if order == last else 0, order
+        run = 1
+        if alike >= _ALIKE:
+            whole = min((size - position) // step, count - len(found), _AHEAD)
+            same = tokens.values[position : position + step * whole : step] == order
+            run = whole if same.all() else int(np.argmin(same))
+        found.extend(range(position, position + step * run, step))
+        position += step * run
+    return np.array(found, dtype=np.int64), position
+
+
+def cut(logs: FloatArray, begins: IntArray, scopes: Scopes, cards: list[int]) -> list[FloatArray]:
+    """The tables of all factors, from their entries one after the other.
+
+    Args:
+        logs: the entries, and others.
+        begins: (F,) where each table begins.
+        scopes: of the factors.
+        cards: of the variables.
+    """
+    tables: list[FloatArray] = [logs[:0]] * len(begins)
+    for which, members in scopes.rows():
+        for rows, shape in _shapes(which, np.array(cards)[members]):
+            size, starts = math.prod(shape), begins[rows]
+            if shape and size <= _SMALL:
+                together = logs[starts[:, None] + np.arange(size)].reshape(-1, *shape)
+                together.setflags(write=False)
+                own = list(together)
+            else:
+                own = [logs[begin : begin + size].reshape(shape) for begin in starts.tolist()]
+            for k, table in zip(rows.tolist(), own, strict=True):
+                tables[k] = table
+    return tables
+
+
+def _shapes(which: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
+    """Factors (G,) with tables of sizes (G, k), shape after shape: (those of the shape, the shape)."""
+    if sizes.size == 0 or (sizes == sizes[0]).all():
+        yield which, tuple(sizes[0].tolist())
+        return
+    kinds, own, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+    parts = np.split(which[np.argsort(own.ravel(), kind="stable")], np.cumsum(counts)[:-1])
+    yield from zip(parts, map(tuple, kinds.tolist()), strict=True)
 
 
 def find_tables(tokens: Tokens, scopes: Scopes, cards: list[int]) -> IntArray:

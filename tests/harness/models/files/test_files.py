@@ -122,6 +122,25 @@ def test_uai_and_npz_keep_factor_graphs(tmp_path_factory, seed, cards, constant)
     assert load(folder / "model.npz").content_hash == graph.content_hash
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_uai_keeps_factors_that_are_many_of_a_kind(tmp_path, seed):
+    """Runs of scopes of one order, longer than what is looked at together, between others of other shapes."""
+    rng = np.random.default_rng(seed)
+    cards, factors = rng.integers(1, 5, 20).tolist(), []
+    for count in (1, 30, 2, 5000, 1, 9):
+        order = int(rng.integers(0, 4))
+        for _ in range(count):
+            scope = rng.permutation(20)[:order].tolist()
+            factors.append((scope, rng.normal(size=[cards[v] for v in scope])))
+    graph = FactorGraph.from_log_tables(cards, factors)
+    save(graph, tmp_path / "model.uai")
+    again = load(tmp_path / "model.uai")
+    assert [one.scope for one in again.factors] == [one.scope for one in graph.factors]
+    for one, other in zip(again.factors, graph.factors, strict=True):
+        assert not one.log_table.flags.writeable
+        np.testing.assert_allclose(one.log_table, other.log_table, rtol=0, atol=1e-13)
+
+
 def test_uai_spreads_a_constant_that_one_table_cannot_hold(tmp_path):
     model = generators.grid(3, 3, seed=1)
     for constant in (3000.0, -3000.0):
