@@ -23,6 +23,7 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE, WISHES
+from spinbench.metrics import registry as metrics
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, shares
 from spinbench.sweeping.arguments import Arguments
@@ -144,6 +145,8 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     with clock.stage("history"):
         for line in summary.history([folder]):
             output.print(line, soft_wrap=True)
+    for reason in metrics.broken().values():
+        output.print(f"a metric was left out: {reason}", soft_wrap=True)
     if all(record["status"] == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
     return status

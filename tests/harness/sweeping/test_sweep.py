@@ -249,6 +249,16 @@ def test_plugin_that_raises_on_import(
     )
 
 
+def test_a_metric_that_two_register_is_named(
+    install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install_plugin("spinbench_again", "", {"metrics": {"pair_rmse": "Mine"}})
+    assert sweep("method=exact", "backend=numpy", "model=boltzmann/neural15", "sweep_dir=out") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "a metric was left out: " in shown
+    assert "both register metric 'pair_rmse'; uninstall one" in shown
+
+
 def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     source = "def report(records, folder): return [f'{len(records)} of mine into {folder.name}']"
     install_plugin("spinbench_mine", source, {"reports": {"mine": "report", "none": "nothing"}})
