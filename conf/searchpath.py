@@ -7,9 +7,8 @@ config groups. A method or backend without a yaml file gets the defaults of its 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.metadata
-import importlib.util
-import warnings
 from typing import Any
 
 from hydra.core.config_search_path import ConfigSearchPath
@@ -20,6 +19,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, OmegaConf
 
 from spinbench.errors import BrokenPluginError
+from spinbench.foundation.remarks import left_out
 from spinbench.inference import registry
 from spinbench.models import families, specs
 
@@ -41,15 +41,12 @@ class SpinbenchSearchPath(SearchPathPlugin):
         for point in sorted(points, key=lambda point: point.name):
             if point.value == PACKAGE:
                 continue
-            try:
-                found = importlib.util.find_spec(point.value) is not None
-                why = "no such package"
-            except Exception as error:  # finding a subpackage imports its parents
-                found, why = False, f"{type(error).__name__}: {error}"
-            if found:
-                search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
+            try:  # as Hydra will, which lets no plugin fail
+                importlib.import_module(point.value)
+            except (Exception, SystemExit) as error:
+                left_out(f"config groups of plugin {point.name!r} ({point.value}): {type(error).__name__}: {error}")
             else:
-                warnings.warn(f"config groups of plugin {point.name!r} ({point.value}) left out: {why}", stacklevel=2)
+                search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
         search_path.append(provider="registry", path="registry://")
 
 

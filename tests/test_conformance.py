@@ -40,7 +40,7 @@ SIZES = {
     *("17 chains", "last digits", "hidden state", "start and tables stay", "frozen settings", "seeds"),
 }
 """As `SHAPES`, of kernels and the programs of `CORE`."""
-OF_KERNELS = {"burn-in", "accuracy, 88 variables of three states"}
+OF_KERNELS = {"burn-in", "accuracy, 88 variables of several states"}
 """And of kernels, which have loops of their own; programs have spinbench's."""
 OF_PROGRAMS = {"random keys"}
 """And of programs, on NumPy, where they are looked at."""

@@ -26,13 +26,13 @@ from asv.results import Results
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG
+from spinbench.foundation.remarks import left_out
 from spinbench.history import asv_columns, asv_graphs
 from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
 from spinbench.history.suite.cells import FAMILIES_VARIABLE, SHARED_VARIABLE
 from spinbench.measuring.environment import elsewhere
-from spinbench.measuring.records import left_out
 
 MACHINE_VARIABLE = "SPINBENCH_MACHINE"
 """Environment variable with this machine's name in the history; by default asv's name, the host's."""

@@ -21,8 +21,9 @@ from filelock import FileLock, Timeout
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.foundation.remarks import left_out
 from spinbench.history.axes import Cell, Family, Metric
-from spinbench.measuring.records import RecordError, left_out, read_record
+from spinbench.measuring.records import RecordError, read_record
 
 LOCK_SECONDS = 600.0
 

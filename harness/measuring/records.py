@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
+from spinbench.foundation.remarks import left_out
 from spinbench.measuring import record_shape
 from spinbench.metrics import METRICS as METRICS
 
@@ -90,12 +89,6 @@ def read_records(folder: Path) -> list[Record]:
     for one in errors:
         left_out(str(one))
     return sorted(found, key=lambda record: (record["started_at"], record["key"]))
-
-
-@cache
-def left_out(sentence: str) -> None:
-    """Say, once in a process, that a file is left out, and why: on standard error, as Hydra turns logging off."""
-    print(f"spinbench: left out: {sentence}", file=sys.stderr)
 
 
 def path_of(folder: Path, key: str) -> Path:

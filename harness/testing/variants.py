@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from itertools import combinations, product
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 from unittest import SkipTest
 
 import numpy as np
@@ -18,7 +18,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
 from spinbench.inference import registry
 from spinbench.models import FactorGraph
-from spinbench.testing import agreement, answers, diagnostics, hidden, kept, shapes, streams
+from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
 from spinbench.testing.laws.cases import potts
 from spinbench.testing.laws.known import known
@@ -38,14 +38,14 @@ ZEROS = "zeros"
 
 def of(method: Method) -> Iterator[tuple[str, Any]]:
     """(setting, value) of all that the types of a method's settings name beside the values it has: those of
-    `Literal`, true and false."""
+    `Literal`, true and false, and None."""
     hints = hints_of(type(method))
     for field in fields(method):  # type: ignore[arg-type]
-        hint, own = _without_none(hints.get(field.name)), getattr(method, field.name)
-        if hint is bool:
-            yield field.name, not own
-        elif get_origin(hint) is Literal:
-            yield from ((field.name, value) for value in get_args(hint) if value != own)
+        own = getattr(method, field.name)
+        parts = _parts(hints.get(field.name))
+        values = [value for part in parts if get_origin(part) is Literal for value in get_args(part)]
+        values += [True, False] * (bool in parts) + [None] * (NoneType in parts)
+        yield from ((field.name, value) for value in values if value != own)
 
 
 def in_pairs(method: Method) -> Iterator[dict[str, Any]]:
@@ -63,10 +63,9 @@ def in_pairs(method: Method) -> Iterator[dict[str, Any]]:
         yield chosen
 
 
-def _without_none(hint: Any) -> Any:
-    """X of `X | None`; any other hint as it is."""
-    some = [part for part in get_args(hint) if part is not NoneType] if NoneType in get_args(hint) else [hint]
-    return some[0] if len(some) == 1 else hint
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """X and Y of `X | Y`; any other hint alone."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
@@ -74,7 +73,7 @@ def numbers(method: Method) -> Iterator[tuple[str, int | float]]:
     or a start, may change its answer."""
     hints = hints_of(type(method))
     for field in fields(method) if method.stochastic else ():  # type: ignore[arg-type]
-        for value in SMALL.get(_without_none(hints.get(field.name)), ()):
+        for value in (value for part in _parts(hints.get(field.name)) for value in SMALL.get(part, ())):
             with suppress(SpinbenchError):
                 replace(method, **{field.name: value})  # type: ignore[type-var]
                 if value != getattr(method, field.name):
@@ -207,6 +206,8 @@ def _large(pair: Pair) -> None:
         partial(shapes.lanes, pair, CUT),
         partial(shapes.size, pair, LARGE, believed=True),
         partial(hidden.state, pair),
+        partial(conduct.batching, pair),
+        partial(burn_in.moves, pair),
     ):
         with suppress(SkipTest):
             body()

@@ -177,8 +177,10 @@ def test_method_that_raises_on_import_is_composed_and_fails_later(install_plugin
     assert dict(composition.plan(["method=broken"], multirun=False).config.method) == {"name": "broken"}
 
 
-def test_plugins_bring_config_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preset in a package of its own; the built-in files come first, and a package that is missing is told."""
+def test_plugins_bring_config_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A preset in a package of its own; built-in files come first, and packages that are missing or raise are told."""
     package = tmp_path / "spinbench_presets"
     (package / "method").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -187,11 +189,14 @@ def test_plugins_bring_config_groups(tmp_path: Path, monkeypatch: pytest.MonkeyP
     info = tmp_path / "spinbench_presets-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: spinbench_presets\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[spinbench.conf]\npresets = spinbench_presets\ngone = spinbench_gone\n")
+    (tmp_path / "spinbench_boom.py").write_text("raise OSError('no licence')")
+    names = "".join(f"{name} = spinbench_{name}\n" for name in ("presets", "gone", "boom"))
+    (info / "entry_points.txt").write_text(f"[spinbench.conf]\n{names}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match="'gone' .* left out: no such package"):
-        plan = composition.plan(["method=fast_gibbs,gibbs"], multirun=False)
+    plan = composition.plan(["method=fast_gibbs,gibbs"], multirun=False)
+    said = capsys.readouterr().err
+    assert "left out: config groups of plugin 'gone' (spinbench_gone): ModuleNotFoundError: No module named" in said
+    assert "left out: config groups of plugin 'boom' (spinbench_boom): OSError: no licence" in said
     assert dict(plan.config.method) == {"name": "gibbs", "log_z": "none"}
-    with pytest.warns(UserWarning, match="gone"):
-        plan = composition.plan(["method=gibbs"], multirun=False)
+    plan = composition.plan(["method=gibbs"], multirun=False)
     assert dict(plan.config.method) == written("method/gibbs.yaml")

@@ -19,6 +19,8 @@ WINDOW = 4000
 """Variables of a very large model that are in random order."""
 PULL = 3.5
 """Couplings of a variable with n neighbours, times √n."""
+RING = (3, 5, 7, 8)
+"""States of a ring's variables."""
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 """States of a rung."""
 
@@ -223,18 +225,21 @@ def _wide() -> Known:
 
 
 def _rings(count: int, name: str) -> Known:
-    """Rings of four variables of three states, each with tables of its own, in random order."""
+    """Rings of four variables of three to eight states, each with tables of its own, in random order."""
     rng = np.random.default_rng(33)
     place, tables, log_z = rng.permutation(4 * count).reshape(count, 4), [], 0.0
-    marginals = np.empty((4 * count, 3))
+    sizes = np.empty(4 * count, dtype=np.int64)
+    marginals: list[FloatArray] = [np.zeros(0)] * sizes.size
     for own in place:
-        ring: Tables = [((v,), rng.normal(size=3)) for v in range(4)]
-        ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(3, 3))) for v in range(4)]
-        found = of_graph(FactorGraph.from_log_tables([3] * 4, ring))
-        log_z, marginals[own] = log_z + found.log_z, found.marginals.reshape(4, 3)
+        ring: Tables = [((v,), rng.normal(size=k)) for v, k in enumerate(RING)]
+        ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(RING[v], RING[(v + 1) % 4]))) for v in range(4)]
+        found = of_graph(FactorGraph.from_log_tables(RING, ring))
+        log_z, sizes[own] = log_z + found.log_z, RING
+        for v, p in zip(own.tolist(), np.split(found.marginals, np.cumsum(RING)[:-1]), strict=True):
+            marginals[v] = p
         tables += [(tuple(int(own[v]) for v in scope), table) for scope, table in ring]
-    graph = FactorGraph.from_log_tables([3] * (4 * count), tables, name=name)
-    return Known(graph, log_z, marginals.ravel())
+    graph = FactorGraph.from_log_tables(sizes.tolist(), tables, name=name)
+    return Known(graph, log_z, np.concatenate(marginals))
 
 
 def _knot() -> Known:
@@ -278,7 +283,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "1001 variables": lambda: _large(350, 300, "1001 variables"),
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
-    "88 variables of three states": lambda: _rings(22, "88 variables of three states"),
+    "88 variables of several states": lambda: _rings(22, "88 variables of several states"),
     "three states": lambda: of_graph(potts()),
     "one to nine states": _several_states,
     "zeros": _zeros,
@@ -291,4 +296,4 @@ MODELS: dict[str, Callable[[], Known]] = {
     "tree": _tree,
     "tree of factors": _tree_of_factors,
 }
-SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of three states")
+SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from spinbench.foundation.atomic import write_json
+from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, journal
 from spinbench.history.journal import Journal
-from spinbench.measuring.records import left_out
 
 FAMILY = axes.family("inference")
 CELL = ("grid", "gibbs", "numpy")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spinbench.foundation import remarks
 from spinbench.measuring import records
 from spinbench.measuring.records import RecordError
 
@@ -88,7 +89,7 @@ def damaged(text: str, *path: str, by: Any) -> str:
 def test_a_malformed_record_is_named_and_the_rest_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], path: tuple[str, ...], by: Any
 ) -> None:
-    records.left_out.cache_clear()
+    remarks.left_out.cache_clear()
     good = records.write_record(tmp_path, record("good"))
     (tmp_path / "record-bad.json").write_text(damaged(good.read_text(), *path, by=by))
     (tmp_path / "record-deep.json").write_text("[" * 100_000)

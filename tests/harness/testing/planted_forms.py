@@ -4,6 +4,7 @@ Installed as a plugin by test_planted_bugs.py, beside planted_kernel.py.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from planted_kernel import Planted, PlantedKernel
@@ -17,6 +18,8 @@ FORMS = {"in float32": "single", "of several states": "kary", "backwards": "back
 class Formed(Planted):
     mirrored: bool = False
     """Draw with 1 - u in the place of u."""
+    pace: int | Literal["auto"] | None = 1
+    """Changes nothing."""
 
     name = "formed"
     summary = "Gibbs in raster order, wrong in one form"
@@ -54,6 +57,8 @@ class FormedKernel(PlantedKernel):
         wanted = [name for words, name in FORMS.items() if self.bug.endswith(words)]
         self.wrong = all(forms[name] for name in wanted)
         self.mirrored = method.mirrored
+        if self.bug == f"no fields at pace {method.pace}":
+            self.biases[:] = 0
         if self.bug == "no fields where mirrored backwards" and self.mirrored and forms["back"]:
             self.biases[:] = 0
         if self.wrong and self.bug.startswith("no fields beyond 64"):
@@ -76,8 +81,15 @@ class FormedKernel(PlantedKernel):
         s[still] = before[still]
         return np.where(still, before, p)
 
+    def warm(self, state, steps):
+        if self.wrong and self.bug == "burn-in does nothing backwards":
+            return state
+        return super().warm(state, steps)
+
     def advance(self, state, steps):
         state, found = super().advance(state, steps)
+        if self.bug == "forgets the last step backwards" and self.wrong and steps > 3:
+            found["p"] = found["p"] * (1 - 1 / steps)
         if self.bug == "sums overflow after 256 steps" and steps >= 256:
             found["p"] = found["p"] % 128
         return state, found

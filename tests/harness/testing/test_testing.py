@@ -60,7 +60,7 @@ POINTS = {
 OF_WHAT_IT_LACKS = {
     *("calibration, three states", "calibration, log Z", "last digits", "R-hat", "effective sample sizes"),
     *("random numbers in time", "accuracy, 80000 variables", "kept states"),
-    "accuracy, 88 variables of three states",
+    "accuracy, 88 variables of several states",
 }
 """Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
 numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's."""
