@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from scipy import stats
 
 import spinbench
+from spinbench.errors import InvalidResultError
 from spinbench.inference import registry
 from spinbench.mathematics.graphs import rows, sweep_layouts, windows
+from spinbench.methods.gibbs import stones
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 from spinbench.models.generators import planar_glass
@@ -185,3 +188,10 @@ def test_a_budget_in_seconds_climbs_within_its_burn_in() -> None:
     assert list(result.log_z_estimates) == ["stones"]
     assert result.log_z_se is not None
     assert abs(result.log_z - spinbench.exact(planar_glass(16, beta=0.4)).log_z) <= 4 * result.log_z_se
+
+
+def test_a_kernel_without_the_looks_that_log_z_needs_is_told_so() -> None:
+    """As one of another distribution may be: `look` has a default, which sees nothing."""
+    blind: Any = SimpleNamespace(look=lambda state: {})
+    with pytest.raises(InvalidResultError, match="gave nothing; the method needs 'log_t', 'log_r'"):
+        stones.overlap(blind, None, 0.0, 8)
