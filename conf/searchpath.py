@@ -19,6 +19,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, OmegaConf
 
 from spinbench.errors import BrokenPluginError
+from spinbench.foundation import plugins
 from spinbench.foundation.remarks import left_out
 from spinbench.inference import registry
 from spinbench.models import families, specs
@@ -44,7 +45,7 @@ class SpinbenchSearchPath(SearchPathPlugin):
             try:  # as Hydra will, which lets no plugin fail
                 importlib.import_module(point.value)
             except (Exception, SystemExit) as error:
-                left_out(f"config groups of plugin {point.name!r} ({point.value}): {type(error).__name__}: {error}")
+                left_out(f"config groups of plugin {point.name!r} ({point.value}): {plugins.told(error)}")
             else:
                 search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
         search_path.append(provider="registry", path="registry://")
