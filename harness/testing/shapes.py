@@ -17,7 +17,7 @@ from spinbench.testing.deadline import at_most
 from spinbench.testing.diagnostics import compare_errors, replicas, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import ODD, known
 from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
 
@@ -98,6 +98,15 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
         f"over {error.size} variables, (error / standard error)² has mean {square:.3g}; {low:.3g} to {high:.3g} is "
         f"chance: standard errors are about {max(square, 1 / square) ** 0.5:.2g} times too {wrong_way}",
     )
+
+
+def odd(pair: Pair) -> None:
+    """As `size`, of models with 10 to 95 variables, one of which has 5 to 33 neighbours."""
+    for name, (_, leaves) in ODD.items():
+        try:
+            size(pair, name, believed=True)
+        except CheckError as error:
+            raise CheckError(f"where one variable has {leaves} neighbours: {error}") from None
 
 
 def log_z(pair: Pair) -> None:

@@ -163,6 +163,8 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)
+    if tier == "native":
+        yield "accuracy, odd sizes", partial(shapes.odd, pair)
     yield f"accuracy, {many.NAME}", partial(many.variables, pair)
     for count in (*shapes.COUNTS[tier], *([shapes.MANY] if tier == "native" and pair.sampler else [])):
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)

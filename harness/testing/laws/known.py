@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,14 @@ WINDOW = 4000
 """Variables of a very large model that are in random order."""
 PULL = 3.5
 """Couplings of a variable with n neighbours, times √n."""
+ODD = {
+    f"{rungs} rungs, {leaves} leaves": (rungs, leaves)
+    for rungs, leaves in (
+        *((2, 5), (4, 6), (3, 8), (3, 16), (9, 8), (10, 10), (8, 15), (11, 12), (13, 9), (15, 33), (23, 16), (20, 24)),
+        *((30, 31), (31, 32)),
+    )
+}
+"""Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not."""
 RING = (3, 5, 7, 8)
 """States of a ring's variables."""
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -281,6 +289,7 @@ def of_graph(graph: FactorGraph) -> Known:
 MODELS: dict[str, Callable[[], Known]] = {
     "101 variables": lambda: _large(50, 0, "101 variables"),
     "1001 variables": lambda: _large(350, 300, "1001 variables"),
+    **{name: partial(_large, *counts, name) for name, counts in ODD.items()},
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
     "88 variables of several states": lambda: _rings(22, "88 variables of several states"),

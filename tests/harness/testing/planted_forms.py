@@ -57,6 +57,12 @@ class FormedKernel(PlantedKernel):
         wanted = [name for words, name in FORMS.items() if self.bug.endswith(words)]
         self.wrong = all(forms[name] for name in wanted)
         self.mirrored = method.mirrored
+        n = len(self.biases)
+        if self.bug == "no field of the last of 4n + 3 variables" and n > 8 and n % 4 == 3:
+            self.biases[-1] += 1
+        if self.bug == "half of the couplings of 16 neighbours":
+            rows = (self.dense != 0).sum(axis=1) == 16
+            self.dense[rows] /= 2
         if self.bug == f"no fields at pace {method.pace}":
             self.biases[:] = 0
         if self.bug == "no fields where mirrored backwards" and self.mirrored and forms["back"]:

@@ -68,7 +68,7 @@ OF_KERNELS = {"random keys", "random numbers of variables", "17 chains, three st
 """Checks that do not apply to kernels whose statistics are no rows of variables, or of two states alone."""
 OF_LARGE_MODELS = {
     *(f"accuracy, {name}" for name in ("80 variables, dense", "101 variables", "1001 variables")),
-    "accuracy, 101 variables, float32",
+    *("accuracy, 101 variables, float32", "accuracy, odd sizes"),
 }
 """Checks that do not apply to methods that enumerate all states."""
 
