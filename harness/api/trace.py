@@ -237,9 +237,8 @@ class Trace:
         Raises:
             InvalidResultError: what is looked at is not there under that name.
         """
-        if any(name not in seen for seen in self.looks):
-            given = ", ".join(map(repr, self.looks[-1])) or "nothing"
-            raise InvalidResultError(f"a look at the chains gave {given}; the method needs {name!r}")
+        for seen in self.looks:
+            check_seen(seen, name)
         return np.array([seen[name] for seen in self.looks], dtype=np.float64)
 
     def coarse(self) -> Trace:
@@ -281,6 +280,17 @@ class Trace:
                 case _:
                     joined[name] = second[name]
         return joined
+
+
+def check_seen(seen: Mapping[str, object], *names: str) -> None:
+    """What an engine's `look` gave, by name, has what a method needs; a kernel's own may lack it.
+
+    Raises:
+        InvalidResultError: some of `names` are not there.
+    """
+    if lacking := [name for name in names if name not in seen]:
+        given = ", ".join(map(repr, seen)) or "nothing"
+        raise InvalidResultError(f"a look at the chains gave {given}; the method needs {', '.join(map(repr, lacking))}")
 
 
 def _numbers(values: npt.NDArray[np.generic], name: str) -> FloatArray:

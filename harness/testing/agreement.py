@@ -24,8 +24,10 @@ COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "
 """Models on which most iterations have one fixed point."""
 STEPS = 2000
 CHAINS = 3
+ENDED = 1e-9
+"""Changes at which iterations end, relative for log Z."""
 CLOSE = 1e-6
-"""What the changes at which iterations end leave, relative for log Z."""
+"""What they leave."""
 
 
 def tree(pair: Pair, name: str) -> None:
@@ -36,8 +38,14 @@ def tree(pair: Pair, name: str) -> None:
     _close(found, exact.log_z, exact.marginals, "the exact one, where a tree's is said to be exact")
 
 
-def alike(pair: Pair, backend: str, wish: Wish) -> None:
-    """A kernel gives the answers of the method's program, or of its other kernel, wherever both have ended."""
+def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
+    """A kernel gives the answers of the method's program, or of its other kernel, wherever both have ended.
+
+    Args:
+        pair: of the kernel.
+        backend, wish: where the other runs.
+        ended: changes of a bound at which they end, relative: as far from its optimum marginals may be its root apart.
+    """
     seen = 0
     for name in COMPARED:
         model = law(name).model if name in CASES else known(name).model
@@ -47,7 +55,7 @@ def alike(pair: Pair, backend: str, wish: Wish) -> None:
             continue
         if one.status == two.status == "ok":
             what = f"the {'program' if wish.tier else 'kernel'}'s on {backend}, on {name!r}"
-            _close(one, two.log_z, flat(two.marginals), what)
+            _close(one, two.log_z, flat(two.marginals), what, ended)
             seen += 1
     if not seen:
         skip(f"there is no model of the suite on which it ends here and on {backend}")
@@ -100,7 +108,7 @@ def other(pair: Pair) -> tuple[str, Wish] | None:
     return None
 
 
-def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, what: str) -> None:
+def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, what: str, ended: float = ENDED) -> None:
     if found.log_z is not None and log_z is not None:
         off = found.log_z - log_z
         require(abs(off) <= CLOSE * max(1.0, abs(log_z)), f"log Z differs by {off:.3g} from {what}")
@@ -109,5 +117,5 @@ def _close(found: Result, log_z: float | None, marginals: np.ndarray | None, wha
         off = float(np.abs(own - marginals).max(initial=0))
         # about the optimum of a bound, marginals move by the root of what the bound does
         flat_top = found.log_z_kind in ("lower", "upper") and found.log_z is not None
-        allowed = max(CLOSE, (CLOSE * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
+        allowed = max(CLOSE, (ended * max(1.0, abs(found.log_z or 0.0))) ** 0.5) if flat_top else CLOSE
         require(off <= allowed, f"marginals differ by up to {off:.3g} from {what}")

@@ -43,13 +43,14 @@ HALVES = 8.0
 """Draws in effect, at most, of a chain of two halves."""
 
 
-def calibration(pair: Pair, case: str) -> None:
-    """Over independent replicas, errors divided by their standard errors have mean square 1."""
+def calibration(pair: Pair, case: str, *, believed: bool = False) -> None:
+    """Over independent replicas, errors divided by their standard errors have mean square 1; `believed`: a log Z that
+    the method doubts is left alone, as estimators that a setting chooses may suit other models."""
     groups, width = replicas(pair)
     sample = pair.sample(case, least=groups * width)
     known = sample.bound.law
     estimates = pair.replicas(sample, groups, groups * width)
-    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches))
+    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches), believed=believed)
     chances(estimates, known.log_z)
     pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
     longer = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
@@ -98,13 +99,16 @@ def steps(batches: Batches) -> int:
     return sum(count for count, _ in batches)
 
 
-def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArray, chains: int, steps: int) -> None:
+def compare_errors(
+    estimates: list[Estimate], log_z: float, marginals: FloatArray, chains: int, steps: int, *, believed: bool = False
+) -> None:
     """Errors of replicas divided by their standard errors have mean square 1, but for chance, `SLACK` and `wider`.
 
     Args:
         estimates: of the replicas.
         log_z, marginals: exact.
         chains, steps: of each replica.
+        believed: leave a log Z alone that is doubted.
     """
     z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
     if estimates[0].marginals is not None:
@@ -116,7 +120,8 @@ def compare_errors(estimates: list[Estimate], log_z: float, marginals: FloatArra
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
         what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
-    if all(e.log_z is not None and e.log_z_se and np.isfinite(e.log_z_se) for e in estimates):
+    told = not (believed and any(e.doubted("log Z") for e in estimates))
+    if told and all(e.log_z is not None and e.log_z_se for e in estimates):
         column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
         z = np.column_stack([z, column])
         what.append("log Z")

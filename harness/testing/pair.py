@@ -87,6 +87,11 @@ class Pair:
         return names
 
     @property
+    def native(self) -> bool:
+        """Whether a kernel runs, not the program."""
+        return registry.support(self.method.name, self.backend, self.wish).tier == "native"
+
+    @property
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
         return self.method.anytime and self.method.stochastic

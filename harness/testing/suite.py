@@ -210,8 +210,7 @@ def _of_iterations(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     if pair.method.exact_on_trees:
         for name in agreement.TREES:
             yield f"accuracy, {name}", partial(agreement.tree, pair, name)
-    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
-    if native and (where := agreement.other(pair)):
+    if pair.native and (where := agreement.other(pair)):
         yield "kernel and program", partial(agreement.alike, pair, *where)
 
 
@@ -228,8 +227,7 @@ def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def _compiled_once(pair: Pair) -> bool:
     """Whether other settings and numbers of chains are compiled no further, as programs are on backends with loops."""
-    native = registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
-    return native or "loop" not in registry.backend_class(pair.backend).provides
+    return pair.native or "loop" not in registry.backend_class(pair.backend).provides
 
 
 def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -243,7 +241,7 @@ def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
             for case in SHORT:
                 yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
             yield f"accuracy, three states, {precision}", partial(answers.graph, pair, potts, precision)
-            if pair.sampler and registry.support(pair.method.name, pair.backend, pair.wish).tier == "native":
+            if pair.sampler and pair.native:
                 yield f"17 chains, {precision}", partial(shapes.lanes, pair, 17, None, precision)
                 yield f"accuracy, 101 variables, {precision}", partial(shapes.size, pair, "101 variables", precision)
 

@@ -16,7 +16,6 @@ import numpy as np
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.parameters import hints_of
-from spinbench.inference import registry
 from spinbench.models import FactorGraph
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
@@ -160,17 +159,17 @@ def setting(pair: Pair, name: str, value: Any) -> None:
             answers.graph(other, potts)
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
-    if _native(other) and not other.sampler and other.method.anytime and (where := agreement.other(other)):
+    if other.native and not other.sampler and other.method.anytime and (where := agreement.other(other)):
         with suppress(SkipTest):
-            agreement.alike(other, *where)
+            agreement.alike(other, *where, ended=agreement.CLOSE)
     if other.sampler:
         answers.stationarity(other, "dense")
         if _whole(pair):
             with suppress(SkipTest):
-                diagnostics.calibration(other, "dense")
+                diagnostics.calibration(other, "dense", believed=True)
         with suppress(SkipTest):
             kept.two(other)
-        if _native(other):
+        if other.native:
             _large(other)
 
 
@@ -193,11 +192,7 @@ def together(pair: Pair) -> None:
 
 def _whole(pair: Pair) -> bool:
     """Whether more is tried with each setting: backends that compile programs anew for it say no more than NumPy."""
-    return pair.backend == "numpy" or _native(pair)
-
-
-def _native(pair: Pair) -> bool:
-    return registry.support(pair.method.name, pair.backend, pair.wish).tier == "native"
+    return pair.backend == "numpy" or pair.native
 
 
 def _large(pair: Pair) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from spinbench.api import Engine, State
 from spinbench.api.burn_in import Climb
-from spinbench.api.trace import Trace
-from spinbench.errors import InvalidResultError
+from spinbench.api.trace import Trace, check_seen
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import ratio
 from spinbench.mathematics.stepping_stones import pilot_betas, schedule, sweeps_needed
@@ -32,11 +31,12 @@ def overlap(engine: Engine, state: State, weight: float, most: int) -> tuple[Sta
         state: of the chains.
         weight: log p*(s*).
         most: steps that may be made.
+
+    Raises:
+        InvalidResultError: a kernel's look does not give what is told from.
     """
     seen = [engine.look(state)]
-    if lacking := [name for name in ("log_t", "log_r") if name not in seen[0]]:
-        given = ", ".join(map(repr, seen[0])) or "nothing"
-        raise InvalidResultError(f"a look at the chains gave {given}; the method needs {', '.join(map(repr, lacking))}")
+    check_seen(seen[0], "log_t", "log_r")
     if len(seen[0]["log_t"]) < FEWEST_CHAINS:  # whatever is done, nothing will be vouched for
         return state, 1.0, 0
     for _ in range(min(math.ceil(LOOKED_AT / len(seen[0]["log_t"])) - 1, most)):

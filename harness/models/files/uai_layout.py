@@ -106,10 +106,14 @@ def cut(logs: FloatArray, begins: IntArray, scopes: Scopes, cards: list[int]) ->
         begins: (F,) where each table begins.
         scopes: of the factors.
         cards: of the variables.
+
+    Returns:
+        Of each factor its table, of the shape that the states of its variables give; read-only as `logs` is.
     """
     tables: list[FloatArray] = [logs[:0]] * len(begins)
+    known = np.array(cards)
     for which, members in scopes.rows():
-        for rows, shape in _shapes(which, np.array(cards)[members]):
+        for rows, shape in _shapes(which, known[members]):
             size, starts = math.prod(shape), begins[rows]
             if shape and size <= _SMALL:
                 together = logs[starts[:, None] + np.arange(size)].reshape(-1, *shape)
