@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +14,10 @@ from spinbench.testing.answers import EACH, FEW, FLOOR
 from spinbench.testing.check import require, skip
 from spinbench.testing.joint import RARE, Whole, chances, effective, pair_errors
 from spinbench.testing.laws.cases import FloatArray
+from spinbench.testing.laws.known import known
 from spinbench.testing.limits import SLACK
-from spinbench.testing.pair import Batches, Pair, Sample, reduced
+from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Batches, Pair, reduced
+from spinbench.testing.trial import trial
 
 UNSEEN = 1.5
 """Half of the rule of three: what n independent draws do not show, an error of UNSEEN / n may be claimed for."""
@@ -31,6 +33,8 @@ FEWEST = 16
 """And at least: fewer could not tell errors of half the size."""
 MIXED, APART = "dense", "huge couplings"
 """Models on which chains mix at once, and on which they hardly ever leave a mode."""
+STATES, STATES_APART = "three states", "three states, apart"
+"""The same, of variables of three states."""
 FAR = 0.9
 """Between the marginals of two chains that are in different modes."""
 SEEN = 1.2
@@ -192,27 +196,40 @@ def _sized(estimates: list[Estimate], marginals: FloatArray, what: str) -> None:
 
 
 def r_hat(pair: Pair) -> None:
-    """R-hat is small where chains mix, and large where they do not, also within one chain."""
-    mixed = pair.sample(MIXED)
-    one, several = pair.estimate(mixed, slice(0, 1)), pair.estimate(mixed, slice(0, EACH))
+    """R-hat is small where chains mix, and large where they do not, also within one chain; they are then doubted."""
+    mixed, far = pair.sample(MIXED), pair.sample(APART)
+    _mixed(lambda chains: pair.estimate(mixed, chains))
+    _told_apart(lambda batches, chains: pair.estimate(replace(far, batches=batches), chains), far.batches, APART)
+
+
+def r_hat_of_states(pair: Pair) -> None:
+    """As `r_hat`, of variables of three states."""
+    mixed, far = (trial(pair, known(name).model) for name in (STATES, STATES_APART))
+    batches = mixed.run(FEW_CHAINS, SEED, [BATCH] * BATCHES)
+    _mixed(lambda chains: mixed.estimate(batches, chains))
+    _told_apart(far.estimate, far.run(FEW_CHAINS, SEED, [BATCH] * BATCHES), STATES_APART)
+
+
+def _mixed(estimate: Callable[[slice], Estimate]) -> None:
+    one, several = estimate(slice(0, 1)), estimate(slice(0, EACH))
     if one.r_hat is None and several.r_hat is None:
         skip("it has no R-hat")
     for found, what in ((one, "one chain"), (several, f"{EACH} chains")):
         most = float(np.nanmax(np.asarray(found.r_hat), initial=1.0)) if found.r_hat is not None else 1.0
         require(most <= ALIKE, f"R-hat of {what} that mixes is {most:.3g}; {ALIKE} is the most that chance makes it")
-    sample = pair.sample(APART)
-    singles = [pair.estimate(sample, slice(c, c + 1)) for c in range(EACH)]
+
+
+def _told_apart(estimate: Callable[[Batches, list[int]], Estimate], batches: Batches, where: str) -> None:
+    """Chains in two modes, and one that goes from one to the other, have a large R-hat and few effective samples."""
+    singles = [estimate(batches, [c]) for c in range(EACH)]
     means = np.stack([np.asarray(e.marginals) for e in singles])
     variable = int(np.argmax(np.ptp(means, axis=0)))
     first, other = int(means[:, variable].argmin()), int(means[:, variable].argmax())
     if np.ptp(means[:, variable]) < FAR:
-        skip(f"its chains mix on {APART!r}, too")
-    _large(
-        pair.estimate(sample, [first, other] * (EACH // 2)),
-        variable,
-        f"{EACH} chains, half of them in one mode and half in another,",
-    )
-    found = pair.estimate(_joined(sample, first, other))
+        skip(f"its chains mix on {where!r}, too")
+    apart = f"{EACH} chains, half of them in one mode and half in another,"
+    _large(estimate(batches, [first, other] * (EACH // 2)), variable, apart)
+    found = estimate(_joined(batches, first, other), [0])
     _large(found, variable, "one chain that is in one mode in its first half and in another in its second")
     size = 0.0 if found.ess is None else float(np.asarray(found.ess)[variable])
     require(
@@ -223,19 +240,19 @@ def r_hat(pair: Pair) -> None:
 
 
 def _large(found: Estimate, variable: int, what: str) -> None:
-    """R-hat of such chains, unless none is claimed."""
+    """R-hat of such chains, unless none is claimed; and a doubt."""
     value = np.nan if found.r_hat is None else float(np.asarray(found.r_hat)[variable])
     require(
         np.isnan(value) or value >= SEEN,
         f"R-hat of {what} is {value:.3g}; {SEEN} is the least that shows that they differ",
     )
+    require(found.doubted("marginals"), f"marginals of {what} are not doubted; they have not mixed")
 
 
-def _joined(sample: Sample, first: int, other: int) -> Sample:
+def _joined(batches: Batches, first: int, other: int) -> Batches:
     """One chain, of the first half of one and the second of another."""
-    half = len(sample.batches) // 2
-    batches = [
+    half = len(batches) // 2
+    return [
         (steps, {name: array[..., [first if turn < half else other]] for name, array in statistics.items()})
-        for turn, (steps, statistics) in enumerate(sample.batches)
+        for turn, (steps, statistics) in enumerate(batches)
     ]
-    return Sample(sample.bound, batches)

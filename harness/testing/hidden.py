@@ -26,7 +26,7 @@ from spinbench.testing.trial import Trial, flat, watched
 STEPS = [3, 1, 4]
 ROUNDING = 1e-5
 """Of sums in another order, in either precision; another draw differs by a state."""
-SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**63 - 1)
+SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 
 
 def state(pair: Pair) -> None:

@@ -170,3 +170,19 @@ def _draws(answer: Estimate | Result, whole: Whole) -> None:
         f"draws have another law than the model: variable {wrong[0][1] if wrong.size else ''} is in state "
         f"{wrong[0][0] if wrong.size else ''} with another probability than it should be",
     )
+    _drawn_pairs(drawn, weights / weights.sum(), worth, whole)
+
+
+def _drawn_pairs(drawn: npt.NDArray[Any], weights: FloatArray, worth: float, whole: Whole) -> None:
+    """Of draws (N, D), what two variables are at the same time has its probability."""
+    levels = np.arange(int(whole.states.max()) + 1)
+    there = (drawn[:, None, :] == levels[:, None]).reshape(-1, drawn.shape[1])
+    known = (whole.states.T[:, None, :] == levels[:, None]).reshape(-1, len(whole.states))
+    found, exact = (there * weights) @ there.T, (known * whole.probabilities) @ known.T
+    limit = limits.normal_limit(exact.size)
+    allowed = limit * np.sqrt(exact * (1 - exact) / worth) + UNSEEN * limit / worth
+    wrong = np.argwhere(~(np.abs(found - exact) <= allowed))
+    one, other = (wrong[0] // len(levels)).tolist() if wrong.size else (0, 0)
+    require(
+        not wrong.size, f"draws have another law than the model: variables {one} and {other} are not related as there"
+    )

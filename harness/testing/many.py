@@ -14,7 +14,8 @@ from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import require, skip
 from spinbench.testing.deadline import at_most
-from spinbench.testing.laws.known import WINDOW, Known, known
+from spinbench.testing.laws.graphs import Known
+from spinbench.testing.laws.known import WINDOW, known
 from spinbench.testing.pair import SEED, Batches, Pair, advance
 from spinbench.testing.trial import Trial, trial
 

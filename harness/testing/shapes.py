@@ -22,6 +22,8 @@ from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
 from spinbench.testing.trial import Trial, trial
 
 COUNTS = {"native": (1, 3, 5, 6, 17, 100), "generic": (1, 3, 17)}
+OTHER_COUNTS = (2, 7, 31)
+"""Of what is compiled for any count."""
 MANY = 4099
 """Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
 which may compile each count."""

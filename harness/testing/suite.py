@@ -37,7 +37,7 @@ SHORT = ("dense", "strong couplings")
 """Cases for what needs not be tried on all."""
 CALIBRATED = ("dense", "sparse")
 LOOPED = "one to nine states"
-SMALL = (LOOPED, "zeros", "a state of no weight", "wide tables", "eleven neighbours")
+SMALL = (LOOPED, "orders three and four", "zeros", "a state of no weight", "wide tables", "eleven neighbours")
 OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
@@ -51,6 +51,7 @@ OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
     "rows": members.rows,
     "window and sigmoid": members.window_and_sigmoid,
     "keys": randomness.keys,
+    "keys folded twice": randomness.folded_twice,
     "folding in loops": randomness.folding_in_loops,
     "uniform": partial(randomness.law, which="uniform"),
     "normal": partial(randomness.law, which="normal"),
@@ -166,7 +167,8 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     if tier == "native":
         yield "accuracy, odd sizes", partial(shapes.odd, pair)
     yield f"accuracy, {many.NAME}", partial(many.variables, pair)
-    for count in (*shapes.COUNTS[tier], *([shapes.MANY] if tier == "native" and pair.sampler else [])):
+    others = shapes.OTHER_COUNTS if pair.sampler and _compiled_once(pair) else ()
+    for count in (*shapes.COUNTS[tier], *others, *([shapes.MANY] if tier == "native" and pair.sampler else [])):
         yield f"{count} chain{'s' * (count > 1)}", partial(shapes.lanes, pair, count)
     if tier == "native" and pair.sampler:
         yield "17 chains, three states", partial(shapes.lanes, pair, 17, potts())
@@ -198,6 +200,7 @@ def _of_kind(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
         yield "burn-in", partial(burn_in.moves, pair)
         yield "effective sample sizes", partial(diagnostics.sizes, pair)
         yield "R-hat", partial(diagnostics.r_hat, pair)
+        yield "R-hat, three states", partial(diagnostics.r_hat_of_states, pair)
         yield "random keys", partial(streams.keys, pair)
         yield "random numbers in time", partial(streams.period, pair)
         yield "random numbers of variables", partial(streams.variables, pair)

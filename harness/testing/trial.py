@@ -80,7 +80,7 @@ class Trial:
         )
         return self._told(trace)
 
-    def estimate(self, batches: Batches, chains: slice = slice(None)) -> Estimate:
+    def estimate(self, batches: Batches, chains: slice | list[int] = slice(None)) -> Estimate:
         """Of some of the chains, in terms of the variables asked about, one after the other."""
         trace = Trace(self.method.reductions)
         for steps, statistics in batches:

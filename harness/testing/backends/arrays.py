@@ -15,6 +15,8 @@ from spinbench.testing.check import require
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
+COUNTS = (0, 1, 5, 200, 5000)
+"""Steps of loops."""
 KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
 """Of NumPy's dtypes."""
 
@@ -50,7 +52,7 @@ def namespace(name: str, precision: Precision) -> None:
     require(not missing, f"xp lacks {', '.join(missing)} of the array API standard {VERSION}")
     rng = np.random.default_rng(1)
     rtol = 200 * float(np.finfo(precision).eps)
-    small, large = ((rng.normal(size=size), rng.uniform(0.5, 2.0, size=size)) for size in ((3, 4), (70, 300)))
+    small, large = ((rng.normal(size=size), rng.uniform(0.5, 2.0, size=size)) for size in ((3, 4), (70, 1100)))
     for table, arrays in ((OPERATIONS, small), (FORMS, small), (SYNTAX, small), (WIDE, large)):
         x, y = (array.astype(precision) for array in arrays)
         found, failed = _results(backend, table, x, y)
@@ -93,6 +95,7 @@ def transfer(name: str, precision: Precision) -> None:
     for array in (
         np.array([[0.5, -1.25]]),
         np.array([[3, -4]]),
+        np.array([2**24 + 1, -(2**30) - 1]),
         np.array([True, False]),
         np.zeros((0, 2)),
         np.array(2.5),
@@ -138,7 +141,7 @@ def loops(name: str, precision: Precision) -> None:
     backend = make(name, precision)
     calls = []
 
-    def function(count: Any, start: Any) -> Any:
+    def function(count: Any, start: Any, whole: Any) -> Any:
         def body(i: Any, carry: tuple[Any, Pair]) -> tuple[Any, Pair]:
             calls.append(1)
             total, pair = carry
@@ -148,12 +151,13 @@ def loops(name: str, precision: Precision) -> None:
         total, pair = backend.fori_loop(0, count, body, (start[0] * 0, Pair(start[0] * 0, start)))
         seen = backend.xp.astype(start[0] <= start[1] * count, backend.xp.int32)  # 1, or 0 if count is 0
         late = backend.fori_loop(3, 5, lambda i, value: value * 10 + i, start[0] * 0)
-        return total, pair, backend.fori_loop(0, seen, lambda i, value: value + 1, start), late
+        once = backend.fori_loop(0, seen, lambda i, value: value + 1, start)
+        return total, pair, once, late, backend.fori_loop(0, count, lambda i, value: value + 1, whole)
 
     compiled = backend.compile(function)
-    start = backend.to_device(np.array([1.0, 3.0]))
-    for count in (0, 1, 5, 200):
-        total, pair, once, late = map_arrays(backend.to_host, compiled(count, start))
+    start, whole = backend.to_device(np.array([1.0, 3.0])), backend.to_device(np.array([2**24]))
+    for count in COUNTS:
+        total, pair, once, late, ones = map_arrays(backend.to_host, compiled(count, start, whole))
         expected = 0.0
         for i in range(count):
             expected = expected / 2 + i
@@ -164,9 +168,13 @@ def loops(name: str, precision: Precision) -> None:
         require(late == 34, f"a loop from 3 to 5 that writes down its indices gives {late:g}; 34 is expected")
         wanted = [2, 4] if count else [1, 3]
         require(np.array_equal(once, wanted), f"a loop whose count is an array, {min(count, 1)}, gives {once}")
+        require(ones.dtype.kind == "i", f"a loop turns integers into {ones.dtype}")
+        require(ones[0] == 2**24 + count, f"{count} ones and 2^24 are {ones[0]} in a loop")
         require(pair.first.dtype == precision, f"a loop turns {precision} into {pair.first.dtype}")
     if "loop" in backend.provides:
-        require(len(calls) < 40, f"provides says loop, but 206 steps call the body {len(calls)} times in Python")
+        require(
+            len(calls) < 40, f"provides says loop, but {sum(COUNTS)} steps call the body {len(calls)} times in Python"
+        )
 
 
 def updates(name: str, precision: Precision) -> None:

@@ -14,13 +14,17 @@ from spinbench.testing.backends.arrays import make
 from spinbench.testing.check import require
 
 DRAWS = 40_000
-SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**63 - 1)
+SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
 """Indices with which a key is folded, one after another."""
 STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])
 """Indices of a run's steps, which must not be taken for others by their lowest bits."""
-SHAPES = ((), (3,), (2, 3), (0, 2))
+INNER = 1100
+"""Indices of the second of two folds."""
+SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
 KEYS = 2000
+TAIL = 1.4e-5
+"""Probability of an end of which 2^20 draws hold some but for a chance of `limits.ALARM` at most."""
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
 """E[x^k], k = 1 … 4."""
 SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 105.0)}
@@ -40,7 +44,7 @@ def keys(name: str, precision: Precision) -> None:
 
     compiled, given = backend.compile(function), [backend.to_device(a) for a in (STEPS, np.zeros((len(STEPS), 8)))]
     both = [[map_arrays(backend.to_host, compiled(backend.key(seed), *given)) for seed in SEEDS] for _ in range(2)]
-    _distinct(both[0][0][1])
+    _distinct(both[0][0][1], STEPS.tolist())
     first, again = ([numbers for numbers, _ in found] for found in both)
     seen: dict[bytes, str] = {}
     for seed, numbers, same in zip(SEEDS, first, again, strict=True):
@@ -51,9 +55,26 @@ def keys(name: str, precision: Precision) -> None:
             require(other == what, f"{other} and {what} give the same numbers")
 
 
-def _distinct(rows: npt.NDArray[Any]) -> None:
-    seen: dict[bytes, int] = {}
-    for step, row in zip(STEPS.tolist(), rows, strict=True):
+def folded_twice(name: str, precision: Precision) -> None:
+    """Keys folded with two indices differ wherever one of these does."""
+    backend = make(name, precision)
+
+    def function(key: Any, first: Any, second: Any, empty: Any) -> Any:
+        def body(i: Any, rows: Any) -> Any:
+            own = backend.fold_in(backend.fold_in(key, backend.take(first, i)), backend.take(second, i))
+            return backend.update(rows, i, backend.uniform(own, (8,)))
+
+        return backend.fori_loop(0, 3 * INNER, body, empty)
+
+    first, second = np.divmod(np.arange(3 * INNER), INNER)
+    given = [backend.to_device(array) for array in (first, second, np.zeros((3 * INNER, 8)))]
+    rows = backend.to_host(backend.compile(function)(backend.key(7), *given))
+    _distinct(rows, [f"{a}, then {b}" for a, b in zip(first.tolist(), second.tolist(), strict=True)])
+
+
+def _distinct(rows: npt.NDArray[Any], steps: list[Any]) -> None:
+    seen: dict[bytes, Any] = {}
+    for step, row in zip(steps, rows, strict=True):
         other = seen.setdefault(row.tobytes(), step)
         require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
 
@@ -105,6 +126,7 @@ def law(name: str, precision: Precision, which: str) -> None:
     share = len(np.unique(many)) / many.size
     require(share > 0.6, f"of 2^20 draws {share:.1%} have values of their own; the numbers begin anew")
     _check_law(which, many, "2^20 draws of one key")
+    _check_tails(which, many.astype(np.float64))
 
 
 def independence(name: str, precision: Precision) -> None:
@@ -125,6 +147,8 @@ def independence(name: str, precision: Precision) -> None:
         "seeds 5 and 6": (base, there[paths[0]]),
         "fold_in(key, 3) and fold_in(key, 4)": (base, folded),
         "a key and its child": (base, deeper),
+        "the numbers of one half and of the other": (base[:50], base[50:]),
+        "numbers from the first and from the last": (base[:50], base[:49:-1, ::-1]),
         "first numbers of consecutive keys": (single[:-1], single[1:]),
     }
     z = {}
@@ -146,6 +170,19 @@ def _one_a_key(backend: Backend, which: str, key: Any, empty: Any) -> Any:
     """(KEYS,): the first number of fold_in(key, i), i = 0, 1, …"""
     draw = getattr(backend, which)
     return backend.fori_loop(0, KEYS, lambda i, rows: backend.update(rows, i, draw(backend.fold_in(key, i), ())), empty)
+
+
+def _check_tails(which: str, x: npt.NDArray[np.float64]) -> None:
+    """Of 2^20 draws so few are beyond each end as `TAIL` says, and not none."""
+    from scipy.special import ndtri
+
+    most = limits.binomial_limit(x.size, TAIL)
+    low, high = (TAIL, 1 - TAIL) if which == "uniform" else (float(ndtri(TAIL)), float(-ndtri(TAIL)))
+    for count, what in ((int((x < low).sum()), f"below {low:.6g}"), (int((x > high).sum()), f"above {high:.6g}")):
+        require(
+            0 < count <= most,
+            f"of 2^20 draws {count} are {what}; 1 to {most} is chance, {TAIL * x.size:.0f} are expected",
+        )
 
 
 def _check_law(which: str, draws: npt.NDArray[Any], what: str) -> None:

@@ -115,6 +115,10 @@ FORMS: dict[str, Call] = {
     "logaddexp (of large ones)": lambda xp, x, y: xp.logaddexp(1000 * x, 1000 * x - y),
     "expm1 (of small ones)": lambda xp, x, y: xp.expm1(x * 1e-10) * 1e10,
     "log1p (of small ones)": lambda xp, x, y: xp.log1p(y * 1e-10) * 1e10,
+    "argmax (of equal ones, the first)": lambda xp, x, y: xp.argmax(xp.sign(y), axis=1),
+    "astype (toward zero)": lambda xp, x, y: xp.astype(3 * x, xp.int32),
+    "matmul (of stacks)": lambda xp, x, y: xp.matmul(xp.stack([x, y]), xp.stack([y.T, x.T])),
+    "cumulative_sum (of stacks)": lambda xp, x, y: xp.cumulative_sum(xp.stack([x, y]), axis=1),
     "round (halves)": lambda xp, x, y: xp.round(xp.floor(4 * x) + 0.5),
 }
 """Other ways to call them that generic programs use."""

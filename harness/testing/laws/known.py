@@ -1,20 +1,20 @@
-"""Larger models, models of several states and models with zeros, whose answers are known without the library."""
+"""Larger models whose answers are known by their form, and the names of all whose answers are known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import FactorGraph, Model, PairwiseModel
-from spinbench.testing.laws.cases import OF_STARTS, enumerate_graph, potts
+from spinbench.models import PairwiseModel
+from spinbench.testing.laws import graphs
+from spinbench.testing.laws.cases import OF_STARTS, potts
+from spinbench.testing.laws.graphs import Known
 
 FloatArray = npt.NDArray[np.float64]
-Tables = list[tuple[tuple[int, ...], FloatArray]]
 WINDOW = 4000
 """Variables of a very large model that are in random order."""
 PULL = 3.5
@@ -27,27 +27,8 @@ ODD = {
     )
 }
 """Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not."""
-RING = (3, 5, 7, 8)
-"""States of a ring's variables."""
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 """States of a rung."""
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A model with its answers.
-
-    Attributes:
-        model: the model.
-        log_z: log of the partition function.
-        marginals: p(s_i = 1) of binary variables; else the probabilities of all states, variable after variable.
-        draw: (chains, seed) to exact draws (N, chains), of models where these are asked for.
-    """
-
-    model: Model
-    log_z: float
-    marginals: FloatArray
-    draw: Callable[[int, int], npt.NDArray[np.int8]] | None = None
 
 
 class _Part(NamedTuple):
@@ -187,77 +168,6 @@ def _slow_pair() -> Known:
     return Known(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
 
 
-def _several_states() -> Known:
-    """3, 9, 1, 4 and 6 states, with loops; scopes that are not in order, and one that comes twice."""
-    rng = np.random.default_rng(18)
-    sizes = [3, 9, 1, 4, 6]
-    scopes = [(0,), (3,), (1, 0), (1, 2), (3, 0), (1, 3), (0, 3), (3,), (4, 3), (4,)]
-    tables = [(scope, 0.8 * rng.normal(size=[sizes[v] for v in scope])) for scope in scopes]
-    return of_graph(
-        FactorGraph.from_log_tables(sizes, tables, log_constant=-0.5, name="five variables of 1 to 9 states")
-    )
-
-
-def _zeros() -> Known:
-    """States of no weight, some of them in pairs."""
-    rng = np.random.default_rng(19)
-    tables: list[tuple[tuple[int, ...], FloatArray]] = [
-        (scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2), (0, 2))
-    ]
-    tables[0][1][0, 1] = tables[1][1][2, 2] = -np.inf
-    tables = [*tables, ((2,), np.array([0.3, -np.inf, -0.4]))]
-    return of_graph(FactorGraph.from_log_tables([3, 3, 3], tables, name="zeros"))
-
-
-def _zero_states() -> Known:
-    """States of no weight that a pairwise model can leave out."""
-    rng = np.random.default_rng(20)
-    tables: Tables = [(scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2))]
-    tables = [*tables, ((1,), np.array([0.3, -np.inf, -0.4]))]
-    return of_graph(FactorGraph.from_log_tables([3, 3, 3], tables, name="a state of no weight"))
-
-
-def _wide() -> Known:
-    """A law like others, of tables that say so with numbers of up to 800 nats of either sign, which cancel; and a
-    state whose weight is not 0 but far below the smallest number."""
-    rng = np.random.default_rng(23)
-    sizes = [3, 2, 2, 3, 2, 3]
-    shifts = [400 * rng.uniform(-1, 1, size) for size in sizes]
-    tables: Tables = [((v,), 0.8 * rng.normal(size=size)) for v, size in enumerate(sizes)]
-    signs = {(0, 1): (1, -1), (1, 2): (1, -1), (2, 3): (1, -1), (0, 3): (-1, 1), (3, 4): (0, 1), (4, 5): (-1, 0)}
-    for scope, (ahead, behind) in signs.items():
-        rows, columns = ahead * shifts[scope[0]], behind * shifts[scope[1]]
-        tables.append((scope, 0.8 * rng.normal(size=(rows.size, columns.size)) + rows[:, None] + columns))
-    tables[5][1][1] -= 900.0
-    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="wide tables"))
-
-
-def _rings(count: int, name: str) -> Known:
-    """Rings of four variables of three to eight states, each with tables of its own, in random order."""
-    rng = np.random.default_rng(33)
-    place, tables, log_z = rng.permutation(4 * count).reshape(count, 4), [], 0.0
-    sizes = np.empty(4 * count, dtype=np.int64)
-    marginals: list[FloatArray] = [np.zeros(0)] * sizes.size
-    for own in place:
-        ring: Tables = [((v,), rng.normal(size=k)) for v, k in enumerate(RING)]
-        ring += [((v, (v + 1) % 4), 0.7 * rng.normal(size=(RING[v], RING[(v + 1) % 4]))) for v in range(4)]
-        found = of_graph(FactorGraph.from_log_tables(RING, ring))
-        log_z, sizes[own] = log_z + found.log_z, RING
-        for v, p in zip(own.tolist(), np.split(found.marginals, np.cumsum(RING)[:-1]), strict=True):
-            marginals[v] = p
-        tables += [(tuple(int(own[v]) for v in scope), table) for scope, table in ring]
-    graph = FactorGraph.from_log_tables(sizes.tolist(), tables, name=name)
-    return Known(graph, log_z, np.concatenate(marginals))
-
-
-def _knot() -> Known:
-    """Twelve variables of eleven neighbours each."""
-    rng = np.random.default_rng(29)
-    tables: Tables = [((v,), np.array([0.0, bias])) for v, bias in enumerate(0.5 * rng.normal(size=12))]
-    tables += [((i, j), np.diag([0.0, 0.7 * rng.normal()])) for i in range(12) for j in range(i)]
-    return of_graph(FactorGraph.from_log_tables([2] * 12, tables, name="eleven neighbours"))
-
-
 def _tree() -> Known:
     """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
     rng = np.random.default_rng(21)
@@ -269,40 +179,25 @@ def _tree() -> Known:
     return Known(model, log_z, np.exp(weights - log_z) @ states)
 
 
-def _tree_of_factors() -> Known:
-    """Factors of orders one to three, without a loop."""
-    rng = np.random.default_rng(22)
-    sizes = [3, 2, 4, 2, 2]
-    tables: Tables = [
-        (scope, rng.normal(size=[sizes[v] for v in scope])) for scope in ((0,), (2,), (0, 1, 2), (2, 3), (4, 3))
-    ]
-    return of_graph(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))
-
-
-def of_graph(graph: FactorGraph) -> Known:
-    """The answers of a small graph, by enumeration."""
-    log_z, marginals = enumerate_graph(graph)
-    binary = all(k == 2 for k in graph.cardinalities)
-    return Known(graph, log_z, np.array([p[1] for p in marginals]) if binary else np.concatenate(marginals))
-
-
 MODELS: dict[str, Callable[[], Known]] = {
     "101 variables": lambda: _large(50, 0, "101 variables"),
     "1001 variables": lambda: _large(350, 300, "1001 variables"),
     **{name: partial(_large, *counts, name) for name, counts in ODD.items()},
     "80 variables, dense": lambda: _crowd(40),
     "20 variables, dense": lambda: _crowd(10),
-    "88 variables of several states": lambda: _rings(22, "88 variables of several states"),
-    "three states": lambda: of_graph(potts()),
-    "one to nine states": _several_states,
-    "zeros": _zeros,
-    "a state of no weight": _zero_states,
-    "wide tables": _wide,
-    "eleven neighbours": _knot,
+    "88 variables of several states": lambda: graphs.rings(22, "88 variables of several states"),
+    "three states": lambda: graphs.of_graph(potts()),
+    "one to nine states": graphs.several_states,
+    "three states, apart": graphs.apart,
+    "orders three and four": graphs.orders,
+    "zeros": graphs.zeros,
+    "a state of no weight": graphs.zero_states,
+    "wide tables": graphs.wide,
+    "eleven neighbours": graphs.knot,
     "80000 variables": lambda: _paths(10_000, 8, 4),
     "111 pairs": lambda: _pairs(111),
     "slow pair": _slow_pair,
     "tree": _tree,
-    "tree of factors": _tree_of_factors,
+    "tree of factors": graphs.tree_of_factors,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")
