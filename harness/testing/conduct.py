@@ -19,6 +19,8 @@ from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.pair import SEED, Batches, Pair, advance, burn_in, reduced
 
 MOST_STEPS = 2000
+ENDING = ("dense", "strong couplings")
+"""Cases on which iterations come to their end, soon and late."""
 LONG_CHAINS = 17
 """In long batches; as many as another check has."""
 TAILED = 8.0
@@ -205,7 +207,13 @@ def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...])
 def ending(pair: Pair) -> None:
     """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such, and what
     it bounds it bounds on the way."""
-    bound = pair.bound("dense")
+    for case in ENDING:
+        if case in pair.accepted():
+            _ending(pair, case)
+
+
+def _ending(pair: Pair, case: str) -> None:
+    bound = pair.bound(case)
     engine, method = bound.engine, pair.method
     trace = Trace(method.reductions)
     state, statistics = engine.advance(engine.init(SEED, bound.law.bits(pair.chains, 6)), 1)
@@ -230,6 +238,9 @@ def ending(pair: Pair) -> None:
         if one is not None:
             moved = float(np.max(np.abs(np.asarray(one) - np.asarray(two))))
             require(moved <= 1e-3, f"{field} moves by {moved:.2g} after finished said that nothing would change")
+            begun = np.asarray(getattr(early, field))
+            moved = float(np.max(np.abs(begun - np.asarray(two)))) if early.converged and early.status == "ok" else 0.0
+            require(moved <= 1e-2, f"{field} moves by {moved:.2g} after one step of which converged is True")
 
 
 def refused_precision(pair: Pair, precision: Precision) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spinbench.api import Estimate
+from spinbench.api import Estimate, Precision
 from spinbench.mathematics.claims import remembered
 from spinbench.testing import limits
 from spinbench.testing.answers import EACH, FEW, FLOOR
@@ -47,11 +47,11 @@ HALVES = 8.0
 """Draws in effect, at most, of a chain of two halves."""
 
 
-def calibration(pair: Pair, case: str, *, believed: bool = False) -> None:
+def calibration(pair: Pair, case: str, precision: Precision | None = None, *, believed: bool = False) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1; `believed`: a log Z that
     the method doubts is left alone, as estimators that a setting chooses may suit other models."""
     groups, width = replicas(pair)
-    sample = pair.sample(case, least=groups * width)
+    sample = pair.sample(case, precision, least=groups * width)
     known = sample.bound.law
     estimates = pair.replicas(sample, groups, groups * width)
     compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches), believed=believed)
@@ -164,9 +164,9 @@ def wider(estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, 
     return np.asarray(chains * kept + unseen**2 / variance)
 
 
-def sizes(pair: Pair) -> None:
+def sizes(pair: Pair, precision: Precision | None = None) -> None:
     """Effective sample sizes of groups of chains and of single chains are those that their errors show."""
-    sample = pair.sample(MIXED)
+    sample = pair.sample(MIXED, precision)
     marginals = sample.bound.law.marginals
     for chains, what in ((EACH, f"{EACH} chains"), (1, "one chain")):
         groups = min(FEW, pair.chains // chains)

@@ -73,6 +73,8 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
         return
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
     require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
+    unknown = found.r_hat is not None and np.isnan(found.r_hat).any()
+    require(not unknown, f"R-hat of some of {exact.marginals.size} variables is NaN, in {chains} chains")
     if believed and found.doubted("marginals"):
         return
     error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)

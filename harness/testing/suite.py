@@ -244,6 +244,9 @@ def _of_precisions(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
             for case in SHORT:
                 yield f"accuracy, {case}, {precision}", partial(answers.accuracy, pair, case, precision)
             yield f"accuracy, three states, {precision}", partial(answers.graph, pair, potts, precision)
+            if pair.sampler:
+                yield f"calibration, dense, {precision}", partial(diagnostics.calibration, pair, "dense", precision)
+                yield f"effective sample sizes, {precision}", partial(diagnostics.sizes, pair, precision)
             if pair.sampler and pair.native:
                 yield f"17 chains, {precision}", partial(shapes.lanes, pair, 17, None, precision)
                 yield f"accuracy, 101 variables, {precision}", partial(shapes.size, pair, "101 variables", precision)

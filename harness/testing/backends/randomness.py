@@ -23,7 +23,7 @@ INNER = 1100
 """Indices of the second of two folds."""
 SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
 KEYS = 2000
-TAIL = 1.4e-5
+TAIL = 1.15e-5
 """Probability of an end of which 2^20 draws hold some but for a chance of `limits.ALARM` at most."""
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
 """E[x^k], k = 1 … 4."""

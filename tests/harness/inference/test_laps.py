@@ -54,5 +54,6 @@ def test_a_result_has_them(method: str, count: int) -> None:
     result = spinbench.run(generators.grid(3, 3), method, "numpy", 50)
     assert result.laps is not None
     assert result.laps.count == count
-    assert 0 < result.laps.wall[1] < result.seconds.run + 1e-3
+    assert result.laps.wall[1] > 0
+    assert result.laps.cpu[1] < result.seconds.run + 1e-3  # others may run between, which wall-clock counts
     assert result.laps.mean_cpu > 0

@@ -202,7 +202,10 @@ class Halving(Method):
 
     def estimate(self, model, tables, trace):
         far = 0.3 / trace.samples if self.fault == "ends early" else 0.0
-        return Estimate(marginals=trace.total("m").mean(axis=-1) * (1 - far))
+        marginals = trace.total("m").mean(axis=-1) * (1 - far)
+        return Estimate(
+            marginals=marginals, converged=self.fault in ("says so at once", "never ends") or bool(self.finished(trace))
+        )
 
 
 class Eager(NumpyBackend):
@@ -409,3 +412,41 @@ class Decimal(NumpyBackend):
 
     def key(self, seed):
         return super().key(seed % 1_000_000)
+
+
+class Tame(NumpyBackend):
+    name = "tame"
+
+    def normal(self, key, shape):
+        return super().normal(key, shape).clip(-4.2, 4.2)
+
+
+class Floored(NumpyBackend):
+    name = "floored"
+
+    def uniform(self, key, shape):
+        return np.maximum(super().uniform(key, shape), self.real.type(2e-5))
+
+
+class Mirrored(NumpyBackend):
+    name = "mirrored"
+
+    def normal(self, key, shape):
+        x = np.ravel(super().normal(key, shape)).copy()
+        x[(x.size + 1) // 2 :] = -x[: x.size // 2][::-1]
+        return x.reshape(shape)
+
+
+class Short(NumpyBackend):
+    name = "short"
+
+    def fori_loop(self, start, stop, body, carry):
+        return super().fori_loop(start, min(int(stop), 4096), body, carry)
+
+
+class Inexact(NumpyBackend):
+    name = "inexact"
+
+    def to_device(self, array):
+        array = np.asarray(array)
+        return super().to_device(array.astype(np.float32).astype(array.dtype) if array.dtype.kind == "i" else array)

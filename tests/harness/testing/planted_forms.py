@@ -47,6 +47,15 @@ class Formed(Planted):
             case "certified bound above on large models" if len(tables[0]) > 64:
                 most = float(np.logaddexp(0, model.biases).sum() + np.maximum(dense, 0).sum() / 2)
                 return replace(found, bounds=(Bound(model.log_constant + most + 1, "lower", "certified"),))
+            case "no doubts":
+                return replace(found, doubts=())
+            case "R-hat of several states is 1" if model.groups:
+                return replace(found, r_hat=np.ones(len(found.r_hat)))
+            case "R-hat of large models is unknown" if len(tables[0]) > 64:
+                return replace(found, r_hat=np.full(len(found.r_hat), np.nan))
+            case "draws of which each variable is right" if not model.groups:
+                u = np.random.default_rng(2).random((len(found.marginals), 4096))
+                return replace(found, draws=((u < found.marginals[:, None]).astype(np.int8), None))
         return found
 
 
@@ -84,8 +93,13 @@ class FormedKernel(PlantedKernel):
             still[64:] = True
         if self.bug == "the last two of 4n + 2 chains stand still" and s.shape[1] % 4 == 2:
             still[:, -2:] = True
+        if self.bug == "the last of 8n + 7 chains stands still" and s.shape[1] % 8 == 7:
+            still[:, -1] = True
         s[still] = before[still]
         return np.where(still, before, p)
+
+    def init(self, seed, start):
+        return super().init(int(float(seed)) if self.bug == "seed of 53 bits" else seed, start)
 
     def warm(self, state, steps):
         if self.wrong and self.bug == "burn-in does nothing backwards":
@@ -104,4 +118,6 @@ class FormedKernel(PlantedKernel):
         if self.wrong and self.bug.startswith("one generator"):
             return self.rng.random(shape)
         u = super()._numbers(seed, step, index, shape)
+        if self.wrong and self.bug.startswith("numbers shared by four chains"):
+            u = u[:, np.arange(shape[1]) // 4 * 4]
         return 1 - u if self.mirrored else u

@@ -179,6 +179,18 @@ FORMS = [
     ("forgets the last step backwards", "order=backward", "in several batches give different p"),
     ("burn-in does nothing backwards", "order=backward", "burn-in does not move them"),
     ("no fields where mirrored backwards", "settings in pairs", "with order=backward, mirrored=True, .* are off by"),
+    ("no doubts", "R-hat", "marginals of 16 chains, half of them in one mode and half in another, are not doubted"),
+    ("no doubts", "R-hat, three states", "are not doubted"),
+    ("R-hat of several states is 1", "R-hat, three states", "R-hat of 16 chains, half of them in one mode .* is 1;"),
+    ("R-hat of large models is unknown", "accuracy, 101 variables", "R-hat of some of 101 variables is NaN"),
+    ("draws of which each variable is right", "accuracy, dense", "variables . and . are not related as there"),
+    (
+        "numbers shared by four chains in float32",
+        "calibration, dense, float32",
+        "standard errors are about .* too small",
+    ),
+    ("the last of 8n + 7 chains stands still", "7 chains", "of 7 chains, 6 stand still"),
+    ("seed of 53 bits", "seeds", f"seeds {2**53} and {2**53 + 1} give the same draws"),
     ("certified bound above on large models", "accuracy, 101 variables", "the certified lower bound on log Z is"),
 ]
 """Bugs of one form of a kernel alone."""

@@ -49,6 +49,11 @@ BACKENDS = {
         "Cyclic",
         "Clipped",
         "Decimal",
+        "Tame",
+        "Floored",
+        "Mirrored",
+        "Short",
+        "Inexact",
     )
 }
 POINTS = {
@@ -60,7 +65,7 @@ POINTS = {
 OF_WHAT_IT_LACKS = {
     *("calibration, three states", "calibration, log Z", "last digits", "R-hat", "effective sample sizes"),
     *("random numbers in time", "accuracy, 80000 variables", "kept states"),
-    "accuracy, 88 variables of several states",
+    *("accuracy, 88 variables of several states", "R-hat, three states", "effective sample sizes, float32"),
 }
 """Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
 numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's."""
@@ -140,6 +145,7 @@ def test_a_correct_iteration_passes() -> None:
         ("halving", "draws", "determinism", "yet m depends on the seed"),
         ("halving", "draws", "accuracy, zero couplings", "marginals .* are off by"),
         ("halving", "ends early", "end of iterations", "marginals moves by .* after finished"),
+        ("halving", "says so at once", "end of iterations", "after one step of which converged is True"),
         ("halving", "never ends", "end of iterations", "yet converged is True"),
         ("cut", "chains first", "statistics", "2048 chains come last"),
     ],
@@ -183,11 +189,16 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("late", "loops (float64)", "a loop from 3 to 5 that writes down its indices gives"),
         ("inline", "updates (float64)", r"update \(argument of one axis\) gives"),
         ("floating", "keys (float64)", "seed 9007199254740992 and seed 9007199254740993 give the same numbers"),
-        ("tiled", "namespace (float64)", r"matmul of \(70, 300\) gives"),
+        ("tiled", "namespace (float64)", r"matmul of \(70, 1100\) gives"),
         ("onesided", "namespace (float64)", r"searchsorted \(right\) gives"),
         ("overflowing", "namespace (float64)", r"logaddexp \(of large ones\) gives"),
         ("cyclic", "uniform (float64)", "have values of their own"),
         ("clipped", "normal (float64)", "draws of one key: moment 2 is off"),
+        ("tame", "normal (float64)", "of 2.20 draws 0 are below -4"),
+        ("floored", "uniform (float64)", "of 2.20 draws 0 are below 1.15e-05"),
+        ("mirrored", "independence (float64)", "numbers from the first and from the last are correlated"),
+        ("short", "loops (float64)", "5000 steps of c = c/2"),
+        ("inexact", "transfer (float64)", "comes back as"),
         ("decimal", "keys (float64)", "seed 1 and seed 1000001 give the same numbers"),
         ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
     ],
