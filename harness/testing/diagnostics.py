@@ -54,7 +54,8 @@ def calibration(pair: Pair, case: str, precision: Precision | None = None, *, be
     sample = pair.sample(case, precision, least=groups * width)
     known = sample.bound.law
     estimates = pair.replicas(sample, groups, groups * width)
-    compare_errors(estimates, known.log_z, known.marginals, width, steps(sample.batches), believed=believed)
+    done, floor = steps(sample.batches), FLOOR[precision or pair.precision]
+    compare_errors(estimates, known.log_z, known.marginals, width, done, believed=believed, floor=floor)
     chances(estimates, known.log_z)
     pair_errors(estimates, Whole(known.model, known.states, known.probabilities, known.log_z))
     longer = replace(sample, batches=_merged(sample.batches, pair.method.reductions))
@@ -104,7 +105,14 @@ def steps(batches: Batches) -> int:
 
 
 def compare_errors(
-    estimates: list[Estimate], log_z: float, marginals: FloatArray, chains: int, steps: int, *, believed: bool = False
+    estimates: list[Estimate],
+    log_z: float,
+    marginals: FloatArray,
+    chains: int,
+    steps: int,
+    *,
+    believed: bool = False,
+    floor: float = FLOOR["float64"],
 ) -> None:
     """Errors of replicas divided by their standard errors have mean square 1, but for chance, `SLACK` and `wider`.
 
@@ -113,6 +121,7 @@ def compare_errors(
         log_z, marginals: exact.
         chains, steps: of each replica.
         believed: leave a log Z alone that is doubted.
+        floor: errors below it are rounding, which need not be claimed.
     """
     z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
     if estimates[0].marginals is not None:
@@ -120,7 +129,7 @@ def compare_errors(
         require(not lacking, "a stochastic method reports marginals without standard errors")
         errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
         claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < FLOOR["float64"]).all(axis=0)
+        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
         what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
