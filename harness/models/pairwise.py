@@ -138,7 +138,7 @@ class PairwiseModel:
         """
         spins = cls.from_edges(fields, edges, couplings, log_constant=log_constant, name=name, labels=labels)
         h, J, ends = spins.biases, spins.couplings, spins.edges
-        total = np.bincount(ends.ravel(), np.repeat(J, 2), minlength=h.size)
+        total = np.bincount(ends.ravel(), np.broadcast_to(J[:, None], ends.shape).ravel(), minlength=h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
         a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
         _check_finite(name, "bias of variable", a)

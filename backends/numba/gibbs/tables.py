@@ -150,9 +150,10 @@ def _later_first(start, near, own, mode, columns, weights, later, pull):
             first += 1
         later[i] = high - (first - low)
         pull[i] = total
-        for e in range(low, high):
-            place = e - first + low if e >= first else e + high - first
-            columns[place], weights[place] = near[e], own[e]
+        for e in range(first, high):
+            columns[e - first + low], weights[e - first + low] = near[e], own[e]
+        for e in range(low, first):
+            columns[e + high - first], weights[e + high - first] = near[e], own[e]
 
 
 def empty_flat(real: np.dtype[Any]) -> Flat:

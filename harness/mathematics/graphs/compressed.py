@@ -28,8 +28,8 @@ def compressed(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInt
     """
     narrow: Any = np.int32 if n < 2**31 else np.int64
     number: Any = np.int32 if len(first) < 2**31 else np.int64
-    if 2 * len(first) * FEW_HOLES >= n * n and n * n < 2**31:
-        return _compressed_square(n, first, second)
+    if _has_most(n, len(first)):
+        return _compressed_square(n, first, second, np.arange(len(first), dtype=np.int32), -1)
     from scipy import sparse
 
     ends = np.concatenate([first, second], dtype=narrow)
@@ -43,13 +43,31 @@ def compressed(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInt
     return ascending.indptr, ascending.indices.astype(narrow, copy=False), ascending.data
 
 
-def _compressed_square(n: int, first: AnyInts, second: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
-    """As `compressed`, of a graph that has most of the edges that it could have."""
-    table = np.full((n, n), -1, dtype=np.int32)
+def compressed_values(
+    n: int, first: AnyInts, second: AnyInts, values: npt.NDArray[np.float64]
+) -> tuple[AnyInts, AnyInts, npt.NDArray[np.float64]]:
+    """As `compressed`, with the edges' values (E,), which are finite, in place of their numbers."""
+    if _has_most(n, len(first)):  # to look them up by their numbers would take as long as all the rest
+        return _compressed_square(n, first, second, values, np.inf)
+    start, columns, numbers = compressed(n, first, second)
+    return start, columns, values[numbers]
+
+
+def _has_most(n: int, edges: int) -> bool:
+    """Whether a graph has most of the edges that it could have, so that a table of all pairs is looked through."""
+    return 2 * edges * FEW_HOLES >= n * n and n * n < 2**31
+
+
+def _compressed_square(
+    n: int, first: AnyInts, second: AnyInts, values: npt.NDArray[Any], nothing: float
+) -> tuple[AnyInts, AnyInts, npt.NDArray[Any]]:
+    """As `compressed`, of a graph that has most edges, with their values (E,), none of which is `nothing`."""
+    table = np.full((n, n), nothing, dtype=values.dtype)
     for low in range(0, len(first), AT_ONCE):
-        i, j = (ends[low : low + AT_ONCE].astype(np.intp) for ends in (first, second))
-        table[i, j] = table[j, i] = np.arange(low, low + len(i), dtype=np.int32)
-    return compressed_table(table, -1)
+        some = slice(low, low + AT_ONCE)
+        i, j = (ends[some].astype(np.intp) for ends in (first, second))
+        table[i, j] = table[j, i] = values[some]
+    return compressed_table(table, nothing)
 
 
 def compressed_table(table: npt.NDArray[Any], nothing: float) -> tuple[AnyInts, AnyInts, npt.NDArray[Any]]:
@@ -59,9 +77,10 @@ def compressed_table(table: npt.NDArray[Any], nothing: float) -> tuple[AnyInts, 
     np.cumsum([np.count_nonzero(row != nothing) for row in table], out=start[1:])
     columns, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=table.dtype)
     step = max(1, AT_ONCE // max(n, 1))
+    numbers = np.tile(np.arange(n, dtype=np.int32), (min(step, n), 1))
     for low in range(0, n, step):
         part, entries = table[low : low + step], slice(start[low], start[min(low + step, n)])
         there = part != nothing
-        columns[entries] = np.flatnonzero(there) % n
+        columns[entries] = numbers[: len(part)][there]
         values[entries] = part[there]
     return start, columns, values

@@ -16,6 +16,8 @@ UPDATES = 2.5e7
 CALLS = 40_000
 """Vectorised block updates of the annealing at most."""
 MAX_SWEEPS, MIN_SWEEPS, MAX_SEARCHES = 200, 4, 16
+AHEAD = 128
+"""Rows that are looked at together for the next one to flip."""
 
 
 def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int = 0) -> FloatArray:
@@ -113,10 +115,13 @@ def _sweep_rows(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature
             thresholds = 2 * temperature * np.arctanh(2 * rng.random(len(s)) - 1)
     at = 0
     while at < len(s):
-        flips = (fields[at:] > thresholds[at:]) != on[at:]
-        at += int(flips.argmax())
-        if not flips.any():
-            break
+        some = slice(at, at + AHEAD)
+        flips = (fields[some] > thresholds[some]) != on[some]
+        step = int(flips.argmax())
+        if not flips[step]:
+            at += len(flips)
+            continue
+        at += step
         on[at] = not on[at]
         (np.add if on[at] else np.subtract)(fields, scan.weights[at], out=fields)
         at += 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.compressed import AnyInts, compressed, compressed_table
+from spinbench.mathematics.graphs.compressed import AnyInts, compressed_table, compressed_values
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,8 +45,7 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
             unit[list(group)] = group[0]
         between = unit[edges[:, 0]] != unit[edges[:, 1]]
         edges, weights = edges[between], weights[between]
-    start, columns, numbers = compressed(n, position[edges[:, 0]], position[edges[:, 1]])
-    return Rows(start, columns, weights[numbers])
+    return Rows(*compressed_values(n, position[edges[:, 0]], position[edges[:, 1]], weights))
 
 
 def rows_of(matrix: FloatArray) -> Rows:

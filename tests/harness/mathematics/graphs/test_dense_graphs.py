@@ -18,8 +18,13 @@ def test_rows_of_a_dense_graph_are_those_of_a_sparse_one(share: float, monkeypat
     first, second = rng.permutation(40)[edges[rng.random(len(edges)) < share]].T
     monkeypatch.setattr(compressed, "AT_ONCE", 100)
     looked_through = compressed.compressed(40, first, second)
+    values = rng.standard_normal(len(first))
+    with_values = compressed.compressed_values(40, first, second, values)
     monkeypatch.setattr(compressed, "FEW_HOLES", 0)
-    for found, expected in zip(looked_through, compressed.compressed(40, first, second), strict=True):
+    start, columns, numbers = compressed.compressed(40, first, second)
+    for found, expected in zip(looked_through, (start, columns, numbers), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(with_values, (start, columns, values[numbers]), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -48,7 +53,9 @@ def test_colours_of_many_edges_are_those_of_waves(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(colouring.colouring(60, edges), one_by_one)
 
 
-def test_fields_that_are_kept_tell_the_same_as_those_found_anew() -> None:
+@pytest.mark.parametrize("ahead", [1, 7, 128])
+def test_fields_that_are_kept_tell_the_same_as_those_found_anew(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modes, "AHEAD", ahead)
     model = generators.sherrington_kirkpatrick(60, field=0.1, seed=2)
     units = units_of(model)
     plan = layout(model, units, "chromatic")
