@@ -26,8 +26,9 @@ class _Clock(event.Listener):
     def on_end(self, event: event.Event) -> None:
         self._depth -= 1
         if not self._depth:
-            self.seconds += time.perf_counter() - self._since
-            deadline.compiled(time.thread_time() - self._busy_since)
+            took = time.perf_counter() - self._since
+            self.seconds += took
+            deadline.compiled(took, time.thread_time() - self._busy_since)
 
 
 _CLOCK = _Clock()

@@ -1,6 +1,7 @@
 """A time by which loops in Python end: what they do for longer than they may is not finished.
 
 It is the CPU's time of this thread, which stands still while the machine is with others, less what it has compiled.
+Clocks of runs take that off, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
-_COMPILED = ContextVar[float]("compiled", default=0.0)
+_COMPILED = ContextVar[tuple[float, float]]("compiled", default=(0.0, 0.0))
 
 
 class OverdueError(Exception):
@@ -35,10 +36,26 @@ def check() -> None:
         raise OverdueError
 
 
-def compiled(seconds: float) -> None:
-    """So much of this thread's time was compilation, which deadlines do not count."""
-    _COMPILED.set(_COMPILED.get() + seconds)
+def compiled(seconds: float, busy: float) -> None:
+    """So much of this thread's time, on the wall and on the CPU, was compilation, which deadlines do not count."""
+    wall, before = _COMPILED.get()
+    _COMPILED.set((wall + seconds, before + busy))
+
+
+def compilation() -> tuple[float, float]:
+    """Seconds that this thread has compiled so far, on the wall and on the CPU."""
+    return _COMPILED.get()
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """All that is done inside is compilation, or loading of what was compiled."""
+    (wall, busy), since, busy_since = _COMPILED.get(), time.perf_counter(), time.thread_time()
+    try:
+        yield
+    finally:  # in place of what compilers themselves have told meanwhile
+        _COMPILED.set((wall + time.perf_counter() - since, busy + time.thread_time() - busy_since))
 
 
 def _now() -> float:
-    return time.thread_time() - _COMPILED.get()
+    return time.thread_time() - _COMPILED.get()[1]

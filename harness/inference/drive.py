@@ -16,7 +16,7 @@ from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
 from spinbench.inference.laps import Laps, LapTimes
-from spinbench.inference.looks import Clock, Estimates, Looks, Questions
+from spinbench.inference.looks import Clock, Estimates, Looks, Questions, RunClock
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
 
 LONG = 60.0
@@ -88,7 +88,7 @@ def drive(
         BudgetError: the seconds end before the first sample, or are seen to be too few for it.
     """
     trial = tried(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
-    per_step, clock, estimating = trial.per_step, Clock(trial.seconds, trial.busy), Estimates(budget)
+    per_step, clock, estimating = trial.per_step, RunClock(trial.seconds, trial.busy), Estimates(budget)
     if _late(budget, clock.seconds - clock.waited + per_step):
         raise BudgetError(f"a budget of {budget} is too short: a sample takes {per_step:.3g} s; give more seconds")
     with clock:
@@ -131,6 +131,7 @@ def drive(
         if finished(trace):
             break
     run.run_seconds, run.laps = clock.seconds - run.burn_in_seconds, times.laps()
+    run.compile_seconds += clock.compiled
     if run.trajectory and run.trajectory[-1].samples == trace.samples:
         run.trajectory.pop()
     run.estimate = estimate(trace) if final is None else final

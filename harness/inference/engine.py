@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend, Program, Reduction, State, Tables
+from spinbench.foundation import deadline
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference.host import Host
 
@@ -45,6 +46,7 @@ class ProgramEngine:
         self._look = backend.compile(self._run_look)
         self._temper = backend.compile(self._run_tempered)
         self._slope = backend.compile(program.slope)
+        self._climbs = False
         self._states = None if program.states is None else backend.compile(program.states)
 
     def on(self, tables: Tables) -> ProgramEngine:
@@ -60,16 +62,13 @@ class ProgramEngine:
         return type(self._backend).compile is not Backend.compile
 
     def prepare(self, state: State) -> State:
-        """Compile what runs call, without a step: one of a large model may take longer than a run."""
+        """Compile what every run calls, without a step: one of a large model may take longer than a run."""
         key, index, inner = state
         state = self.warm(state, 0)
         for last in (False, True):
             state = self.adapt(state, last)
         self.look(state)
-        self.slopes(state)
         inner = state[2]
-        if self._program.temper is not None:
-            inner, _ = self._temper(key, index, 0, self._put(np.asarray(0.5)), self._tables, inner)
         for _ in range(2):  # what a batch leaves may be placed otherwise than what it is given first
             inner, _ = self._advance(key, index, 0, self._tables, inner)
         return key, index, self._waited_for(inner)
@@ -106,7 +105,7 @@ class ProgramEngine:
     def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:
             return state, np.empty((sweeps, len(betas), 0))
-        key, index, inner = state
+        key, index, inner = state if self._climbs else self._prepared_to_climb(state)
         seen, counts = [], [min(STRETCH, sweeps - done) for done in range(0, sweeps, STRETCH)]
         for beta in self._put(tuple(np.asarray(beta) for beta in betas)):
             for count in counts:
@@ -116,6 +115,15 @@ class ProgramEngine:
         found = [self._backend.to_host(slopes) for slopes in seen]
         whole = np.concatenate([part[:count] for part, count in zip(found, counts * len(betas), strict=True)])
         return (key, index, inner), whole.astype(np.float64).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
+
+    def _prepared_to_climb(self, state: State) -> State:
+        """Compile what those runs alone call that climb."""
+        with deadline.compiling():
+            key, index, inner = state
+            inner, _ = self._temper(key, index, 0, self._put(np.asarray(0.5)), self._tables, inner)
+            self.slopes((key, index, inner))
+            self._climbs = True
+            return key, index, self._waited_for(inner)
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
         return self._fetched(self._slope(self._tables, state[2]))

@@ -12,6 +12,7 @@ import numpy as np
 
 from spinbench.api import Engine, Estimate, State
 from spinbench.api.trace import Trace
+from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget, Tolerance
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
@@ -85,6 +86,28 @@ class Clock:
     def with_another(self) -> float:
         """What it will be after one more call that takes as long as the last."""
         return self.seconds + self.last
+
+
+class RunClock(Clock):
+    """The same, but that compiling and loading what a run finds out on the way that it needs does not count.
+
+    Attributes:
+        compiled: seconds of the wall that this took.
+    """
+
+    compiled = 0.0
+
+    def __enter__(self) -> None:
+        self._before = deadline.compilation()
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        wall, busy = (now - before for now, before in zip(deadline.compilation(), self._before, strict=True))
+        self.last -= wall
+        self.seconds -= wall
+        self.busy -= busy
+        self.compiled += wall
 
 
 class Estimates:

@@ -98,7 +98,8 @@ def _climb_units(f, rungs, keys, s, slopes):
 
 
 def load_rungs(source: Source) -> None:
-    """Compile what `climb_rungs` runs."""
+    """Compile what `climb_rungs` runs, and what is seen of chains that have climbed."""
+    row_slopes(source.flat, np.empty((0, 0), dtype=source.real), np.empty(0))
     none = Rungs(np.empty(0), 1, 0)
     if source.model.groups:
         s = np.empty((1, 0), dtype=source.real)

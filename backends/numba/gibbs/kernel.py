@@ -27,6 +27,7 @@ from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.gibbs.units import Units
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.transition import Tables
@@ -87,13 +88,10 @@ class GibbsKernel(Kernel):
         self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.head, self._source.tail, 0.0)
 
     def prepare(self, state: GibbsState) -> GibbsState:
-        """Compile what runs call, of no step and no chain: those of a large model may take longer than a run."""
+        """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
         if state.look_keys is not None:
             load_looks(self._source, len(state.held))
-        if self._method.climbs:
-            load_rungs(self._source)
-            row_slopes(self._source.flat, np.empty((0, 0), dtype=self._real), np.empty(0))
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -136,6 +134,8 @@ class GibbsKernel(Kernel):
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
         if not self._method.climbs:
             return super().climb(state, betas, sweeps)
+        with deadline.compiling():  # what those runs alone call that climb
+            load_rungs(self._source)
         chains = len(state.held)
         form = self._made_for(chains)
         rungs = Rungs(betas, sweeps, state.climbed)

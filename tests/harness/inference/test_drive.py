@@ -224,7 +224,7 @@ class Compiling(Counter):
     def advance(self, state: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if len(self.runs) == 1 and not state["steps"]:
             time.sleep(20.0)
-            deadline.compiled(20.0)
+            deadline.compiled(20.0, 20.0)
         for _ in range(100):
             deadline.check()
             time.sleep(self.seconds * steps / 100)
@@ -240,6 +240,22 @@ def test_deadlines_do_not_count_compilation(clock: Clock, step: float, refused: 
     with pytest.raises(BudgetError, match="within the first step") if refused else contextlib.nullcontext():
         run(Budget(seconds=1.0), Compiling(seconds=step))
     assert clock.busy <= 20 + 2 * drive_module.LATE
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_run_finds_out_on_the_way_that_it_has_to_compile_is_not_its_time(clock: Clock, told: bool) -> None:
+    def climb(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
+        if steps > 1:  # not when it is tried
+            with deadline.compiling():
+                time.sleep(20.0)
+                if told:  # by the compiler itself, as well
+                    deadline.compiled(15.0, 15.0)
+        return engine.warm(state, 1), 1
+
+    outcome = run(Budget(seconds=1.0), Counter(seconds=0.01), warm_up=climb)
+    assert outcome.compile_seconds == pytest.approx(20.0, abs=0.1)
+    assert 0.8 <= outcome.burn_in_seconds + outcome.run_seconds <= 1.3
+    assert outcome.trace.samples > 50
 
 
 class Stuck(Counter):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from spinbench.api import Backend, Program
+from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 
@@ -156,3 +158,32 @@ def test_steps_on_the_host_get_numpy_arrays_on_every_backend(name: str, precisio
     assert runs[0].dtype == precision
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).all()
+
+
+def test_only_what_climbs_compiles_what_climbing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    backend = registry.backend_class("numpy")()
+
+    def compile_(function: Any) -> Any:
+        def called(*arguments: Any) -> Any:
+            compiled.append(function.__name__)
+            return function(*arguments)
+
+        return called
+
+    monkeypatch.setattr(backend, "compile", compile_)
+    program = replace(
+        walk(backend),
+        temper=lambda key, tables, state, beta: (state[0] + beta, state[1]),
+        slope=lambda tables, state: {"slope": state[0].sum(axis=0)},
+    )
+    climbing = ProgramEngine(program, backend, (np.array([0.0, 1.0, 2.0]),), REDUCTIONS)  # type: ignore[arg-type]
+    start = np.zeros((3, 2), dtype=np.int8)
+    state = climbing.prepare(climbing.init(5, start))
+    assert "_run_look" in compiled
+    assert not {"_run_tempered", "<lambda>"} & set(compiled[compiled.index("_run_look") :])
+    before = deadline.compilation()
+    state, slopes = climbing.climb(state, np.array([0.5, 1.0]), 3)
+    assert deadline.compilation() > before
+    assert compiled.count("_run_tempered") == 3  # once without a sweep
+    np.testing.assert_allclose(slopes[:, :, 0], [[4.5, 10.5], [6.0, 13.5], [7.5, 16.5]])
