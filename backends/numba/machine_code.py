@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import time
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -68,16 +68,22 @@ def use_cache_of_sources() -> None:
     """
     from numba.core import config
 
-    from spinbench.backends.numba import stored_code
-
     settings: Any = config  # its names are made at run time
     if debug_mode.ON or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
-    kernels = Path(settings.CACHE_DIR) / f"{_KERNELS}{sources_digest()}"
-    stored_code.keep_by_place(Path(__file__).parent, kernels)
-    stored_code.keep_below(numba_folder(), kernels)
+    _keep_kernels_in(settings.CACHE_DIR)
     if debug_mode.ON:
         settings.BOUNDSCHECK = 1
+
+
+@lru_cache(maxsize=1)
+def _keep_kernels_in(folder: str) -> None:
+    """Once, unless another folder is chosen: every run makes a backend."""
+    from spinbench.backends.numba import stored_code
+
+    kernels = Path(folder) / f"{_KERNELS}{sources_digest()}"
+    stored_code.keep_by_place(Path(__file__).parent, kernels)
+    stored_code.keep_below(numba_folder(), kernels)
 
 
 def _prune(folder: Path, keep: Path) -> None:

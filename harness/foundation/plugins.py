@@ -36,6 +36,7 @@ def forget() -> None:
     """Look for plugins, and load them, anew: others were installed or removed in this process."""
     entry_points.cache_clear()
     _found.cache_clear()
+    distribution.cache_clear()
 
 
 def is_there(module: str) -> bool:
@@ -130,6 +131,7 @@ def origin(point: EntryPoint) -> str:
     return " ".join(_named(point.dist)) if point.dist else "an unknown distribution"
 
 
+@cache
 def distribution(point: EntryPoint) -> str:
     """The name of the distribution that a plugin comes from, as pip compares names; empty where it is not known."""
     return normalised(_named(point.dist)[0]) if point.dist else ""

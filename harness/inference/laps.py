@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
 
 QUANTILES = (0.1, 0.25, 0.5)
 
@@ -58,5 +61,10 @@ class LapTimes:
     def laps(self) -> Laps:
         """The summary of at least one batch."""
         steps = np.array(self.steps)
-        wall, cpu = (np.quantile(np.array(one) / steps, QUANTILES) for one in (self.wall, self.cpu))
+        wall, cpu = (_quantiles(np.array(one) / steps) for one in (self.wall, self.cpu))
         return Laps(len(steps), tuple(wall.tolist()), tuple(cpu.tolist()), float(sum(self.cpu) / steps.sum()))
+
+
+def _quantiles(values: FloatArray) -> FloatArray:
+    """`QUANTILES` of values (B,), as of `np.quantile`, which takes as long as a small model's whole answer."""
+    return np.asarray(np.interp(np.array(QUANTILES) * (len(values) - 1), np.arange(len(values)), np.sort(values)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.laps import LapTimes
+from spinbench.inference.laps import QUANTILES, LapTimes
 from spinbench.models import generators
 
 
@@ -57,3 +58,11 @@ def test_a_result_has_them(method: str, count: int) -> None:
     assert result.laps.wall[1] > 0
     assert result.laps.cpu[1] < result.seconds.run + 1e-3  # others may run between, which wall-clock counts
     assert result.laps.mean_cpu > 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_quantiles_are_those_of_numpy(count: int) -> None:
+    values = np.random.default_rng(count).random(count)
+    laps = LapTimes([1] * count, list(values), list(2 * values)).laps()
+    assert laps.wall == pytest.approx(np.quantile(values, QUANTILES))
+    assert laps.cpu == pytest.approx(2 * np.quantile(values, QUANTILES))

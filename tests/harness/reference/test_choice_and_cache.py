@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import time
 
@@ -112,33 +113,29 @@ def test_answer_without_marginals_is_completed():
     assert reference.solve(model).cached
 
 
-@pytest.mark.parametrize(
-    "damage", ["empty", "cut", "noise", "missing", "no checksum", "another log Z", "another model's"]
-)
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "no checksum", "another log Z", "another model's"])
 def test_damaged_files_are_replaced(damage):
     model = ladder()
     expected = reference.solve(model)
     file = cache.path(model, "auto")
-    with np.load(file) as stored:
-        content = dict(stored)
+    whole = file.read_bytes()
+    checksum, told, *_ = whole.split(b"\n")
     if damage == "empty":
         file.write_bytes(b"")
     elif damage == "cut":
-        file.write_bytes(file.read_bytes()[:300])
+        file.write_bytes(whole[:300])
     elif damage == "noise":
         file.write_bytes(np.random.default_rng(0).bytes(2000))
+    elif damage == "no checksum":
+        file.write_bytes(whole.removeprefix(checksum))
+    elif damage == "another log Z":
+        other = json.dumps(json.loads(told) | {"log_z": expected.log_z + 5}).encode()
+        file.write_bytes(whole.replace(told, other))
     else:
-        if damage == "missing":
-            del content["width"]
-        elif damage == "no checksum":
-            del content["checksum"]
-        elif damage == "another log Z":
-            content["log_z"] = content["log_z"] + 5
-        else:
-            other = ladder(1)
-            reference.solve(other)
-            content = dict(np.load(cache.path(other, "auto")))
-        np.savez(file, **content)
+        other = ladder(1)
+        reference.solve(other)
+        file.write_bytes(cache.path(other, "auto").read_bytes())
+    assert file.read_bytes() != whole
     repaired = reference.solve(model)
     assert not repaired.cached
     assert repaired.log_z == expected.log_z
@@ -156,21 +153,6 @@ def test_leftovers_of_killed_writers_are_removed():
     assert not left.exists()
     assert fresh.exists()
     assert reference.solve(ladder(1)).cached
-
-
-def test_pickles_are_not_opened(tmp_path):
-    """An object array in the file would run code if it were unpickled."""
-    marker = tmp_path / "opened"
-
-    class Payload:
-        def __reduce__(self):
-            return (marker.touch, ())
-
-    model = ladder()
-    reference.solve(model)
-    np.savez(cache.path(model, "auto"), log_z=np.array([Payload()], dtype=object))
-    assert not reference.solve(model).cached
-    assert not marker.exists()
 
 
 def test_files_are_replaced_in_one_step(monkeypatch):
@@ -198,7 +180,7 @@ def test_a_full_disk_costs_only_the_cache(monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("spinbench.reference.cache.np.savez", full)
+    monkeypatch.setattr("spinbench.reference.cache.os.replace", full)
     assert not reference.solve(ladder()).cached
     assert not reference.solve(ladder()).cached
 
