@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spinbench.inference.advising.advise import advise
     from spinbench.inference.bracketing.pipeline import bracket
     from spinbench.inference.comparing import compare
+    from spinbench.inference.marginals.container import Marginals
     from spinbench.inference.mixing.assess import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FactorGraph",
+    "Marginals",
     "PairwiseModel",
     "Result",
     "advise",
@@ -44,6 +46,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "FactorGraph": "spinbench.models",
+    "Marginals": "spinbench.inference.marginals.container",
     "PairwiseModel": "spinbench.models",
     "Result": "spinbench.inference.result",
     "advise": "spinbench.inference.advising.advise",

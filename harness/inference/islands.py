@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
-from spinbench.inference import all_states
+from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
-from spinbench.inference import all_states
 from spinbench.inference.budget import Budget
+from spinbench.inference.marginals import all_states
 from spinbench.inference.probing.least import Bounds, Least
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel

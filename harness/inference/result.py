@@ -17,11 +17,11 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
-from spinbench.inference import all_states
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
+from spinbench.inference.marginals import all_states
 from spinbench.models.files.answers import format_mar, format_pr
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class Result:
     """What a method found, and at what cost.
 
     Attributes:
-        marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays. NaN in exact
-            answers alone: of variables that sum out of log Z, where their own marginals are out of reach.
+        marginals: (N,) float64 p(s_i = 1); for models with K-ary variables a list of (K_v,) arrays; either way
+            `Marginals`, with `error_to(other)` and arithmetic. NaN in exact answers alone: of variables that sum out of
+            log Z, where their own marginals are out of reach.
         marginals_se: what may be claimed as their errors, in the same layout (`mathematics.claims`): standard errors,
             wider where runs are short or chains remember their starts; None for deterministic methods.
         log_z, log_z_se, log_z_kind: natural logarithm of Z, its standard error, and what it is: "estimate",

@@ -26,6 +26,7 @@ from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
+from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_origin, pairs_as_given
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.probing.weighed import by_draws
@@ -144,7 +145,7 @@ def run(
         said = validity.owned(joint.taken(said), given)
         said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
-        return in_terms_of_origin(given, said, trace.samples * states.shape[1], seed)
+        return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
 
     with one_blas_thread():
         if chosen.anytime:
@@ -225,16 +226,13 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = set(model.cardinalities) <= {2}
-    estimate = in_terms_of_origin(
-        model,
-        Estimate(
-            marginals=answer.probabilities if binary else list(answer.marginals),
-            log_z=answer.log_z,
-            log_z_kind="exact",
-            pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
-        ),
-        draws=1,
+    found = Estimate(
+        marginals=answer.probabilities if binary else list(answer.marginals),
+        log_z=answer.log_z,
+        log_z_kind="exact",
+        pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
     )
+    estimate = held(in_terms_of_origin(model, found, draws=1))
     return Result(
         marginals=estimate.marginals,
         marginals_se=None,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.inference import all_states
+from spinbench.inference.marginals import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.parity_starts import parity_starts
 from spinbench.mathematics.graphs.table_layouts import Section
