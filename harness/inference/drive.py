@@ -47,7 +47,7 @@ class Checkpoint:
 
 @dataclass
 class Run:
-    """What `drive` and `answer_at_once` return."""
+    """What `drive` and `answer_at_once` return; `state` is the engine's last, of `drive` alone."""
 
     trace: Trace
     estimate: Estimate
@@ -57,6 +57,7 @@ class Run:
     compile_seconds: float
     laps: Laps | None = None
     trajectory: list[Checkpoint] = field(default_factory=list)
+    state: State = None
 
 
 def drive(
@@ -134,7 +135,7 @@ def drive(
     run.compile_seconds += clock.compiled
     if run.trajectory and run.trajectory[-1].samples == trace.samples:
         run.trajectory.pop()
-    run.estimate = estimate(trace) if final is None else final
+    run.estimate, run.state = estimate(trace) if final is None else final, state
     run.trajectory.append(Checkpoint(clock.seconds, trace.samples, run.estimate))
     return run
 

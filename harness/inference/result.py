@@ -19,6 +19,7 @@ from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
 from spinbench.inference.drive import Checkpoint
 from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.best import Best, Found
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
@@ -123,6 +124,7 @@ class Result:
     joint: Joint = field(default_factory=Joint, repr=False, compare=False)
     draws: tuple[Any, Any] | None = None
     kept: Kept | None = field(default=None, repr=False, compare=False)
+    best: Best | None = field(default=None, repr=False, compare=False)
     bounds: tuple[Bound, ...] = ()
     kernel: str = ""
     reached: bool | None = None
@@ -133,6 +135,25 @@ class Result:
         """(C, S, N) unsigned integers, as narrow as they can be: of each chain S states of the variables that the user
         gave, evenly spaced up to the end of the run; None unless `keep` asks for them."""
         return None if self.kept is None else self.kept.states
+
+    @property
+    def best_state(self) -> Any:
+        """(M,) int64, the heaviest state that is known, of all variables that the user gave; None where none is known.
+
+        Looked for when it is first asked for: among the states in which the chains ended, those that `keep` kept,
+        `draws` and the mode of the marginals; the heaviest 16 are raised, variable by variable, until no single change
+        helps (of models of at most 100,000 variables without 1-of-K groups). Of exact answers it is the heaviest of all
+        (MAP), by elimination; of others nothing says that there is none heavier.
+
+        Raises:
+            IntractableError: the answer is exact, but finding its state would take more memory than was allowed.
+        """
+        return self._best()[0]
+
+    @property
+    def best_log_weight(self) -> float | None:
+        """log p* of `best_state` in nats, in the model that was given to `run`, evidence and constants included."""
+        return self._best()[1]
 
     @property
     def pairs(self) -> Any:
@@ -244,6 +265,9 @@ class Result:
         if self.kept is None:
             raise SpinbenchError("no states were kept; run(..., keep=1000) keeps 1000 of each chain")
         return self.kept
+
+    def _best(self) -> Found:
+        return (None, None) if self.best is None else self.best.found(self.marginals, self.draws, self.kept)
 
     def _about(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("method", "backend", "model", "seed", "samples", "burn_in")}

@@ -23,6 +23,7 @@ from spinbench.inference.budget import Budget, Tolerance, is_whole
 from spinbench.inference.drive import answer_at_once, drive
 from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
@@ -175,6 +176,7 @@ def run(
         joint=joint if given is simple.model else Joint(),  # of a conversion the edges are others
         draws=estimate.draws,
         kept=None if keeping is None else Kept(model, keeping.taken(seed)),
+        best=_best(model, given, engine, outcome.state, chosen),
         seconds=Seconds(
             plan=planned - since,
             compile=bound - planned + outcome.compile_seconds,
@@ -243,6 +245,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         ess=None,
         r_hat=None,
         joint=Joint(estimate.pairs),
+        best=Best(model, exact=int(max_gib * 2**30)),
         seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",
@@ -253,6 +256,12 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         diagnostics={} if answer.flat is None else left_open(answer.flat, answer.cardinalities),
         settings={"solver": answer.method},
     )
+
+
+def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:
+    if method.name == "exact":
+        return Best(model, exact=reference.DEFAULT_MAX_BYTES)
+    return Best(model, taken, ended_in(engine, state if method.stochastic and method.started else None))
 
 
 def check_model(model: object) -> None:

@@ -1,0 +1,1 @@
+"""The heaviest state of a model, exactly."""

@@ -1,0 +1,114 @@
+"""The heaviest state that a result knows, against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench.errors import IntractableError
+from spinbench.inference.kept.best import Best, ended_in
+from spinbench.inference.kept.exports import Kept
+from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
+from spinbench.models.simplification import simplify
+
+K_ARY = FactorGraph.from_tables(
+    (3, 2, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2], [2, 3]]), ((2, 3), [[1, 0, 2], [0, 5, 1]])]
+)
+GRID = generators.grid(3, 3, seed=3)
+MODELS = [GRID, K_ARY, condition(K_ARY, {3: 0}), to_pairwise(GRID), condition(GRID, {4: 1})]
+
+
+def heaviest(model: Model) -> float:
+    return float(model.log_weight(np.array(list(itertools.product(*map(range, model.cardinalities))))).max())
+
+
+def weight_of(model: Model, state: np.ndarray) -> float:
+    """Of a state of the variables that the user gave."""
+    return float(model.log_weight(state if model.origin is None else model.origin.lower(state)))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", ["gibbs", "blocks", "pt", "smc", "metropolis"])
+def test_of_small_models_it_is_the_heaviest_of_all(model: Model, method: str) -> None:
+    result = spinbench.run(model, method, "numpy", 30, chains=4)
+    assert result.best_log_weight == pytest.approx(heaviest(model), rel=1e-12)
+    assert weight_of(model, result.best_state) == result.best_log_weight
+    assert result.best_state.dtype == np.int64
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_of_exact_answers_it_is_exact(model: Model) -> None:
+    for found in (spinbench.exact(model), spinbench.run(model, "exact", "numpy")):
+        assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-12)
+        assert weight_of(model, found.best_state) == found.best_log_weight
+
+
+def test_what_evidence_and_1_of_k_codes_hide_is_told_of() -> None:
+    observed = condition(K_ARY, {3: 0})
+    state = spinbench.run(observed, "gibbs", "numpy", 30).best_state
+    assert state.shape == (4,)
+    assert state[3] == 0
+    for method in ("dhmc", "block_gibbs"):  # which compute with binary units
+        potts = FactorGraph.from_tables((3, 3), [((0, 1), [[5.0, 1, 1], [1, 1, 2], [1, 2, 1]])])
+        found = spinbench.run(potts, method, "numpy", 50, chains=4)
+        assert found.best_state.tolist() == [0, 0]
+        assert found.best_log_weight == pytest.approx(np.log(5))
+
+
+def test_variables_that_sum_out_have_a_state_too() -> None:
+    tables = [((0, 1), [[1.0, 2], [3, 1]]), ((1, 2), [[0.2, 0.8], [0.7, 0.3]])]
+    model = FactorGraph.from_tables((2, 2, 2), tables)
+    assert simplify(model).num_variables < 3
+    found = spinbench.run(model, "gibbs", "numpy", 30)
+    assert found.best_state.tolist() == [1, 0, 1]
+    assert found.best_log_weight == pytest.approx(np.log(3 * 0.8))
+
+
+def test_kept_states_and_draws_count() -> None:
+    """Of 1-of-K groups nothing is raised: what is known is what was seen."""
+    units = to_pairwise(FactorGraph.from_tables((3, 3), [((0, 1), [[1.0, 1, 9], [1, 1, 1], [1, 1, 1]])]))
+    kept = Kept(units, np.array([[[0, 1], [1, 2]], [[0, 2], [2, 2]]], dtype=np.uint8))
+    state, weight = Best(units).found(None, None, kept)
+    assert state is not None
+    assert state.tolist() == [0, 2]
+    assert weight == pytest.approx(np.log(9))
+    state, weight = Best(units).found(None, (np.array([[0, 2], [0, 1]]), None), None)
+    assert state is not None
+    assert weight == pytest.approx(0)
+    drawn = spinbench.run(GRID, "wmb", "numpy", 50, chains=4, draws=True)
+    assert drawn.best_log_weight == pytest.approx(heaviest(GRID), rel=1e-12)
+
+
+def test_methods_without_states_or_marginals_know_none() -> None:
+    found = spinbench.run(GRID, "wmb_lower", "numpy", 5)
+    assert found.marginals is None
+    assert found.best_state is None
+    assert found.best_log_weight is None
+
+
+def test_compiling_engines_are_asked_late_and_other_processes_get_the_states() -> None:
+    asked = []
+    last = np.array([[1], [1]] * 4 + [[0]])
+
+    class Engine:
+        compiles = True
+
+        def states(self, state: Any) -> np.ndarray:
+            asked.append(state)
+            return last
+
+    best = Best(GRID, GRID, ended_in(Engine(), "end"))
+    assert asked == []
+    again = pickle.loads(pickle.dumps(best))
+    assert asked == ["end"]
+    assert again.found(None, None, None)[1] == best.found(None, None, None)[1] >= GRID.log_weight(last.T)[0]
+
+
+def test_where_maxima_do_not_fit_the_width_is_named() -> None:
+    with pytest.raises(IntractableError, match="meets width 4"):
+        Best(generators.grid(4, 4, seed=1), exact=100).found(None, None, None)
