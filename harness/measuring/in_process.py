@@ -19,6 +19,7 @@ from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked
 from spinbench.measuring.answer import Answer, failure
 from spinbench.measuring.load import Load
+from spinbench.measuring.memory import Memory
 from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Stages
 from spinbench.metrics import MIXING
@@ -66,7 +67,7 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("model"):
         model = specs.build(cell["model"])
     with compilation.watched(cell["backend"]["name"], warm=warm) as compiled:
-        result, load = _run(model, cell, stages)
+        result, load, memory = _run(model, cell, stages)
     with stages("reference"):
         reference, described = _reference(model, pairs=result.pairs is not None)
     with stages("metrics"):
@@ -90,6 +91,7 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
             "marginal_rmse_se": spread,
             "compilation": compiled["kind"],
             "load": dataclasses.asdict(load),
+            "memory": dataclasses.asdict(memory),
         },
         "reference": described,
         "oversubscribed": _oversubscribed(load),
@@ -111,15 +113,15 @@ def _import_plugins(cell: Mapping[str, Any]) -> None:
                 kernels.load(point)
 
 
-def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load]:
-    """The result, and how busy the machine was meanwhile."""
+def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result, Load, Memory]:
+    """The result, how busy the machine was meanwhile, and how much memory the process held."""
     settings = dict(cell["method"])
     method = registry.make_method(settings.pop("name"), settings)
     place = dict(cell["backend"])
     backend, budget = place.pop("name"), Budget(**cell["budget"])
-    load = Load()
+    load, memory = Load(), Memory()
     try:
-        with load:
+        with memory, load:
             result = run(model, method, backend, budget, chains=cell["chains"], seed=cell["seed"], **place)
     except BaseException:
         stages.add("run", load.wall_seconds)
@@ -128,7 +130,7 @@ def _run(model: Model, cell: Mapping[str, Any], stages: Stages) -> tuple[Result,
         if name != "transfer":  # within the others
             stages.add(name, seconds)
     stages.add("estimate", max(load.wall_seconds - result.seconds.total, 0.0))
-    return result, load
+    return result, load, memory
 
 
 def _oversubscribed(load: Load) -> str | None:

@@ -97,6 +97,7 @@ _RESULT = {
     "log_z_estimates?": _mapping,
     "diagnostics?": _mapping,
     "bounds?": _bounds,
+    "memory?": {"before_bytes?": _number, "peak_bytes?": _number},
     "trajectory?": _points,
 }
 RECORD: Shape = {

@@ -42,6 +42,7 @@ class Row:
         time_to_error: seconds to an RMSE of one per cent, the median over replicates; None if not reached.
         members: the records.
         log_z: in nats, the median over replicates; None where no record has one.
+        peak_mib: MiB that the measuring process held at most while it ran, the median over replicates.
         more: the numbers of `spinbench.metrics` by their titles, means over replicates.
     """
 
@@ -65,6 +66,7 @@ class Row:
     rmse_margin: float = 0.0
     rank: int | None = None
     shared: bool = False
+    peak_mib: float | None = None
     more: Mapping[str, Pooled] = field(default_factory=dict, compare=False)
 
 
@@ -195,6 +197,7 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
         members=tuple(group),
         log_z=median(lambda record: record["result"].get("log_z")),
         doubted=any(record["result"]["status"] != "ok" for record in good),
+        peak_mib=median(_peak_mib),
         more=_more(good, headings),
     )
 
@@ -255,6 +258,11 @@ def _compiling(record: Record) -> float | None:
 def _binding(record: Record) -> float:
     seconds: float = record["result"]["seconds"]["compile"]
     return seconds
+
+
+def _peak_mib(record: Record) -> float | None:
+    peak: int | None = (record["result"].get("memory") or {}).get("peak_bytes")
+    return None if peak is None else peak / 2**20
 
 
 def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> str:

@@ -153,6 +153,7 @@ def _render(
             on_front=content.on_front(board),
             bounds=content.bounds(board),
             unknown=any(row.log_z is not None and row.log_z_error is None for row in board),
+            weighed=any(row.peak_mib is not None for row in board),
             many=any(row.replicates > 1 for row in board),
             varied=any(row.variant for row in board),
             choices={

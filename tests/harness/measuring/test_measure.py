@@ -83,6 +83,9 @@ class TestFigures:
         assert 0 < load["cpu_seconds"] < 10 * load["wall_seconds"]
         assert len(load["yardstick"]) == 2
         assert min(load["yardstick"]) > 0
+        memory = answer["result"]["memory"]
+        if sys.platform == "linux":
+            assert 2**20 < memory["before_bytes"] <= memory["peak_bytes"] < 2**36
 
     def test_equal_numbers_have_equal_fingerprints(self) -> None:
         found = [measure_here(cell(seed=seed))["result"] for seed in (0, 0, 1)]

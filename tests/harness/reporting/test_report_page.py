@@ -143,6 +143,18 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path) -> N
     assert json.loads(lines[0]["result.log_z_estimates.direct"]) == [1.0, 0.1]
 
 
+def test_peak_memory_stands_in_the_table_where_it_is_known(tmp_path: Path) -> None:
+    records = [make(seed=seed) for seed in range(2)]
+    assert "MiB" not in page.write(records, tmp_path / "none").page.read_text()
+    for record, mib in zip(records, (1000, 1250), strict=True):
+        record["result"]["memory"] = {"before_bytes": 2**28, "peak_bytes": mib * 2**20}
+    text = page.write(records, tmp_path / "known").page.read_text()
+    assert "MiB" in text
+    assert 'data-value="1125.0"' in text
+    with (tmp_path / "known" / "leaderboard.csv").open() as file:
+        assert [line["peak_mib"] for line in csv.DictReader(file)] == ["1125.0"]
+
+
 def test_nothing_that_a_record_holds_becomes_markup(tmp_path: Path) -> None:
     records = [
         make(HOSTILE, HOSTILE, model=HOSTILE, settings={HOSTILE: HOSTILE}),

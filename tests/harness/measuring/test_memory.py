@@ -1,0 +1,44 @@
+"""The peak of a run is its own, not that of what ran before in the process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spinbench.measuring import memory
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+LARGE = 96 * 2**20
+
+
+def held(count: int) -> memory.Memory:
+    with memory.Memory() as found:
+        block = np.ones(count // 8)
+        del block
+    return found
+
+
+def test_what_is_taken_and_given_back_counts_once() -> None:
+    large, small = held(LARGE), held(80)
+    assert large.before_bytes is not None
+    assert large.peak_bytes is not None
+    assert LARGE <= large.peak_bytes - large.before_bytes + 2**20 < 2 * LARGE
+    assert small.peak_bytes is not None
+    assert small.peak_bytes < large.peak_bytes - LARGE // 2
+
+
+def test_a_peak_that_cannot_begin_anew_is_told_only_where_it_is_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
+    held(80)
+    monkeypatch.setattr(memory, "RESET", Path("/proc/self/none/clear_refs"))
+    high = held(LARGE)
+    assert high.peak_bytes is not None
+    assert held(80).peak_bytes is None
+
+
+def test_elsewhere_nothing_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "STATUS", tmp_path / "status")
+    monkeypatch.setattr(memory, "RESET", tmp_path / "none" / "reset")
+    assert held(80) == memory.Memory(None, None)
