@@ -130,10 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
     run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
     run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
+    run.add_argument("--target", metavar="WHAT", help="map: the heaviest state, in place of marginals and log Z")
     run.add_argument("--until", metavar="ERROR", help="end as soon as it is reached: 'se<0.01' or 'log_z_se<0.1'")
-    run.add_argument(
-        "--output", type=Path, action="append", default=[], metavar="FILE", help="write it: .MAR, .PR or .csv"
-    )
+    run.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .MPE, .csv")
     bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
@@ -199,7 +198,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from spinbench.foundation.parameters import assignments
     from spinbench.reporting.commands.running import show
 
-    names = ("method", "backend", "budget", "chains", "seed", "precision", "device", "until")
+    names = ("method", "backend", "budget", "chains", "seed", "precision", "device", "until", "target")
     how = {name: getattr(arguments, name) for name in names}
     settings = assignments(arguments.set, "--set")
     return show(arguments.model, arguments.evidence, settings=settings, outputs=arguments.output, **how)

@@ -23,12 +23,12 @@ from spinbench.inference.kept.best import Best, Found
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
-from spinbench.models.files.answers import format_mar, format_pr
+from spinbench.models.files.answers import format_mar, format_mpe, format_pr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES = (".MAR", ".PR", ".csv")
+SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""
 
 
@@ -232,8 +232,8 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the answer to a file, which appears whole or not at all: what, its suffix says.
 
-        `.MAR` and `.PR` are the UAI competitions' formats, of marginals and of log10 Z; `.csv` has the columns of
-        `to_dataframe`.
+        `.MAR`, `.PR` and `.MPE` are the UAI competitions' formats, of marginals, of log10 Z and of `best_state`; `.csv`
+        has the columns of `to_dataframe`.
 
         Raises:
             SpinbenchError: another suffix, what the method does not give, or a file that cannot be written.
@@ -252,6 +252,10 @@ class Result:
                 if self.log_z is None:
                     raise SpinbenchError(f"{self.method} gives no log Z")
                 return format_pr(float(self.log_z))
+            case ".mpe":
+                if self.best_state is None:
+                    raise SpinbenchError(f"{self.method} found no state of positive weight")
+                return format_mpe(self.best_state)
             case ".csv":
                 text = io.StringIO()
                 writer, columns = csv.writer(text), self.columns()

@@ -28,6 +28,7 @@ from spinbench.inference.kept.exports import Kept
 from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
 from spinbench.inference.marginals.container import held
+from spinbench.inference.maximising.maximum import Asked, check_target, maximum
 from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_origin, pairs_as_given
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.probing.weighed import by_draws
@@ -66,6 +67,7 @@ def run(
     simplify: bool = True,
     until: str | None = None,
     keep: int | None = None,
+    target: str | None = None,
     **settings: Any,
 ) -> Result:
     """Run one method on one backend.
@@ -94,6 +96,9 @@ def run(
             a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
             Burn-in is the budget's, unless it is given.
         keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.
+        target: "map": look for the heaviest state, `Result.best_state`, in place of marginals and log Z. `exact` finds
+            it by elimination; `gibbs` and `blocks` anneal their chains from hot to cold, once if the budget is in
+            samples, which are sweeps then, else again and again. The verdict is ok if two of them ended equally well.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
@@ -111,6 +116,10 @@ def run(
     registry.check(chosen, backend, precision, wish)
     if chosen.anytime:
         check_range(chosen.name, model, precision)
+    if target is not None:
+        check_target(target, chosen, until=until, keep=keep, start=start)
+        how = Asked(backend, Budget.parse(budget), chains, seed, precision, device, wish)
+        return maximum(model, chosen, how)
     parsed = _with_tolerance(Budget.parse(budget, burn_in), until, chosen)
     if not chosen.stochastic:
         parsed = dataclasses.replace(parsed, burn_in=0)

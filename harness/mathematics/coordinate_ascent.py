@@ -16,6 +16,23 @@ SWEEPS = 30
 """At most; each ends at a state that no change of one variable makes heavier."""
 
 
+MOST_VARIABLES = 100_000
+"""Of larger models raising takes minutes."""
+
+
+def raised(model: Model, states: IntArray) -> IntArray:
+    """(N, C) the states, or what they become when one variable after another takes its best state given the others.
+
+    They stay as they are where the model has 1-of-K groups, or more than `MOST_VARIABLES` variables.
+    """
+    grouped = isinstance(model, PairwiseModel) and bool(model.groups)
+    found = np.array(states, dtype=np.int64, order="C")
+    if not grouped and model.num_variables <= MOST_VARIABLES:
+        for _ in ascending(model, found):
+            pass
+    return found
+
+
 def ascending(model: Model, states: IntArray) -> Iterator[IntArray]:
     """One variable after another takes its best state given the others; after each sweep, where they are.
 

@@ -46,6 +46,7 @@ DOOR_OPTIONS = (
     "simplify",
     "until",
     "keep",
+    "target",
     "settings",
 )
 """`spinbench.run` is the one public door: all that can be asked of a run is a keyword there, so that it is found in

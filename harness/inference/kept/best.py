@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.inference.kept.exports import Kept
-from spinbench.mathematics.coordinate_ascent import ascending
-from spinbench.models import Model, Origin, PairwiseModel
+from spinbench.mathematics.coordinate_ascent import raised
+from spinbench.models import Model, Origin
 from spinbench.reference.maximum.heaviest import heaviest
 
 IntArray = npt.NDArray[np.int64]
@@ -18,8 +18,6 @@ Found = tuple[IntArray | None, float | None]
 
 RAISED = 16
 """Candidates that are raised by changes of single variables, the heaviest ones."""
-MOST_VARIABLES = 100_000
-"""Of larger models raising takes minutes."""
 AT_ONCE = 2**22
 """Entries of the states that are weighed in one go."""
 
@@ -46,6 +44,14 @@ class Best:
         self._model, self._taken = model, model if taken is None else taken
         self._last, self._exact = last, exact
         self._found: Found | None = None
+
+    @classmethod
+    def known(cls, model: Model, state: IntArray | None) -> Best:
+        """Of a state (M,) of the variables that the user gave, or none."""
+        best = cls(model)
+        weight = None if state is None else float(model.log_weight(best._lowered(state)))
+        best._found = state, weight
+        return best
 
     def __getstate__(self) -> dict[str, Any]:
         """With the states themselves: what makes them need not be known to another process."""
@@ -94,23 +100,11 @@ class Best:
         logs = np.concatenate(parts)
         best = int(logs.argmax())
         state, weight = states[best], float(logs[best])
-        for raised in self._raised(states, logs):
-            found = self._model.log_weight(raised)
-            if found.max() > weight:
-                state, weight = raised[int(found.argmax())], float(found.max())
+        found = raised(self._model, _heavy(states, logs).T).T
+        weights = self._model.log_weight(found)
+        if weights.max() > weight:
+            state, weight = found[int(weights.argmax())], float(weights.max())
         return (None, None) if weight == -np.inf else (self._lifted(state[None])[0], weight)
-
-    def _raised(self, states: IntArray, logs: npt.NDArray[np.float64]) -> Iterator[IntArray]:
-        model = self._model
-        grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-        if grouped or model.num_variables > MOST_VARIABLES:
-            return
-        heavy = np.argsort(-logs, kind="stable")[: 4 * RAISED]
-        climbing = np.unique(states[heavy], axis=0)
-        climbing = np.ascontiguousarray(climbing[np.argsort(-model.log_weight(climbing))][:RAISED].T, dtype=np.int64)
-        for _ in ascending(model, climbing):
-            pass
-        yield climbing.T
 
     def _lowered(self, states: npt.NDArray[Any]) -> IntArray:
         origin = self._model.origin
@@ -118,6 +112,13 @@ class Best:
 
     def _lifted(self, states: IntArray) -> IntArray:
         return _up(self._model.origin, states)
+
+
+def _heavy(states: IntArray, logs: npt.NDArray[np.float64]) -> IntArray:
+    """The heaviest of them, each once."""
+    heavy = np.argsort(-logs, kind="stable")[: 4 * RAISED]
+    _, first = np.unique(states[heavy], axis=0, return_index=True)
+    return states[heavy[np.sort(first)[:RAISED]]]
 
 
 class _Known:

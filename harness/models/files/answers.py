@@ -1,4 +1,4 @@
-"""The UAI inference competitions' answers: marginals of all variables (`.MAR`) and log10 of Z (`.PR`)."""
+"""The UAI inference competitions' answers: marginals (`.MAR`), log10 of Z (`.PR`), a state (`.MPE`)."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def format_mar(marginals: Iterable[npt.NDArray[np.float64]]) -> bytes:
 def format_pr(log_z: float) -> bytes:
     """Of log Z in nats."""
     return f"PR\n{log_z / math.log(10)!r}\n".encode()
+
+
+def format_mpe(state: npt.NDArray[np.int64]) -> bytes:
+    """Of how many variables, and their states (N,)."""
+    return f"MPE\n{' '.join(map(str, [len(state), *state.tolist()]))}\n".encode()

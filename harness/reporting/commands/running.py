@@ -19,6 +19,9 @@ from spinbench.reporting.commands import method_files
 from spinbench.reporting.commands.answer import of_log_z, of_marginals, opened
 from spinbench.reporting.display import console, shown
 
+SHOWN_STATES = 40
+"""Variables whose states are printed."""
+
 
 def show(
     name: str,
@@ -57,6 +60,10 @@ def show(
     elif found.marginals is not None:
         output.print(of_marginals(found))
         output.print(Text("--output FILE.csv, .MAR or .PR has all of it"), soft_wrap=True)
+    elif found.best_state is not None:
+        more = " …" if len(found.best_state) > SHOWN_STATES else ""
+        output.print(Text(f"states {' '.join(map(str, found.best_state[:SHOWN_STATES]))}{more}"), soft_wrap=True)
+        output.print(Text("--output FILE.MPE has all of it"), soft_wrap=True)
     return int(found.status != "ok" or found.reached is False)
 
 
@@ -68,6 +75,12 @@ def _method(name: str, settings: dict[str, Any]) -> Method:
 
 def _sentences(found: Result) -> list[str]:
     lines = [f"{found.model}: {found.status}", *of_log_z(found)]
+    if found.marginals is None and found.best_log_weight is not None:
+        exact = " (exact)" if found.method == "exact" else ""
+        lines.append(f"heaviest state: log weight {found.best_log_weight:.8g}{exact}")
+    if "hits" in found.diagnostics:
+        ended = f"{found.diagnostics['hits']:.0f} of {found.diagnostics['annealings']:.0f} annealings"
+        lines.append(f"{ended} ended in a state of this weight")
     if found.marginals_se is not None:
         errors = np.asarray(found.columns()["standard_error"])
         lines.append(f"marginals ± {math.sqrt(float((errors**2).mean())):.2g} (root mean square)")

@@ -93,6 +93,21 @@ def test_answers_are_written_as_the_suffix_says(path: Path, tmp_path: Path, caps
     assert [float(row["marginal"]) for row in rows] == np.concatenate(exact.marginals).tolist()
 
 
+@pytest.mark.parametrize(("method", "said"), [("gibbs", "of 8 annealings ended in"), ("exact", "(exact)")])
+def test_the_heaviest_state_is_printed_and_written(
+    path: Path, tmp_path: Path, method: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (path, "--target", "map", "--backend", "numpy", "--budget", 100, "--chains", 8, "--method", method)
+    best = spinbench.exact(spinbench.load(path), cache=False)
+    assert run(*words) == 0
+    shown = capsys.readouterr().out
+    assert f"heaviest state: log weight {best.best_log_weight:.8g}" in shown
+    assert said in shown
+    assert f"states {' '.join(map(str, best.best_state))}" in shown
+    assert run(*words, "--output", tmp_path / "chain.MPE") == 0
+    assert (tmp_path / "chain.MPE").read_text() == f"MPE\n3 {' '.join(map(str, best.best_state))}\n"
+
+
 def test_observed_variables_are_among_the_answers(path: Path, tmp_path: Path) -> None:
     (tmp_path / "chain.evid").write_text("1 1 2\n")
     assert run(path, "--evidence", tmp_path / "chain.evid", "--method", "exact", "--output", tmp_path / "a.MAR") == 0
@@ -122,7 +137,7 @@ def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pyt
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--output", "x.txt"], "--output x.txt was given; .MAR, .PR, .csv are the suffixes that are allowed"),
+        (["--output", "x.txt"], "--output x.txt was given; .MAR, .PR, .MPE, .csv are the suffixes that are allowed"),
         (["--set", "scan"], "--set scan was given; NAME=VALUE is needed"),
         (["--set", "scan=raster", "--set", "scan=random"], "--set scan=random was given, and scan before; once"),
         (["--set", "scan=snake"], "snake"),

@@ -1,0 +1,103 @@
+"""Simulated annealing by the sweeps of a sampler: down a geometric ladder of temperatures, again and again."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Engine, Method, State
+from spinbench.errors import BudgetError, UnsupportedError
+from spinbench.inference.budget import Budget
+
+RUNGS, FEWEST = 64, 8
+"""Temperatures of a run down the ladder, and the fewest of them."""
+
+
+@dataclass
+class Annealed:
+    """What runs down the ladder gave.
+
+    Attributes:
+        states: (N, C) of each run, in the end.
+        sweeps: of all runs together.
+        compile_seconds, run_seconds: of them.
+    """
+
+    states: list[npt.NDArray[np.int64]]
+    sweeps: int
+    compile_seconds: float
+    run_seconds: float
+
+
+def with_temperatures(method: Method) -> Method:
+    """The method with the setting under which its chains know temperatures, where that is one."""
+    return method if getattr(method, "climbs", True) else dataclasses.replace(method, log_z="stones")  # type: ignore[type-var]
+
+
+def anneal(
+    engine: Engine, start: np.ndarray, hot: float, cold: float, budget: Budget, *, seed: int, who: str
+) -> Annealed:
+    """One run of so many sweeps, or runs of twice as many again and again while there are seconds.
+
+    Args:
+        engine: whose `climb` sweeps at a temperature.
+        start: (N, C) states.
+        hot, cold: inverse temperatures of the ladder's ends.
+        budget: sweeps of each chain, or seconds.
+        seed: of all random numbers.
+        who: method and backend, for the messages.
+
+    Raises:
+        UnsupportedError: the engine knows no temperatures, or does not tell states.
+        BudgetError: the seconds are over before a run can end.
+    """
+    since = time.perf_counter()
+    state = engine.init(seed, start)
+    state, slopes = engine.climb(state, np.array([hot]), 1)
+    if not slopes.shape[-1] or engine.states(state) is None:
+        raise UnsupportedError(f"target='map' was given; {who} knows no temperatures to anneal by")
+    compiled = time.perf_counter()
+    state, _ = engine.climb(state, np.array([hot]), 1)
+    per_sweep = time.perf_counter() - compiled
+    found = Annealed([], 2, compiled - since, per_sweep)
+    for rungs, sweeps in _plans(budget, per_sweep, found):
+        begun = time.perf_counter()
+        state = _down(engine, state, np.geomspace(hot, cold, rungs), sweeps)
+        found.states.append(np.asarray(engine.states(state), dtype=np.int64))
+        found.run_seconds += time.perf_counter() - begun
+        found.sweeps += sweeps
+    return found
+
+
+def _plans(budget: Budget, per_sweep: float, found: Annealed) -> Iterator[tuple[int, int]]:
+    """(rungs, sweeps of each chain) of each run."""
+    if budget.seconds is None:
+        sweeps = budget.samples or 1
+        yield min(RUNGS, sweeps), sweeps
+        return
+    rungs = min(RUNGS, int(budget.seconds / (2 * max(per_sweep, 1e-9))))
+    if rungs < FEWEST:
+        raise BudgetError(
+            f"a budget of {budget} is too short: a sweep takes {per_sweep:.3g} s, and a run down the temperatures at "
+            f"least {FEWEST}; give more seconds or fewer chains"
+        )
+    sweeps, took = rungs, 0.0
+    while found.run_seconds + took <= budget.seconds:
+        before = found.run_seconds
+        yield rungs, sweeps
+        took = found.run_seconds - before
+        if found.run_seconds + 2 * took <= budget.seconds:
+            sweeps, took = 2 * sweeps, 2 * took
+
+
+def _down(engine: Engine, state: State, betas: npt.NDArray[np.float64], sweeps: int) -> State:
+    each, more = divmod(sweeps, len(betas))
+    if more:
+        state, _ = engine.climb(state, betas[:more], each + 1)
+    state, _ = engine.climb(state, betas[more:], each)
+    return state

@@ -1,0 +1,155 @@
+"""`spinbench.run(…, target="map")`: the heaviest state of a model by a method."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.api import Method, Precision, Tier
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.threads import one_blas_thread
+from spinbench.inference import registry, starts
+from spinbench.inference.budget import Budget
+from spinbench.inference.kept.best import Best
+from spinbench.inference.kernels import Wish
+from spinbench.inference.maximising.annealing import anneal, with_temperatures
+from spinbench.inference.maximising.temperatures import hot_and_cold
+from spinbench.inference.origins import as_taken
+from spinbench.inference.result import Result, Seconds
+from spinbench.mathematics.coordinate_ascent import raised
+from spinbench.models import Model
+from spinbench.reference import DEFAULT_MAX_BYTES
+
+METHODS = ("exact", "gibbs", "blocks")
+"""That find heaviest states."""
+TARGETS = ("map",)
+ALIKE = 1e-9
+"""Relative difference of log weights up to which two annealings ended equally well."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How `run` was asked: its options of the same names."""
+
+    backend: str
+    budget: Budget
+    chains: int
+    seed: int
+    precision: Precision
+    device: str
+    wish: Wish
+
+
+def check_target(target: str, method: Method, **given: Any) -> None:
+    """Whether a heaviest state is what is asked for, of a method that finds one.
+
+    Args:
+        target: of `run`.
+        method: that was asked.
+        given: options that are of no use then, as given.
+
+    Raises:
+        SpinbenchError: another target, or an option that would change nothing.
+        UnsupportedError: the method does not look for states.
+    """
+    if target not in TARGETS:
+        raise SpinbenchError(f"target={target!r} was given; 'map' is allowed, or none for marginals and log Z")
+    if method.name not in METHODS:
+        raise UnsupportedError(f"target='map' was given; {', '.join(METHODS)} find it, and {method.name} does not")
+    if useless := [name for name, value in given.items() if value is not None]:
+        raise SpinbenchError(
+            f"{', '.join(useless)} was given with target='map', where it would change nothing; leave it out"
+        )
+
+
+def maximum(model: Model, method: Method, asked: Asked) -> Result:
+    """The heaviest state that was found, as `best_state` of a result without marginals and log Z.
+
+    Raises:
+        IntractableError: an exact one does not fit into the memory.
+        BudgetError: the seconds are over before a chain has been annealed.
+    """
+    if method.name == "exact":
+        return _exactly(model, method, asked)
+    return _annealed(model, with_temperatures(method), asked)
+
+
+def _exactly(model: Model, method: Method, asked: Asked) -> Result:
+    since = time.perf_counter()
+    best = Best(model, exact=DEFAULT_MAX_BYTES)
+    best.found(None, None, None)
+    seconds = Seconds(run=time.perf_counter() - since)
+    notes = () if asked.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",)
+    return dataclasses.replace(_result(model, method, asked, best, seconds, tier="native"), chains=1, notes=notes)
+
+
+def _annealed(model: Model, method: Method, asked: Asked) -> Result:
+    since = time.perf_counter()
+    taken = as_taken(model, method)
+    start = starts.dispersed(taken, asked.chains, asked.seed, sampler=True)
+    with one_blas_thread():
+        tables = method.plan(taken)
+        planned = time.perf_counter()
+        found = registry.bound(
+            method, asked.backend, taken, tables, precision=asked.precision, device=asked.device, wish=asked.wish
+        )
+        bound, who = time.perf_counter(), f"{method.name} on {asked.backend}"
+        hot, cold = hot_and_cold(taken)
+        ended = anneal(found.engine, start, hot, cold, asked.budget, seed=asked.seed, who=who)
+    states = raised(taken, np.concatenate(ended.states, axis=1))
+    logs = taken.log_weight(states.T)
+    best, hits = _heaviest(model, taken, states, logs)
+    seconds = Seconds(plan=planned - since, compile=bound - planned + ended.compile_seconds, run=ended.run_seconds)
+    numbers = {"annealings": float(len(logs)), "hits": float(hits), "beta_hot": hot, "beta_cold": cold}
+    status = "ok" if hits > 1 else "heaviest state found once" if hits else "no state of positive weight found"
+    return dataclasses.replace(
+        _result(model, method, asked, best, seconds, tier=found.tier),
+        samples=ended.sweeps,
+        status=status,
+        diagnostics=numbers,
+        kernel=found.kernel,
+        notes=tuple(found.notes),
+    )
+
+
+def _heaviest(
+    model: Model, taken: Model, states: npt.NDArray[np.int64], logs: npt.NDArray[np.float64]
+) -> tuple[Best, int]:
+    """Of annealed states (N, S) the heaviest, and how many weigh as much."""
+    top = float(logs.max())
+    if top == -np.inf:
+        return Best.known(model, None), 0
+    state = states[:, int(logs.argmax())]
+    return Best.known(model, state if taken.origin is None else taken.origin.lift(state[None])[0]), int(
+        (logs >= top - ALIKE * max(abs(top), 1.0)).sum()
+    )
+
+
+def _result(model: Model, method: Method, asked: Asked, best: Best, seconds: Seconds, *, tier: Tier) -> Result:
+    return Result(
+        marginals=None,
+        marginals_se=None,
+        log_z=None,
+        log_z_se=None,
+        log_z_kind="estimate",
+        ess=None,
+        r_hat=None,
+        best=best,
+        seconds=seconds,
+        samples=1,
+        tier=tier,
+        status="ok",
+        method=method.name,
+        backend=asked.backend,
+        model=model.name,
+        settings=dataclasses.asdict(method),  # type: ignore[call-overload]
+        chains=asked.chains,
+        seed=asked.seed,
+        precision=asked.precision,
+        device=asked.device,
+    )

@@ -1,0 +1,100 @@
+"""The heaviest state as the target of a run, against enumeration and elimination."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from random_models import many
+
+import spinbench
+from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnsupportedError
+from spinbench.inference.maximising.annealing import RUNGS
+from spinbench.inference.maximising.temperatures import hot_and_cold
+from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
+
+MODELS = many(10, 3)
+GRID = generators.grid(8, 8, seed=2)
+
+
+def heaviest(model: Model) -> float:
+    return float(model.log_weight(np.array(list(itertools.product(*map(range, model.cardinalities))))).max())
+
+
+def run(model: Model, method: str = "gibbs", backend: str = "numpy", budget: Any = 200, **how: Any) -> Any:
+    return spinbench.run(model, method, backend, budget, target="map", **({"chains": 8} | how))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+@pytest.mark.parametrize("method", ["exact", "gibbs", "blocks"])
+def test_small_models_end_in_their_heaviest_state(model: Model, method: str) -> None:
+    if method == "blocks" and isinstance(model, PairwiseModel) and model.groups:
+        pytest.skip("blocks takes the factor graph of a model with groups")
+    found = run(model, method)
+    assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-9, abs=1e-9)
+    assert float(model.log_weight(found.best_state)) == found.best_log_weight
+    assert found.status == "ok"
+    assert found.marginals is None
+    assert found.log_z is None
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_annealing_reaches_what_elimination_finds(backend: str) -> None:
+    exact = spinbench.exact(GRID, cache=False).best_log_weight
+    found = run(GRID, backend=backend, budget=640)
+    assert found.best_log_weight == pytest.approx(exact, rel=1e-12)
+    assert run(GRID, "exact").best_log_weight == exact
+    assert 2 <= found.diagnostics["hits"] <= found.diagnostics["annealings"] == 8
+    again = run(GRID, backend=backend, budget=640)
+    assert again.best_state.tolist() == found.best_state.tolist()
+    assert again.diagnostics == found.diagnostics
+
+
+def test_evidence_and_codes_are_told_in_the_users_variables() -> None:
+    graph = FactorGraph.from_tables(
+        (3, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1, 0.1, 2], [0.1, 5, 1]])]
+    )
+    for model, state in [(graph, [0, 1, 1]), (condition(graph, {2: 0}), [1, 0, 0]), (to_pairwise(graph), [0, 1, 1])]:
+        for method in ("exact", "gibbs"):
+            assert run(model, method).best_state.tolist() == state
+
+
+def test_seconds_are_spent_on_runs_that_grow() -> None:
+    found = run(GRID, budget="0.3 s", chains=2)
+    assert found.seconds.run < 0.6
+    assert found.samples > RUNGS
+    assert found.diagnostics["annealings"] % 2 == 0
+    assert found.diagnostics["annealings"] >= 4
+    with pytest.raises(BudgetError, match=r"a budget of 1e-06 s is too short: a sweep takes .* at least 8"):
+        run(GRID, budget="0.000001 s")
+
+
+def test_temperatures_are_those_of_the_model() -> None:
+    """Scaling a model scales them; a constant one has none."""
+    once, twice = (hot_and_cold(spinbench.load((s * np.ones(2), s * np.array([[0, 1.0], [1, 0]])))) for s in (1, 2))
+    assert once == pytest.approx((np.log(2) / 2, np.log(100)))
+    assert np.array(once) == pytest.approx(2 * np.array(twice))
+    as_tables = FactorGraph.from_log_tables((2, 2), [((0,), [0.0, 1]), ((1,), [0.0, 1]), ((0, 1), [[0.0, 0], [0, 1]])])
+    assert hot_and_cold(as_tables) == pytest.approx(once)
+    assert hot_and_cold(spinbench.load((np.zeros(2), np.zeros((2, 2))))) == (1.0, 1.0)
+    zeros = FactorGraph.from_log_tables((2, 2), [((0, 1), [[0.0, -np.inf], [-np.inf, 100]])])
+    assert hot_and_cold(zeros)[1] == 1.0
+
+
+def test_what_is_found_once_is_no_verdict() -> None:
+    found = run(generators.random_regular(60, 3, seed=1), budget=64, chains=1)
+    assert found.status == "heaviest state found once"
+    assert found.best_log_weight is not None
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(SpinbenchError, match="target='mode' was given; 'map' is allowed"):
+        spinbench.run(GRID, target="mode")
+    with pytest.raises(UnsupportedError, match="exact, gibbs, blocks find it, and bp does not"):
+        run(GRID, "bp")
+    with pytest.raises(SpinbenchError, match="keep was given with target='map'"):
+        run(GRID, keep=5)
+    with pytest.raises(IntractableError, match="found no order below width"):
+        run(generators.complete(60, seed=1), "exact")
