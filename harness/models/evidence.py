@@ -1,12 +1,13 @@
-"""Evidence: observed variables are removed, and the constant that they leave is kept."""
+"""Evidence: observed variables are removed, and the constant that they leave is kept; likelihoods become factors."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_index
@@ -15,7 +16,8 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible import possible_states
 
-Evidence = Mapping[Any, int]
+Evidence = Mapping[Any, int | Sequence[float] | npt.NDArray[Any]]
+"""State, or likelihoods of all states, of a variable by its index or label."""
 
 
 @overload
@@ -31,16 +33,24 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
     `origin.free` the indices of those that are left. Where all are observed, one variable stays that stands for
     none of them. In a pairwise model, units whose state follows from their 1-of-K group are removed too.
 
+    Soft evidence on a variable of K states are K likelihoods λ (virtual evidence, Pearl 1988): the weight of a state x
+    is multiplied by λ[x_v], and the variable stays, unless one state alone has a positive likelihood.
+
     Args:
         model: any model.
-        evidence: state of each observed variable, by its index, or by its label where the model has labels.
+        evidence: state of each observed variable, or likelihoods (K,) of its states, which need not add up to 1, by the
+            variable's index, or by its label where the model has labels.
 
     Raises:
-        ModelError: a variable or state that does not exist, or evidence of probability zero where arc
-            consistency shows it (always on graphs without cycles; see `possible_states`).
+        ModelError: a variable or state that does not exist, likelihoods that are none, or evidence of probability zero
+            where arc consistency shows it (always on graphs without cycles; see `possible_states`).
     """
-    observed = _resolve(model, evidence)
+    observed, likelihoods = _resolve(model, evidence)
+    model, settled = _weighed(model, likelihoods)
+    observed = dict(sorted((observed | settled).items()))
     if not observed:
+        if isinstance(model, FactorGraph) and model.has_zeros and likelihoods:
+            _check_possible(model)
         return model
     reduced: PairwiseModel | FactorGraph
     if isinstance(model, PairwiseModel):
@@ -51,11 +61,14 @@ def condition(model: PairwiseModel | FactorGraph, evidence: Evidence) -> Pairwis
     return replace(reduced, origin=here if model.origin is None else model.origin.then(here))
 
 
-def _resolve(model: PairwiseModel | FactorGraph, evidence: Evidence) -> dict[int, int]:
-    """{variable: state}, ascending, checked."""
+def _resolve(
+    model: PairwiseModel | FactorGraph, evidence: Evidence
+) -> tuple[dict[int, int], dict[int, npt.NDArray[np.float64]]]:
+    """{variable: state} and {variable: likelihoods}, checked."""
     index = {label: v for v, label in enumerate(model.labels)}
     cards = model.cardinalities
     observed: dict[int, int] = {}
+    likelihoods: dict[int, npt.NDArray[np.float64]] = {}
     for key, value in evidence.items():
         if index:
             if key not in index:
@@ -65,13 +78,53 @@ def _resolve(model: PairwiseModel | FactorGraph, evidence: Evidence) -> dict[int
             v = check_index(model.name, "a variable of the evidence", key)
         if not 0 <= v < len(cards):
             raise ModelError(f"{model.name}: evidence names variable {v}; variables are 0..{len(cards) - 1}")
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            likelihoods[v] = _likelihoods(model.name, key, value, cards[v])
+            continue
         state = check_index(model.name, f"the observed state of variable {key!r}", value)
         if not 0 <= state < cards[v]:
             raise ModelError(
                 f"{model.name}: evidence sets variable {key!r} to {state}; its states are 0..{cards[v] - 1}"
             )
         observed[v] = state
-    return dict(sorted(observed.items()))
+    return observed, likelihoods
+
+
+def _likelihoods(name: str, key: object, given: Any, count: int) -> npt.NDArray[np.float64]:
+    try:
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (count,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
+        raise ModelError(
+            f"{name}: evidence gives variable {key!r} the likelihoods {given!r}; {count} numbers are needed, one for "
+            "each state, none of them negative and not all 0"
+        )
+    return values
+
+
+def _weighed(
+    model: PairwiseModel | FactorGraph, likelihoods: Mapping[int, npt.NDArray[np.float64]]
+) -> tuple[PairwiseModel | FactorGraph, dict[int, int]]:
+    """The model times the likelihoods, and the states of variables of which one alone is possible."""
+    if not likelihoods:
+        return model, {}
+    with np.errstate(divide="ignore"):
+        logs = {v: np.log(values) for v, values in likelihoods.items()}
+    settled = {v: int(table.argmax()) for v, table in logs.items() if np.isfinite(table).sum() == 1}
+    constant = model.log_constant + sum(float(logs[v].max()) for v in settled)
+    soft = {v: table for v, table in logs.items() if v not in settled}
+    if isinstance(model, PairwiseModel):
+        biases = model.biases.copy()
+        for v, table in soft.items():
+            biases[v] += table[1] - table[0]
+            constant += float(table[0])
+        biases.setflags(write=False)
+        return replace(model, biases=biases, log_constant=constant), settled
+    for table in soft.values():
+        table.setflags(write=False)
+    factors = (*model.factors, *(Factor((v,), table) for v, table in soft.items()))
+    return replace(model, factors=factors, log_constant=constant), settled
 
 
 def _origin(model: PairwiseModel | FactorGraph, observed: Mapping[int, int]) -> Origin:

@@ -14,6 +14,7 @@ import numpy as np
 from spinbench.errors import ModelError
 from spinbench.foundation import atomic
 from spinbench.models import catalogue, formats
+from spinbench.models import evidence as evidences
 from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
@@ -23,7 +24,7 @@ from spinbench.models.files.text import read_bytes
 from spinbench.models.pairwise import PairwiseModel
 
 Model = PairwiseModel | FactorGraph
-Evidence = str | os.PathLike[str] | Mapping[Any, int]
+Evidence = str | os.PathLike[str] | evidences.Evidence
 
 
 def load(source: Any, *, evidence: Evidence | None = None, name: str | None = None, beta: float | None = None) -> Model:
@@ -33,7 +34,8 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
         source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
             shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a NetworkX graph, or arrays
             (biases, W) or (biases, edges, couplings).
-        evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`).
+        evidence: path of a `.evid` file, or {variable: state}; observed variables are removed (see `condition`). Soft
+            evidence is {variable: likelihoods of its states}, a factor more.
         name: for messages and tables; by default the file's name without suffix.
         beta: inverse temperature of energies, 1 by default; of BinaryQuadraticModels and formats of energies alone.
 
