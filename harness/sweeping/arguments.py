@@ -19,6 +19,9 @@ FLAGS = (
 """Of ours, and those of Hydra that make sense here."""
 
 
+_OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
+"""Flags of Hydra's that name another application's configurations."""
+
 _OF_A_CELL = re.compile(r"\+{0,2}(?!hydra\b)(?!launcher\.address\b)\w+([./]\w+)*=(?!.*_target_).*", re.DOTALL)
 """Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing."""
 
@@ -71,6 +74,11 @@ class Arguments:
                 flags += [word] if value or not rest else [word, rest.pop(0)]
             elif name in ("--config-dir", "-cd"):
                 overrides.append(_searched(value or (rest.pop(0) if rest else "")))
+            elif name in _OF_ANOTHER_APPLICATION:
+                raise SpinbenchError(
+                    f"{name} would replace spinbench's own configurations; configurations of yours, as of "
+                    "experiment/mine.yaml, are found beside them with --config-dir FOLDER"
+                )
             elif word.startswith("-") and name not in FLAGS:
                 plain = word.lstrip("-")
                 raise SpinbenchError(

@@ -1,5 +1,5 @@
 """Hydra's side of a sweep: overrides to cells, and Hydra's errors to sentences. Besides `searchpath`, `axes`,
-`launchers`, `shares`, `job` and `sweep`, nothing knows Hydra."""
+`launchers`, `shares`, `search`, `job` and `sweep`, nothing knows Hydra."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.measuring import environment
 from spinbench.models import formats, specs
-from spinbench.sweeping import launchers, omissions
+from spinbench.sweeping import launchers, omissions, search
 
 
 def _seed(*parameters: float) -> int:
@@ -104,9 +104,10 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         config = _compose(_first(given))
         many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
         many = many or any(len(options) > 1 for options in given.values())
+        params: list[str] = []
         if many:
-            params = config.hydra.sweeper.get("params") or {}
-            given = _values(parser, [f"{key}={value}" for key, value in params.items()]) | given
+            params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+            given = _values(parser, params) | given
             config = _compose(_first(given))
         for group in set(given) & set(loader.list_groups("")):
             for option in given[group][1:]:
@@ -114,7 +115,21 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         _try_settings(given)
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
-        return Plan(config, many, omissions.count(given, out), varied, out, tuple(_first(given)))
+        cells = omissions.count(given, out)
+        if search.is_search(config):
+            search.check(config, given)
+            cells = search.cells(config, given)
+        else:
+            _enumerable(parser, [*params, *overrides])
+        return Plan(config, many, cells, varied, out, tuple(_first(given)))
+
+
+def _enumerable(parser: OverridesParser, lines: Sequence[str]) -> None:
+    for override in parser.parse_overrides(list(lines)):
+        if override.is_interval_sweep():
+            raise SpinbenchError(
+                f"{override.input_line} was given; the values of an interval are searched, with hydra/sweeper=optuna"
+            )
 
 
 def _try_settings(given: Mapping[str, list[str]]) -> None:
@@ -133,10 +148,16 @@ def _try_settings(given: Mapping[str, list[str]]) -> None:
 
 
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
-    """Overrides of each key, one for each value; a later line of the same key replaces an earlier one."""
-    found = {}
+    """Overrides of each key, one for each value; a later line of the same key replaces an earlier one.
+
+    An interval has two: its ends.
+    """
+    found: dict[str, list[str]] = {}
     for override in parser.parse_overrides(list(lines)):
         key = override.get_key_element()
+        if override.is_interval_sweep():
+            found[key] = [f"{key}={value}" for value in search.ends(override)]
+            continue
         sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
         found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
         if not found[key]:

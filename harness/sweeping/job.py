@@ -79,7 +79,7 @@ def run(config: DictConfig) -> str:
     """One cell of a sweep: measure it unless it has a good record, and write the record.
 
     Returns:
-        Its record's status, or "measured before".
+        The key of its record.
 
     Raises:
         AbortError: the record cannot be written.
@@ -97,7 +97,8 @@ def run(config: DictConfig) -> str:
         cell = cell_of(whole)
         folder, git = Path(whole["sweep_dir"]), whole["git"]
         plugins = provenance.foreign(cell)
-        found = _has_good_record(folder, records.cell_key(cell, git, plugins))
+        key = records.cell_key(cell, git, plugins)
+        found = _has_good_record(folder, key)
     name = ""
     if state.display is not None:
         name = display.cell_name(records.axes(cell), {key: OmegaConf.select(config, key) for key in state.varied})
@@ -113,7 +114,7 @@ def run(config: DictConfig) -> str:
     if state.display is not None:
         state.display.end(name, record)
     state.idle_since = time.perf_counter()
-    return "measured before" if record is None else str(record["status"])
+    return key if record is None else str(record["key"])
 
 
 def _write(state: State, folder: Path, record: records.Record) -> None:

@@ -25,7 +25,7 @@ from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE, WISHES
 from spinbench.metrics import registry as metrics
 from spinbench.reporting import display, summary
-from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, shares
+from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, search, shares
 from spinbench.sweeping.arguments import Arguments
 
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
@@ -63,6 +63,8 @@ def sweep(argv: Sequence[str]) -> int:
     stopped, interrupted = _run_cells(line, plan, folder, resume)
     with interruptions.interruptible(late=True) as late:
         status = _conclude(folder, plan.config.report, clock)
+        if search.is_search(plan.config):
+            output.print("\n".join(search.told(folder, arguments.overrides)), soft_wrap=True)
     if arguments.profile:
         clock.show(output, folder, wall=time.perf_counter() - entered)
     if interrupted or late.is_set():
@@ -232,6 +234,7 @@ def quoted(value: str | bool | None) -> str:
 def _run_hydra(arguments: Sequence[str]) -> None:
     """Hydra reads the command line from sys.argv, and raises instead of exiting under HYDRA_FULL_ERROR."""
     searchpath.install()
+    search.install()
     before = sys.argv, dict(os.environ)
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"

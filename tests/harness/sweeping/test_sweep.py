@@ -299,6 +299,7 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["-m", "method=glob(zz*)"], "method=glob(zz*) was given, and nothing has such a name"),
         (["-m", "method=gibbs", "method.scan=raster,snake"], "gibbs: scan='snake' was given"),
         (["backend.precision=float31"], "backend.precision=float31 was given; float32 and float64 are allowed"),
+        (["--config-path", "/tmp"], "--config-path would replace spinbench's own configurations"),
         (["--config-dir", "nowhere"], "--config-dir nowhere was given; the folder of config groups is needed"),
         (["--resume", "nowhere"], "nowhere is not the folder of a sweep"),
         (["--resume", "nowhere", "method=gibbs"], "nowhere is not the folder of a sweep"),

@@ -1,0 +1,254 @@
+"""`hydra/sweeper=optuna`: a sweep that looks for the settings with the least error, where others measure all of them.
+
+Hydra's own plugin for Optuna wants Optuna 2, or a Hydra that is not out yet. This one proposes settings, has them
+measured as any other cells, and reads their records; resuming it asks for the same trials and finds those measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import statistics
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+from omegaconf import DictConfig
+
+from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.foundation.atomic import write_json
+from spinbench.measuring import believed, records
+from spinbench.measuring.records import Record
+
+TARGET = "hydra_plugins.spinbench.Search"
+"""The name of the class to Hydra, which takes sweepers from its own package alone."""
+RESULTS = "search.json"
+"""In the sweep's folder: the best settings, and all trials."""
+SAMPLERS = ("tpe", "random")
+DIGITS = 4
+"""Significant ones of a proposed number: it is to be read, and typed again."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is to be least.
+
+    Attributes:
+        number: of a record; infinite where nobody vouches for it.
+        meaning: for people.
+    """
+
+    number: Callable[[Record], float]
+    meaning: str
+
+
+def _after_a_second(error: Callable[[Record], float]) -> Callable[[Record], float]:
+    """Errors of sampling fall as the root of time: that after one second is error times √seconds."""
+
+    def number(record: Record) -> float:
+        found = error(record)
+        return found if math.isinf(found) else found * math.sqrt(record["result"]["seconds"]["run"])
+
+    return number
+
+
+def _cost_of_a_sample(record: Record) -> float:
+    if not believed.vouched(record, "marginals"):
+        return math.inf
+    value = record["metrics"].get("seconds_per_ess", {}).get("value")
+    return math.inf if value is None else float(value)
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    "marginal_rmse": Objective(_after_a_second(believed.rmse), "RMSE of the marginals after one second"),
+    "log_z_error": Objective(_after_a_second(believed.log_z_error), "|error of log Z| after one second"),
+    "time_to_error": Objective(believed.seconds, "seconds to an RMSE of one per cent"),
+    "seconds_per_ess": Objective(_cost_of_a_sample, "seconds for an effective sample"),
+}
+
+
+def is_search(config: DictConfig) -> bool:
+    """Whether a configuration, Hydra's node included, asks for a search."""
+    return str(config.hydra.sweeper._target_) == TARGET
+
+
+def is_measured_in_each_trial(key: str) -> bool:
+    """Whether several values of a key are no choice: an easy model or a lucky seed would be the best."""
+    return key.lstrip("+").partition(".")[0] in ("model", "seed", "budget")
+
+
+def check(config: DictConfig, given: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a search that cannot be made.
+
+    Args:
+        config: of the first cell, Hydra's node included.
+        given: the overrides of each key, one a value.
+
+    Raises:
+        SpinbenchError: Optuna is not installed, a setting makes no sense, or there is nothing to search.
+    """
+    if find_spec("optuna") is None:
+        raise UnavailableError("a search needs Optuna, which is not installed here; pip install 'spinbench[optuna]'")
+    asked = config.hydra.sweeper
+    for name in ("n_trials", "n_jobs", "seed"):
+        value, least = asked[name], int(name != "seed")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise SpinbenchError(f"hydra.sweeper.{name}={value} was given; an integer, {least} or more, is needed")
+    for name, allowed in (("objective", tuple(OBJECTIVES)), ("sampler", SAMPLERS)):
+        if asked[name] not in allowed:
+            raise SpinbenchError(f"hydra.sweeper.{name}={asked[name]} was given; {', '.join(allowed)} are allowed")
+    if not any(len(values) > 1 for key, values in given.items() if not is_measured_in_each_trial(key)):
+        raise SpinbenchError(
+            "there is nothing to search: give several values of a setting, or an interval, as in "
+            "'method.step_size=tag(log, interval(0.01, 1))'; those of model, seed and budget are measured in each trial"
+        )
+
+
+def cells(config: DictConfig, given: Mapping[str, Sequence[str]]) -> int:
+    """How many cells a search measures."""
+    each = math.prod(len(values) for key, values in given.items() if is_measured_in_each_trial(key))
+    return int(config.hydra.sweeper.n_trials) * each
+
+
+def ends(override: Override) -> list[str]:
+    """The least and the greatest value of an interval.
+
+    Raises:
+        SpinbenchError: it has no values.
+    """
+    return list(map(str, _bounds(override)))
+
+
+def _bounds(override: Override) -> tuple[float, float]:
+    interval: Any = override.value()
+    low, high = interval.start, interval.end
+    if low is None or high is None or not low < high or not all(map(math.isfinite, (low, high))):
+        raise SpinbenchError(f"{override.input_line} was given; interval(LOW, HIGH) with LOW < HIGH is needed")
+    if "log" in interval.tags and not low > 0:
+        raise SpinbenchError(f"{override.input_line} was given; with tag(log, …) the interval begins above 0")
+    return low, high
+
+
+def install() -> None:
+    """Let Hydra find the sweeper; doing it again changes nothing."""
+    Plugins.instance().class_name_to_class[TARGET] = Search
+
+
+class Search(Sweeper):
+    """Hydra's sweeper of that name; see conf/hydra/sweeper/optuna.yaml for its settings."""
+
+    def __init__(
+        self, objective: str, n_trials: int, n_jobs: int, sampler: str, seed: int, params: DictConfig | None
+    ) -> None:
+        self._objective = OBJECTIVES[objective]
+        self._trials, self._jobs = n_trials, n_jobs
+        self._sampler, self._seed = sampler, seed
+        self._params = [f"{key!s}={value}" for key, value in (params or {}).items()]
+        self._done: list[dict[str, Any]] = []
+
+    def setup(self, *, hydra_context: Any, task_function: Any, config: DictConfig) -> None:
+        """Called by Hydra before `sweep`."""
+        self._loader = hydra_context.config_loader
+        self._folder = Path(config.sweep_dir)
+        self._launcher: Any = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Measure trial after trial."""
+        parser = OverridesParser.create(config_loader=self._loader)
+        given = {one.get_key_element(): one for one in parser.parse_overrides([*self._params, *arguments])}
+        space = {
+            key: one for key, one in given.items() if one.is_sweep_override() and not is_measured_in_each_trial(key)
+        }
+        fixed = [one for key, one in given.items() if key not in space]
+        study, jobs = self._study(), 0
+        while len(self._done) < self._trials:
+            asked = [study.ask() for _ in range(min(self._jobs, self._trials - len(self._done)))]
+            chosen = [[f"{key}={_suggest(trial, key, one)}" for key, one in space.items()] for trial in asked]
+            batches = [_cells(parser, fixed, overrides) for overrides in chosen]
+            returns = self._launcher.launch([cell for batch in batches for cell in batch], initial_job_idx=jobs)
+            jobs += len(returns)
+            keys = iter([one.return_value for one in returns])  # raises what ended a job
+            for trial, overrides, batch in zip(asked, chosen, batches, strict=True):
+                value = self._worth([next(keys) for _ in batch])
+                study.tell(trial, value)
+                self._done.append({"overrides": overrides, "value": value if math.isfinite(value) else None})
+            write_json(self._folder / RESULTS, {"meaning": self._objective.meaning, "trials": self._done})
+
+    def _study(self) -> Any:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        if self._sampler == "random":
+            sampler: Any = optuna.samplers.RandomSampler(self._seed)
+        else:
+            with warnings.catch_warnings():  # that it may change
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                sampler = optuna.samplers.TPESampler(seed=self._seed, constant_liar=self._jobs > 1)
+        return optuna.create_study(sampler=sampler, direction="minimize")
+
+    def _worth(self, keys: Sequence[str]) -> float:
+        """The geometric mean over a trial's cells, so that no model counts more than another; infinite of none."""
+        found = [records.read_record(records.path_of(self._folder, key)) for key in keys]
+        values = [self._objective.number(record) for record in found]
+        if not values or math.inf in values:
+            return math.inf
+        return 0.0 if 0.0 in values else math.exp(statistics.fmean(map(math.log, values)))
+
+
+def told(folder: Path, overrides: Sequence[str]) -> list[str]:
+    """What a search found, in sentences.
+
+    Args:
+        folder: of the sweep.
+        overrides: that it was given.
+    """
+    try:
+        found = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        trials = [one for one in found["trials"] if one["value"] is not None]
+    except (OSError, ValueError, KeyError, TypeError):  # ended before the first trial
+        return ["the search has no trial yet"]
+    if not trials:
+        return [
+            f"none of {len(found['trials'])} trials has a number that its verdict stands behind ({found['meaning']}); "
+            "where no exact answer is known, search with hydra.sweeper.objective=seconds_per_ess"
+        ]
+    best = min(trials, key=lambda one: float(one["value"]))
+    searched = {line.partition("=")[0] for line in best["overrides"]}
+    names = [(line, line.partition("=")[0]) for line in overrides]
+    rest = [line for line, name in names if name not in {*searched, "sweep_dir"} and not name.startswith("hydra")]
+    return [
+        f"the best of {len(found['trials'])} trials: {' '.join(best['overrides'])}, with {best['value']:.3g} "
+        f"({found['meaning']})",
+        f"measure it again: {shlex.join(['spinbench', 'sweep', *rest, *best['overrides']])}",
+    ]
+
+
+def _suggest(trial: Any, key: str, override: Override) -> str:
+    """The sampler's choice among the values of a sweep, as an override has it."""
+    value: Any = override.value()
+    if override.is_interval_sweep():
+        low, high, log = *_bounds(override), "log" in value.tags
+        if isinstance(low, int) and isinstance(high, int):
+            return str(trial.suggest_int(key, low, high, log=log))
+        return str(min(max(float(f"{trial.suggest_float(key, low, high, log=log):.{DIGITS}g}"), low), high))
+    options = list(override.sweep_string_iterator())
+    if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
+        return str(options[trial.suggest_int(key, 0, len(options) - 1)])
+    return str(trial.suggest_categorical(key, options))
+
+
+def _cells(parser: OverridesParser, fixed: Sequence[Override], chosen: Sequence[str]) -> list[list[str]]:
+    """The cells of a trial, those that an experiment leaves out excepted."""
+    (found,) = BasicSweeper.split_arguments([*fixed, *parser.parse_overrides(list(chosen))], None)
+    return [list(cell) for cell in found]

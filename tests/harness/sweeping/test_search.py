@@ -1,0 +1,122 @@
+"""Searches: the command on the page, going on with it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections import defaultdict
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from markdown_blocks import ROOT, blocks, commands
+from small_sweeps import stored, sweep
+
+from spinbench.errors import SpinbenchError
+from spinbench.sweeping import composition, search
+
+PAGE = ROOT / "docs" / "how-to" / "search.md"
+OPTUNA = "hydra/sweeper=optuna"
+CELL = ("model=grid", "method=gibbs", "backend=numpy", "budget=smoke")
+
+
+def test_the_page_and_going_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (line,) = (one for block in blocks(PAGE) if block.language == "sh" for one in commands(block))
+    words = [word for word in shlex.split(line)[2:] if "n_trials" not in word]
+    assert sweep(*words, "hydra.sweeper.n_trials=1") == 0
+    folder = Path("multirun/step")
+    first = json.loads((folder / search.RESULTS).read_text())["trials"]
+    assert len(first) == 1
+    assert len(stored(folder)) == 2, "two seeds each"
+    capsys.readouterr()
+    assert sweep(*words, "hydra.sweeper.n_trials=2") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("measured before") == 2
+    trials = json.loads((folder / search.RESULTS).read_text())["trials"]
+    assert trials[:1] == first
+    records = defaultdict(list)
+    for record in stored(folder):
+        error = record["metrics"]["marginal_rmse"]["value"] * math.sqrt(record["result"]["seconds"]["run"])
+        records[record["config"]["method"]["step_size"]].append(error)
+    assert len(records) == 2
+    for trial in trials:
+        step = float(trial["overrides"][0].partition("=")[2])
+        assert 0.05 <= step <= 1.5
+        assert trial["value"] == pytest.approx(math.sqrt(math.prod(records[step])))
+    best = min(trials, key=lambda trial: trial["value"])["overrides"][0]
+    assert f"the best of 2 trials: {best}, with" in printed
+    (again,) = (line for line in printed.splitlines() if line.startswith("measure it again: "))
+    composition.plan(shlex.split(again)[5:], multirun=False)
+
+
+def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without measuring anything: the launcher's jobs return the place of a record that says how good a setting is."""
+    pytest.importorskip("optuna")
+
+    class Launcher:
+        def launch(self, cells: list[list[str]], initial_job_idx: int) -> list[object]:
+            return [type("Return", (), {"return_value": cell}) for cell in cells]
+
+    def record(cell: list[str]) -> dict[str, object]:
+        step, form = (line.partition("=")[2] for line in sorted(cell, reverse=True))
+        return {"step": float(step), "form": form}
+
+    monkeypatch.setattr(search.records, "path_of", lambda folder, key: key)
+    monkeypatch.setattr(search.records, "read_record", record)
+    number = lambda one: abs(math.log(one["step"] / 0.1)) + (one["form"] != "good")  # noqa: E731
+    monkeypatch.setitem(search.OBJECTIVES, "marginal_rmse", search.Objective(number, "distance"))  # type: ignore[arg-type]
+    sought = search.Search("marginal_rmse", 60, 2, "tpe", 0, None)
+    sought._loader, sought._launcher, sought._folder = None, Launcher(), tmp_path
+    sought.sweep(["method.form=bad,good,worse", "method.step=tag(log, interval(0.001, 10))"])
+    values = [one["value"] for one in json.loads((tmp_path / search.RESULTS).read_text())["trials"]]
+    assert len(values) == 60
+    assert min(values) < 0.2
+    assert sorted(values[30:])[15] < sorted(values[:10])[5] / 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((OPTUNA,), "nothing to search"),
+        ((OPTUNA, "seed=0,1", "model.rows=2,3"), "nothing to search"),
+        (("chains=interval(1, 4)",), r"chains=interval\(1, 4\) was given; .* hydra/sweeper=optuna"),
+        ((OPTUNA, "chains=interval(4, 1)"), "LOW < HIGH"),
+        ((OPTUNA, "method=dhmc", "method.step_size=tag(log, interval(0, 1))"), "begins above 0"),
+        ((OPTUNA, "chains=1,2", "hydra.sweeper.n_trials=0"), "n_trials=0 was given; an integer, 1 or more"),
+        (
+            (OPTUNA, "chains=1,2", "hydra.sweeper.objective=luck"),
+            "objective=luck was given; marginal_rmse, log_z_error",
+        ),
+        ((OPTUNA, "chains=1,2", "hydra.sweeper.sampler=tarot"), "sampler=tarot was given; tpe, random"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(SpinbenchError, match=sentence):
+        composition.plan([*CELL, *words], multirun=False)
+
+
+def test_without_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "find_spec", lambda name: None if name == "optuna" else find_spec(name))
+    with pytest.raises(SpinbenchError, match=r"pip install 'spinbench\[optuna\]'"):
+        composition.plan([*CELL, OPTUNA, "chains=1,2"], multirun=False)
+
+
+def test_a_search_counts_its_cells() -> None:
+    plan = composition.plan(
+        [*CELL, OPTUNA, "chains=1,2,3", "seed=range(5)", "hydra.sweeper.n_trials=7"], multirun=False
+    )
+    assert (plan.cells, plan.multirun) == (35, True)
+
+
+def test_no_trial_has_a_number(tmp_path: Path) -> None:
+    assert search.told(tmp_path, []) == ["the search has no trial yet"]
+    (tmp_path / search.RESULTS).write_text(
+        json.dumps({"meaning": "m", "trials": [{"overrides": ["a=1"], "value": None}]})
+    )
+    (line,) = search.told(tmp_path, [])
+    assert "none of 1 trials" in line
+    assert "seconds_per_ess" in line
