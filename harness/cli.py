@@ -72,11 +72,15 @@ def _dispatch(words: list[str]) -> int:
             show()
             return 0
         case "report":
+            if arguments.panels and (arguments.compare or arguments.model):
+                raise SpinbenchError("--panels belongs to the report of sweeps, without --compare and --model")
             if arguments.compare:
                 return _compare(arguments.compare, arguments.output)
             if arguments.model:
                 return _tables(arguments.folders, arguments.model)
-            return _report(arguments.folders, arguments.output)
+            from spinbench.reporting.commands.report import write
+
+            return write(arguments.folders, arguments.output, panels=arguments.panels)
         case "profile":
             from spinbench.reporting.commands.profiling import show as profile
 
@@ -142,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
     )
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
+    report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
     report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
     report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")
@@ -237,25 +242,6 @@ def _init(folder: Path, arguments: argparse.Namespace) -> int:
     lines = package.init(folder, kinds[0], getattr(arguments, kinds[0])) if kinds else tracked.init(folder)
     print("\n".join(lines))
     return 0
-
-
-def _report(folders: Sequence[Path], output: Path | None) -> int:
-    from spinbench.measuring import environment, records
-    from spinbench.reporting import page, summary
-    from spinbench.reporting.display import shown
-
-    if not folders:
-        raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
-    found = records.latest(record for folder in folders for record in records.read_records(folder))
-    names = {summary.chosen(folder) for folder in folders}
-    summary.show(found, folders[0], names.pop() if len(names) == 1 else None)
-    checkout = environment.root()
-    site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
-    written = page.write(found, output or folders[0] / "report", sources=folders, site=site)
-    print(f"page: {shown(written.page)}, with {len(written.files)} pictures and tables beside it")
-    for note in written.notes:
-        print(note)
-    return int(any(record["status"] == "failed" for record in found))
 
 
 def _tables(folders: Sequence[Path], patterns: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spinbench.foundation.overrides import of_cell
 from spinbench.measuring.records import Record
 from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
@@ -41,7 +42,37 @@ def line(number: int, row: Row, titles: Sequence[str] = ()) -> dict[str, Any]:
             for one in map(row.more.get, titles)
         ],
         "wrong": leaderboard.is_wrong(row),
+        "verdict": verdict(row),
+        "setup": setup(row),
     }
+
+
+def verdict(row: Row) -> str:
+    """The row's status in one word, to choose by."""
+    if row.status.startswith("failed"):
+        return "failed"
+    if leaderboard.is_wrong(row):
+        return "contradicted"
+    return "doubted" if row.doubted else "ok"
+
+
+def setup(row: Row) -> dict[str, str]:
+    """How long, with how many chains and how precisely the row's cells were run."""
+    config = row.members[0]["config"]
+    asked, backend = config["budget"], config["backend"]
+    burn_in = "" if asked.get("burn_in") is None else f", burn-in {asked['burn_in']}"
+    budget = f"{asked['seconds']:g} s" if asked.get("seconds") is not None else f"{asked.get('samples')} samples"
+    return {"budget": budget + burn_in, "chains": str(config["chains"]), "precision": backend.get("precision") or "–"}
+
+
+def setups(board: Sequence[Row]) -> tuple[dict[str, str], list[str]]:
+    """Of budget, chains and precision: those that all rows share, and the names of the others."""
+    found: dict[str, set[str]] = {}
+    for row in board:
+        for name, text in setup(row).items():
+            found.setdefault(name, set()).add(text)
+    shared = {name: next(iter(texts)) for name, texts in found.items() if len(texts) == 1}
+    return shared, [name for name in found if name not in shared]
 
 
 def on_front(board: Sequence[Row]) -> set[int]:
@@ -134,7 +165,10 @@ def places(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
-    """What the scripts need: all of the records, environments once each, and which cells are those of a row."""
+    """What the scripts need: all of the records, environments and commands once each, and which cells a row has.
+
+    A command lacks its last word, the seeds.
+    """
     shared: dict[str, int] = {}
     environments: list[Mapping[str, Any]] = []
     cells = []
@@ -145,7 +179,11 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
             shared[text] = len(environments)
             environments.append(record["environment"])
         cells.append({**record, "environment": shared[text]})
+    commands: dict[str, int] = {}
+    command_of = [commands.setdefault(of_cell(record["config"], ()), len(commands)) for record in records]
     return {
+        "commands": list(commands),
+        "command_of": command_of,
         "cells": cells,
         "environments": environments,
         "rows": [[place_of[id(record)] for record in row.members] for row in board],

@@ -47,8 +47,16 @@ def is_exact(record: Record) -> bool:
     return bool(record["result"]["log_z_kind"] == "exact")
 
 
-def points(record: Record, quantity: Quantity = "marginal_rmse") -> Points:
+def before(record: Record) -> float:
+    """Seconds of planning and compiling, before burn-in."""
+    seconds = record["result"]["seconds"]
+    return float(seconds.get("plan", 0.0) + seconds["compile"])
+
+
+def points(record: Record, quantity: Quantity = "marginal_rmse", *, whole: bool = False) -> Points:
     """(seconds, error) of the checkpoints of an approximate method that logarithmic axes can show.
+
+    Seconds are those of burn-in and sampling; of the whole run, planning and compiling are among them.
 
     An error of log Z that changes its sign was small in between by chance: both of its neighbours count as the larger.
     """
@@ -62,16 +70,17 @@ def points(record: Record, quantity: Quantity = "marginal_rmse") -> Points:
             max(errors[j] for j in range(max(i - 1, 0), min(i + 2, len(errors))) if j == i or signs[j] != signs[i])
             for i in range(len(errors))
         ]
-    return [(point["seconds"], error) for point, error in zip(known, errors, strict=True)]
+    first = before(record) if whole else 0.0
+    return [(first + point["seconds"], error) for point, error in zip(known, errors, strict=True)]
 
 
-def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse") -> Curve | None:
+def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse", *, whole: bool = False) -> Curve | None:
     """The curve of records that differ in their seed; None where none has a trajectory with errors.
 
     Checkpoints of different seeds are at different times. Each seed is interpolated on logarithmic axes within its
     own range, and the curve goes over those times at which at least half of the seeds have a value.
     """
-    series = [found for record in records if (found := points(record, quantity))]
+    series = [found for record in records if (found := points(record, quantity, whole=whole))]
     if not series:
         return None
     if len(series) == 1:

@@ -18,8 +18,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 INK, MUTED, GRID, HIGHLIGHT = "#1A1B1D", "#5A5B5D", "#DCDDDF", "#C8C9CB"
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-FILLS = ("full", "none", "left")
-"""Of markers: the first six methods in sorted order have full ones, the next six hollow, the next half-full ones."""
+FILLS = ("full", "none", "left", "top", "right", "bottom")
+"""Of markers, where methods share a colour."""
 STYLE: Any = {
     "text.color": INK,
     "axes.labelcolor": INK,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from spinbench.measuring.records import Record
 from spinbench.reporting import curves, drawing, leaderboard
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.looks import Looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,27 +24,6 @@ COLUMNS = 3
 PANELS = 12
 """Of a picture; more models take more pictures."""
 _LABELS = {"exact": "exact (time taken)"}
-
-
-@dataclass(frozen=True)
-class Looks:
-    """Colour and filling tell the method, line and marker the backend; the same in all panels of a report."""
-
-    colours: dict[str, str]
-    fills: dict[str, str]
-    lines: dict[str, tuple[Any, str]]
-
-    @classmethod
-    def of(cls, rows: Iterable[Row]) -> Looks:
-        """For all methods and backends of a leaderboard."""
-        board = list(rows)
-        methods = sorted({row.method for row in board})
-        colours = dict(zip(methods, cycle(drawing.COLOURS), strict=False))
-        fills = {
-            method: drawing.FILLS[i // len(drawing.COLOURS) % len(drawing.FILLS)] for i, method in enumerate(methods)
-        }
-        looks = zip(cycle(drawing.LINES), cycle(drawing.MARKERS), strict=False)
-        return cls(colours, fills, dict(zip(sorted({row.backend for row in board}), looks, strict=False)))
 
 
 def accuracy_over_time(records: Sequence[Record], path: Path) -> list[Path]:
@@ -86,11 +66,16 @@ def accuracy(board: Sequence[Row], quantity: Quantity = "marginal_rmse") -> Iter
     A row with several seeds is the median, in a band from the least to the greatest error. An exact method, whose
     error is not of sampling, is a vertical line at the seconds that it took.
     """
-    drawn = [row for row in board if _curve(row, quantity) is not None or _exact_seconds(row) is not None]
+    drawn = [row for row in board if is_drawn(row, quantity)]
     models = list(dict.fromkeys(row.model for row in drawn if _curve(row, quantity) is not None))
     looks = Looks.of(drawn)
     for number, first in enumerate(range(0, len(models), PANELS)):
         yield Page(_page(drawn, models[first : first + PANELS], looks, quantity), number)
+
+
+def is_drawn(row: Row, quantity: Quantity) -> bool:
+    """Whether a row has a curve, or the line of an exact method."""
+    return _curve(row, quantity) is not None or _exact_seconds(row) is not None
 
 
 def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Quantity) -> Figure:
@@ -108,11 +93,13 @@ def _page(drawn: Sequence[Row], models: Sequence[str], looks: Looks, quantity: Q
         panel.set_title(model, parse_math=False, wrap=True, y=1.0)
     for panel in panels[:, 0]:
         panel.set_ylabel(curves.TITLES[quantity])
-    _legend(figure, looks)
+    _legend(figure, looks, doubted=any(row.doubted for row in drawn if row.model in models))
     return figure
 
 
-def panel_of(rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str]) -> Figure | None:
+def panel_of(
+    rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str], *, whole: bool = False
+) -> Figure | None:
     """The panel of one model alone, without a title or a legend.
 
     Args:
@@ -120,23 +107,33 @@ def panel_of(rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Seque
         looks: of the whole report.
         quantity: which error.
         names: for each row, the id of its curve in the SVG.
+        whole: whether planning and compiling are among the seconds.
     """
     if all(_curve(row, quantity) is None for row in rows):
         return None
     figure = drawing.new_figure(4.6, 3.2)
     drawing.fix(figure)
     panel = figure.add_axes((0.165, 0.155, 0.77, 0.815))
-    draw(panel, rows, looks, quantity, names)
+    draw(panel, rows, looks, quantity, names, whole=whole)
     panel.set_ylabel(curves.TITLES[quantity])
     return figure
 
 
-def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, names: Sequence[str] = ()) -> None:
+def draw(
+    panel: Axes,
+    rows: Sequence[Row],
+    looks: Looks,
+    quantity: Quantity,
+    names: Sequence[str] = (),
+    *,
+    whole: bool = False,
+) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
     corners: list[tuple[float, float]] = []
-    panel.set(xscale="log", yscale="log", xlabel="seconds of burn-in and sampling")
+    label = "seconds, with planning and compiling" if whole else "seconds of burn-in and sampling"
+    panel.set(xscale="log", yscale="log", xlabel=label)
     for i, row in enumerate(rows):
-        corners += _draw_row(panel, row, looks, quantity, names[i] if names else None)
+        corners += _draw_row(panel, row, looks, quantity, names[i] if names else None, whole=whole)
     (left, right), (low, high) = panel.get_xlim(), _a_decade(*panel.get_ylim())
     best = [corners[i] for i in curves.front(corners)]
     if best:
@@ -154,13 +151,13 @@ def draw(panel: Axes, rows: Sequence[Row], looks: Looks, quantity: Quantity, nam
 
 
 def _draw_row(
-    panel: Axes, row: Row, looks: Looks, quantity: Quantity, name: str | None
+    panel: Axes, row: Row, looks: Looks, quantity: Quantity, name: str | None, *, whole: bool
 ) -> Iterable[tuple[float, float]]:
     """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
     colour, (line, marker) = looks.colours[row.method], looks.lines[row.backend]
-    found = _curve(row, quantity)
+    found = _curve(row, quantity, whole=whole)
     if found is None:
-        if (seconds := _exact_seconds(row)) is not None:
+        if (seconds := _exact_seconds(row, whole=whole)) is not None:
             panel.axvline(seconds, color=colour, linestyle=line, linewidth=1.4, gid=name)
         return ()
     many = found.seeds > 1
@@ -169,7 +166,11 @@ def _draw_row(
     panel.plot(found.seconds, found.middle, marker=marker, markevery=4 if many else 1, **style)
     if many:
         panel.fill_between(found.seconds, found.low, found.high, color=colour, alpha=0.16, lw=0, gid=name)
-    return () if row.doubted else found.corners()
+    if row.doubted:
+        cross: dict[str, Any] = {"color": colour, "marker": "X", "markersize": 8, "markeredgecolor": drawing.INK}
+        panel.plot(found.seconds[-1:], found.middle[-1:], linestyle="none", gid=name, **cross)
+        return ()
+    return found.corners()
 
 
 def _a_decade(low: float, high: float) -> tuple[float, float]:
@@ -203,7 +204,7 @@ def _place_labels(panel: Axes) -> None:
         axis.set_label_coords(*place, panel.transAxes + ScaledTranslation(*inches, figure.dpi_scale_trans))
 
 
-def _legend(figure: Figure, looks: Looks) -> None:
+def _legend(figure: Figure, looks: Looks, *, doubted: bool) -> None:
     from matplotlib.lines import Line2D
 
     entries = []
@@ -218,15 +219,20 @@ def _legend(figure: Figure, looks: Looks) -> None:
         for backend, (line, marker) in looks.lines.items()
     ]
     entries.append(Line2D([], [], color=drawing.HIGHLIGHT, linewidth=6, label="Pareto front"))
+    if doubted:
+        cross: dict[str, Any] = {"marker": "X", "markersize": 8, "markeredgecolor": drawing.INK, "color": "white"}
+        entries.append(Line2D([], [], linestyle="none", label="not vouched for", **cross))
     legend = figure.legend(handles=entries, loc="upper right", frameon=False, handlelength=3.2)
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
-def _curve(row: Row, quantity: Quantity) -> curves.Curve | None:
-    return curves.curve(row.members, quantity)
+def _curve(row: Row, quantity: Quantity, *, whole: bool = False) -> curves.Curve | None:
+    return curves.curve(row.members, quantity, whole=whole)
 
 
-def _exact_seconds(row: Row) -> float | None:
-    exact = any(record["status"] == "ok" and curves.is_exact(record) for record in row.members)
-    return row.run_seconds if exact else None
+def _exact_seconds(row: Row, *, whole: bool = False) -> float | None:
+    exact = [record for record in row.members if record["status"] == "ok" and curves.is_exact(record)]
+    if not exact or row.run_seconds is None:
+        return None
+    return row.run_seconds + (statistics.median(map(curves.before, exact)) if whole else 0.0)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-QUANTITIES: Mapping[str, Callable[[Row], float | None]] = {
+Pick = Callable[[Row], float | None]
+QUANTITIES: Mapping[str, Pick] = {
     "RMSE of the marginals": lambda row: row.rmse,
     "|error of log Z|": lambda row: row.log_z_error,
 }
@@ -125,7 +126,7 @@ def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y:
                     errors[title][column, ys.index(b), xs.index(a)] = value
     if not any(np.isfinite(field).any() for field in errors.values()):
         return None
-    return HeatMap(x, y, xs, ys, tuple(_names(list(full))), errors)
+    return HeatMap(x, y, xs, ys, tuple(names(list(full))), errors)
 
 
 def _follows(settings: Iterable[Mapping[str, Any]], name: str, x: str, y: str) -> bool:
@@ -140,14 +141,14 @@ def _is_grid(places: Iterable[tuple[float, float]]) -> bool:
     return max(Counter(xs).values()) > 1 and max(Counter(ys).values()) > 1
 
 
-def _names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+def names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
     """Method and backend, with those other settings in which columns of the same method and backend differ."""
-    names = []
+    found = []
     for method, backend, *rest in keys:
         rivals = [{*other[2:]} for other in keys if other[:2] == (method, backend)]
         differing = [f"{name}={value}" for name, value in rest if any((name, value) not in other for other in rivals)]
-        names.append("\n".join([f"{method} on {backend}", *differing]))
-    return names
+        found.append("\n".join([f"{method} on {backend}", *differing]))
+    return found
 
 
 def _settings(row: Row) -> dict[str, Any]:

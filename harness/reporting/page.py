@@ -22,14 +22,15 @@ from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
 from spinbench.measuring import reading
 from spinbench.measuring.records import Record
-from spinbench.reporting import content, curves, drawing, export, figures, heatmaps, leaderboard, svg
+from spinbench.reporting import content, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
+from spinbench.reporting.looks import Looks
+from spinbench.reporting.panels import charts, over_setting, single
 from spinbench.reporting.profiles.section import section
 
 PAGE = "report.html"
-_OPEN_PANELS = 6
-"""Models whose charts are unfolded at once; those of others become elements of the page when they are."""
+_KINDS = ("png", "svg", "pdf")
 _ROWS = 250
 """Rows of the leaderboard that are shown at once, so that a long one is laid out and sorted quickly."""
 
@@ -50,16 +51,29 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The charts of a model, one for each error that its records know."""
+class Picture:
+    """What stands on the page and in files beside it.
 
-    model: str
-    charts: tuple[Markup, ...]
-    unfolded: bool
+    Attributes:
+        inches: its width.
+        drawn: as an element of the page.
+        note: a sentence below it.
+        files: with it.
+    """
+
+    inches: float
+    drawn: Markup
+    note: str
+    files: tuple[Path, ...]
 
 
 def write(
-    records: Sequence[Record], folder: Path, *, sources: Sequence[Path] = (), site: Path | None = None
+    records: Sequence[Record],
+    folder: Path,
+    *,
+    sources: Sequence[Path] = (),
+    site: Path | None = None,
+    panels: bool = False,
 ) -> Written:
     """Write the report of some records.
 
@@ -68,16 +82,25 @@ def write(
         folder: for the page and its files; made if it is missing.
         sources: the sweeps' folders, named on the page.
         site: index of the published history, linked from the page if it exists.
+        panels: whether each model's panels become files of their own, too, which takes as long as all else.
 
     Raises:
         SpinbenchError: the folder cannot be written.
     """
     with drawing.style():
-        return _write(records, folder, sources, site)
+        board = leaderboard.rows(records)
+        alone = _single(board, folder / "panels") if panels else []
+        return _write(records, board, folder, alone, (sources, site))
 
 
-def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], site: Path | None) -> Written:
-    board = leaderboard.rows(records)
+def _write(
+    records: Sequence[Record],
+    board: Sequence[Row],
+    folder: Path,
+    alone: Sequence[Path],
+    links: tuple[Sequence[Path], Path | None],
+) -> Written:
+    sources, site = links
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tables = {
@@ -86,21 +109,45 @@ def _write(records: Sequence[Record], folder: Path, sources: Sequence[Path], sit
             "trajectories": export.trajectories(records),
         }
         files = [*export.write(tables, folder), *_pictures(board, folder)]
-        maps = heatmaps.find(board)
-        drawn = []
-        for i, found in enumerate(maps):
-            figure = heatmaps.picture(found)
-            for kind in ("png", "svg"):
-                files.append(folder / f"heatmap-{i + 1}.{kind}")
-                drawing.save(figure, files[-1])
-            label = f"errors over {found.x} and {found.y}"
-            drawn.append((figure.get_figwidth(), Markup(svg.inline(figure, f"heat{i}", label, {}))))
+        over, maps = list(_over_one(board, folder)), list(_over_two(board, folder))
+        files += [*(file for picture in (*over, *maps) for file in picture.files), *alone]
         page = folder / PAGE
         link = _link(site, folder) if site is not None and site.is_file() else None
-        page.write_text(_render(records, board, drawn, files, sources, link), encoding="utf-8")
+        names = [file.relative_to(folder).as_posix() for file in files]
+        page.write_text(_render(records, board, (over, maps), names, sources, link), encoding="utf-8")
     except OSError as error:
         raise SpinbenchError(f"the report in {folder} cannot be written: {error.strerror or error}") from error
     return Written(page, tuple(files), () if export.has_parquet() else (export.NO_PARQUET,))
+
+
+def _over_one(board: Sequence[Row], folder: Path) -> Iterable[Picture]:
+    for i, found in enumerate(over_setting.find(board)):
+        name = re.sub(r"[^A-Za-z0-9]+", "-", found.setting)
+        left_out = f"not drawn: {', '.join(found.left_out)}".replace("\n", " ") if found.left_out else ""
+        figure = over_setting.picture(found, Looks.of(board))
+        label = f"errors over {found.setting}"
+        yield _picture(figure, f"over{i}", label, [folder / f"over-{name}.{kind}" for kind in _KINDS], left_out)
+
+
+def _over_two(board: Sequence[Row], folder: Path) -> Iterable[Picture]:
+    for i, found in enumerate(heatmaps.find(board)):
+        figure, label = heatmaps.picture(found), f"errors over {found.x} and {found.y}"
+        yield _picture(figure, f"heat{i}", label, [folder / f"heatmap-{i + 1}.{kind}" for kind in _KINDS])
+
+
+def _picture(figure: Any, name: str, label: str, files: Sequence[Path], note: str = "") -> Picture:
+    for file in files:
+        drawing.save(figure, file)
+    return Picture(figure.get_figwidth(), Markup(svg.inline(figure, name, label, {})), note, tuple(files))
+
+
+def _single(board: Sequence[Row], folder: Path) -> list[Path]:
+    looks, models = Looks.of(board), content.by_model(board).values()
+    return [
+        file
+        for place, numbers in enumerate(models)
+        for file in single.save([board[i] for i in numbers], looks, folder, place)
+    ]
 
 
 def environment() -> Environment:
@@ -113,7 +160,13 @@ def environment() -> Environment:
     found.globals |= {name.replace(".js", "_js").removesuffix(".css"): Markup(text) for name, text in own.items()}
     found.globals["version"] = __version__
     found.globals["infinity"] = math.inf
-    found.filters |= {"short": leaderboard.short, "path": quote, "breakable": _breakable}
+    found.filters |= {
+        "short": leaderboard.short,
+        "path": quote,
+        "errors": charts.errors,
+        "answers": charts.answers,
+        "breakable": _breakable,
+    }
     return found
 
 
@@ -132,13 +185,14 @@ def _pictures(board: Sequence[Row], folder: Path) -> Iterable[Path]:
 def _render(
     records: Sequence[Record],
     board: Sequence[Row],
-    maps: Sequence[tuple[float, Markup]],
-    files: Sequence[Path],
+    pictures: tuple[Sequence[Picture], Sequence[Picture]],
+    files: Sequence[str],
     sources: Sequence[Path],
     site: str | None,
 ) -> str:
     started = [record["started_at"] for record in records]
-    looks, more = figures.Looks.of(board), leaderboard.more_titles(board)
+    looks, more = Looks.of(board), leaderboard.more_titles(board)
+    shared, setups = content.setups(board)
     return (
         environment()
         .get_template("report.html")
@@ -148,6 +202,8 @@ def _render(
             counts=Counter(record["status"] for record in records),
             rows=[content.line(i, row, more) for i, row in enumerate(board)],
             more=more,
+            shared=shared,
+            setups=setups,
             limit=_ROWS,
             across=section(records),
             on_front=content.on_front(board),
@@ -156,19 +212,19 @@ def _render(
             weighed=any(row.peak_mib is not None for row in board),
             many=any(row.replicates > 1 for row in board),
             varied=any(row.variant for row in board),
-            choices={
-                axis: sorted({record["axes"][axis] for record in records}) for axis in ("model", "method", "backend")
-            },
+            choices=_choices(records, board),
             colours={
                 method: (drawing.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
             },
             lines={backend: (_dashes(line), marker) for backend, (line, marker) in looks.lines.items()},
-            panels=list(_panels(board, looks)),
-            maps=maps,
+            panels=list(charts.panels(board, looks)),
+            over=pictures[0],
+            maps=pictures[1],
             problems=content.problems(records),
             notes=leaderboard.notes(records),
             places=content.places(records),
-            files=[file.name for file in files],
+            files=files,
+            has_single=any(file.startswith("panels/") for file in files),
             target=TARGET_RMSE,
             site=site,
             data=content.data(records, board),
@@ -176,24 +232,10 @@ def _render(
     )
 
 
-def _panels(board: Sequence[Row], looks: figures.Looks) -> Iterable[Panel]:
-    shown = 0
-    for place, (model, numbers) in enumerate(content.by_model(board).items()):
-        rows = [board[i] for i in numbers]
-        names = [f"{svg.PREFIX}{i}" for i in numbers]
-        titles = {
-            str(i): " ".join(filter(None, [f"{row.method} on {row.backend}", row.variant]))
-            for i, row in zip(numbers, rows, strict=True)
-        }
-        charts = []
-        for quantity, title in curves.TITLES.items():
-            figure = figures.panel_of(rows, looks, quantity, names)
-            if figure is not None:
-                drawn = svg.inline(figure, f"p{place}{quantity[0]}", f"{title} over seconds, {model}", titles)
-                charts.append(Markup(drawn))
-        if charts:
-            shown += 1
-            yield Panel(model, tuple(charts), unfolded=shown <= _OPEN_PANELS)
+def _choices(records: Sequence[Record], board: Sequence[Row]) -> dict[str, list[str]]:
+    axes = {axis: sorted({record["axes"][axis] for record in records}) for axis in ("model", "method", "backend")}
+    known = {content.verdict(row) for row in board} | {r["status"] for r in records if r["status"] == "skipped"}
+    return {**axes, "status": [one for one in ("ok", "doubted", "contradicted", "failed", "skipped") if one in known]}
 
 
 def _dashes(line: Any) -> str:

@@ -25,7 +25,9 @@ _VARIABLES = {
 }
 
 
-def inline(figure: Figure, name: str, label: str, titles: Mapping[str, str]) -> str:
+def inline(
+    figure: Figure, name: str, label: str, titles: Mapping[str, str], attributes: Mapping[str, str] | None = None
+) -> str:
     """The figure as an `<svg>` element.
 
     Args:
@@ -33,6 +35,7 @@ def inline(figure: Figure, name: str, label: str, titles: Mapping[str, str]) -> 
         name: makes ids unique within a page; letters and digits.
         label: for readers who do not see the picture.
         titles: by number of the row, what a curve shows when it is pointed at.
+        attributes: of the element.
     """
     output = io.StringIO()
     for axes in figure.axes:
@@ -52,4 +55,5 @@ def inline(figure: Figure, name: str, label: str, titles: Mapping[str, str]) -> 
         lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
         text,
     )
-    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
+    own = {"role": "img", "aria-label": label, **(attributes or {})}
+    return text.replace("<svg", " ".join(["<svg", *(f'{key}="{html.escape(one)}"' for key, one in own.items())]), 1)

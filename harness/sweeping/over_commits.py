@@ -20,6 +20,7 @@ from rich.console import Console
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.interruptions import STATUS, interruptible
+from spinbench.foundation.overrides import quoted
 from spinbench.history.past import builds
 from spinbench.history.past.builds import Build
 from spinbench.history.recorder import History
@@ -28,7 +29,7 @@ from spinbench.reporting import display
 from spinbench.reporting.past import picture, verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
-from spinbench.sweeping.sweep import open_folder, quoted
+from spinbench.sweeping.sweep import open_folder
 
 PICTURE = "commits.png"
 TOLD = "output.txt"

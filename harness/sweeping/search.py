@@ -226,7 +226,8 @@ def told(folder: Path, overrides: Sequence[str]) -> list[str]:
     best = min(trials, key=lambda one: float(one["value"]))
     searched = {line.partition("=")[0] for line in best["overrides"]}
     names = [(line, line.partition("=")[0]) for line in overrides]
-    rest = [line for line, name in names if name not in {*searched, "sweep_dir"} and not name.startswith("hydra")]
+    of_the_sweep = ("hydra", "launcher", "sweep_dir")
+    rest = [line for line, name in names if name not in searched and not name.startswith(of_the_sweep)]
     return [
         f"the best of {len(found['trials'])} trials: {' '.join(best['overrides'])}, with {best['value']:.3g} "
         f"({found['meaning']})",

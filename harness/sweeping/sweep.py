@@ -19,6 +19,7 @@ from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.foundation.overrides import quoted, written
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, provenance, records
@@ -91,7 +92,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     if (history := environment.root()) is not None:
         versions.note(history, provenance.installed())
     state = environment.code_state()
-    forced = [f"git.{key}={quoted(value)}" for key, value in state.items()]
+    forced = [f"git.{key}={_forced(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quoted(str(folder))}")
     # argparse wants all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
@@ -223,12 +224,9 @@ def _fresh_folder() -> Path:
     return folder
 
 
-def quoted(value: str | bool | None) -> str:
-    """For Hydra's grammar, which reads 12e3 as a number: strings in quotes."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    escaped = value.replace("\\", "\\\\") if value.endswith("\\") else value
-    return "'" + escaped.replace("'", "\\'") + "'"
+def _forced(value: str | bool | None) -> str:
+    """Hydra reads 12e3, which may be the hash of a commit, as a number: strings are in quotes."""
+    return quoted(value) if isinstance(value, str) else written(value)
 
 
 def _run_hydra(arguments: Sequence[str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spinbench.foundation.overrides import command
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.judging import Target
 from spinbench.inference.budget import Budget
@@ -113,13 +113,4 @@ def sweep_command(source: Mapping[str, Any], candidate: Candidate, budget: Budge
         "chains": chains,
         "seed": seed,
     }
-    return " ".join(["spinbench sweep", *(shlex.quote(f"{name}={_plain(value)}") for name, value in words.items())])
-
-
-def _plain(value: Any) -> str:
-    """As Hydra reads it: texts with characters that mean something to it are quoted."""
-    text = {None: "null", True: "true", False: "false"}.get(value) if isinstance(value, bool | None) else str(value)
-    text = str(text)
-    if isinstance(value, str) and not all(c.isalnum() or c in "_-./" for c in text):
-        return "'" + text.replace("'", "\\'") + "'"
-    return text
+    return command(words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.reporting import drawing
+from spinbench.reporting.looks import colour
 from spinbench.reporting.profiles.boards import Board
 from spinbench.reporting.profiles.measures import performance
 
@@ -27,10 +30,13 @@ Looks = dict[str, tuple[str, Any]]
 def looks(boards: Iterable[Board]) -> Looks:
     """For the solvers that are drawn."""
     names = sorted({solver for board in boards for solver in board.solvers[:SOLVERS]})
-    size = len(drawing.COLOURS)
-    return {
-        name: (drawing.COLOURS[i % size], drawing.LINES[i // size % len(drawing.LINES)]) for i, name in enumerate(names)
-    }
+    colours = {name: colour(re.split(r"[.(]", name, maxsplit=1)[0]) for name in names}
+    lines: dict[str, int] = Counter()
+    found = {}
+    for name, own in colours.items():  # solvers of one colour differ in their lines
+        found[name] = own, drawing.LINES[lines[own] % len(drawing.LINES)]
+        lines[own] += 1
+    return found
 
 
 def panel(board: Board, known: Looks) -> Figure:

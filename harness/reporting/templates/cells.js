@@ -4,7 +4,9 @@ let parsed = null;
 const data = () => parsed ??= JSON.parse(document.getElementById("data").textContent);
 const dialog = document.getElementById("cell");
 const chooser = dialog.querySelector("select");
+let shown = 0;
 function showCell(number) {
+  shown = number;
   const { environment, ...record } = data().cells[number];
   const axes = record.axes;
   dialog.querySelector("strong").textContent = axes.method + " on " + axes.backend + ", " + axes.model;
@@ -25,7 +27,33 @@ document.addEventListener("click", (event) => {
   dialog.showModal();
 });
 chooser.addEventListener("change", () => showCell(Number(chooser.value)));
-dialog.querySelector("button").addEventListener("click", () => dialog.close());
+dialog.querySelector("#close").addEventListener("click", () => dialog.close());
+
+// The command that measures cells again; they differ in their seeds alone.
+function command(cells) {
+  const seeds = [...new Set(cells.map((number) => data().cells[number].config.seed))];
+  return data().commands[data().command_of[cells[0]]] + seeds.join(",");
+}
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {  // not allowed for a page from disk, in some browsers
+    const field = document.createElement("textarea");
+    field.value = text;
+    (dialog.open ? dialog : document.body).append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  const before = button.textContent;
+  button.textContent = "✓";
+  setTimeout(() => { button.textContent = before; }, 900);
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-copy]");
+  if (button !== null) copy(command(data().rows[Number(button.closest("tr").dataset.number)]), button);
+});
+dialog.querySelector("#copy").addEventListener("click", (event) => copy(command([shown]), event.target));
 
 // As spinbench.mathematics.statistics.time_to_error: the last crossing, interpolated on logarithmic axes.
 function timeToError(points, target) {

@@ -19,20 +19,23 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
-const filters = Array.from(document.querySelectorAll("select[data-axis]"));
+const filters = Array.from(document.querySelectorAll(".choice[data-axis]"));
+const text = document.getElementById("text");
 let chosen = [];
+let words = [];
 function passes(element) {
-  return chosen.every(([axis, value]) => {
+  return chosen.every(([axis, values]) => {
     const own = element.dataset[axis];
-    return own === undefined || own === "" || own === value;
+    return own === undefined || own === "" || values.has(own);
   });
 }
+const holds = (row) => words.length === 0 || words.every((word) => row.textContent.toLowerCase().includes(word));
 // Of a table with data-limit only the first rows that pass are shown; a button below it shows the others.
 function filterTable(table) {
   const limit = Number(table.dataset.limit ?? Infinity);
   const passing = [];
   for (const row of table.tBodies[0].rows) {
-    const shown = passes(row) && passing.push(row) <= limit;
+    const shown = passes(row) && holds(row) && passing.push(row) <= limit;
     if (row.hidden === shown) row.hidden = !shown;
   }
   const more = table.closest(".scroll").nextElementSibling;
@@ -54,22 +57,39 @@ function filterCharts(element) {
   for (const curve of element.querySelectorAll("g[data-row]")) {
     curve.style.display = numbers.has(curve.dataset.row) ? "" : "none";
   }
-  const whole = chosen.every(([axis]) => axis === "model");
+  const whole = words.length === 0 && chosen.every(([axis]) => axis === "model");
   for (const front of element.querySelectorAll("g[id$='-front']")) front.style.display = whole ? "" : "none";
 }
 function filter() {
-  chosen = filters.map((select) => [select.dataset.axis, select.value]).filter(([, value]) => value !== "");
+  chosen = filters.map((choice) => [choice.dataset.axis, new Set(
+    Array.from(choice.querySelectorAll("input:checked"), (box) => box.value))]).filter(([, values]) => values.size > 0);
+  words = text.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  for (const choice of filters) {
+    const values = chosen.find(([axis]) => axis === choice.dataset.axis)?.[1];
+    choice.querySelector("b").textContent = values === undefined ? "all" : values.size === 1 ? [...values][0] : values.size;
+  }
   const passing = Array.from(document.querySelectorAll("table.sortable"), filterTable).flat();
-  numbers = new Set(passing.map((row) => row.dataset.number).filter((number) => number !== undefined));
+  const rows = passing.filter((row) => row.dataset.number !== undefined);
+  numbers = new Set(rows.map((row) => row.dataset.number));
+  const models = new Set(rows.map((row) => row.dataset.model));
   for (const panel of document.querySelectorAll(".panel[data-model]")) {
-    panel.hidden = !passes(panel);
+    panel.hidden = !passes(panel) || (words.length > 0 && !models.has(panel.dataset.model));
     if (!panel.hidden && chosen.some(([axis]) => axis === "model")) panel.open = true;
   }
   filterCharts(document);
   const output = document.getElementById("count");
   if (output) output.textContent = numbers.size + " of " + document.querySelectorAll("tr[data-number]").length + " rows";
 }
-for (const select of filters) select.addEventListener("change", filter);
+for (const choice of filters) choice.addEventListener("change", filter);
+text?.addEventListener("input", filter);
+document.getElementById("all")?.addEventListener("click", () => {
+  for (const choice of filters) for (const box of choice.querySelectorAll("input:checked")) box.checked = false;
+  text.value = "";
+  filter();
+});
+document.addEventListener("click", (event) => {
+  for (const choice of filters) if (!choice.contains(event.target)) choice.open = false;
+});
 if (filters.length) filter();
 // Charts of a folded panel are text until it is unfolded for the first time.
 for (const panel of document.querySelectorAll(".panel")) {

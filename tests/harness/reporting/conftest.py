@@ -127,12 +127,24 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self._send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
 
-    def choose(self, selector: str, value: str) -> None:
-        """An option of a `<select>`, whose menu a headless browser does not draw."""
+    def choose(self, axis: str, *values: str) -> None:
+        """Tick these boxes of a filter, and no others."""
         self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.value = {json.dumps(value)};"
-            " e.dispatchEvent(new Event('change', {bubbles: true})); })()"
+            f"(() => {{ const e = document.querySelector('.choice[data-axis={axis}]');"
+            f" for (const box of e.querySelectorAll('input')) box.checked = {json.dumps(values)}.includes(box.value);"
+            " e.dispatchEvent(new Event('change')); })()"
         )
+
+    def write(self, selector: str, text: str) -> None:
+        """Into a field."""
+        self.evaluate(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.value = {json.dumps(text)};"
+            " e.dispatchEvent(new Event('input')); })()"
+        )
+
+    def point(self, x: float, y: float) -> None:
+        """Move the mouse there."""
+        self._send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         """As PNG."""

@@ -5,94 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
+from small_records import BOUNDED, HOSTILE, RECORDS, make
 
+from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.overrides import of_cell
+from spinbench.measuring import measure
+from spinbench.models import families
 from spinbench.reporting import content, curves, export, figures, heatmaps, leaderboard, page
-
-HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
-
-
-def make(
-    method: str = "gibbs",
-    backend: str = "numpy",
-    rmse: float = 0.01,
-    *,
-    model: str = "grid",
-    settings: dict[str, Any] | None = None,
-    seed: int = 0,
-    status: str = "ok",
-    error: str | None = None,
-    kind: str = "estimate",
-    log_z: float | None = None,
-    exact: float | None = 1.0,
-) -> dict[str, Any]:
-    key = f"{abs(hash((method, backend, model, str(settings), seed))):016x}"[:16]
-    trajectory = [
-        {
-            "seconds": t,
-            "samples": int(100 * t),
-            "marginal_rmse": rmse / t**0.5,
-            "log_z": 1.0 + 0.1 / t,
-            "log_z_error": None if exact is None else 0.1 / t,
-        }
-        for t in (0.01, 0.1, 1.0)
-    ]
-    return {
-        "schema": 1,
-        "id": key,
-        "key": key,
-        "family": "inference",
-        "axes": {"model": model, "method": method, "backend": backend},
-        "config": {
-            "model": {"name": "grid", **(settings or {})},
-            "method": {"name": method},
-            "backend": {"name": backend},
-            "budget": {"samples": 100, "seconds": None, "burn_in": None},
-            "chains": 2,
-            "seed": seed,
-        },
-        "protocol": "0",
-        "git": {"commit": "a" * 40, "dirty": False, "diff": None},
-        "status": status,
-        "error": error,
-        "traceback": None,
-        "metrics": {"marginal_rmse": {"value": rmse, "standard_error": rmse / 10}, "log_z_error": {"value": 0.1}}
-        if status == "ok"
-        else {},
-        "result": None
-        if status != "ok"
-        else {
-            "tier": "generic",
-            "status": "ok",
-            "r_hat_max": 1.0,
-            "compilation": "none",
-            "log_z": log_z,
-            "log_z_se": 0.1 if kind == "estimate" else None,
-            "log_z_kind": kind,
-            "log_z_estimates": {"direct": [1.0, 0.1]},
-            "seconds": {"run": 1.0, "compile": 0.0},
-            "trajectory": trajectory,
-        },
-        "reference": {"log_z": exact} if status == "ok" else None,
-        "environment": {"python": "3.11", "hostname": "box", "cpu": "a processor", "versions": {"numpy": "2"}},
-        "started_at": 1_700_000_000,
-        "duration": 1.0,
-    }
-
-
-RECORDS = [
-    *(make(rmse=0.002 * (1 + seed), seed=seed) for seed in range(3)),
-    make("dhmc", rmse=0.05),
-    make("gibbs", "jax", 0.001, model="torus"),
-    make("exact", rmse=1e-16, kind="exact"),
-    make("bad", "jax", status="failed", error="it broke"),
-    make("exact", "jax", status="skipped", error="no kernel"),
-]
+from spinbench.sweeping import composition
 
 
 class Reader(HTMLParser):
@@ -165,6 +93,32 @@ def test_nothing_that_a_record_holds_becomes_markup(tmp_path: Path) -> None:
     assert "img" not in reader.tags
     assert reader.tags.count("script") == 3
     assert not reader.suspicious
+
+
+def test_the_command_of_a_cell_makes_the_cell() -> None:
+    config = {
+        "model": {"name": "random_regular", **families.defaults("random_regular"), "n": 12},
+        "method": {**searchpath.method_defaults("dhmc"), "step_size": 0.25, "diagonal": [1.0, 2.5]},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float32"},
+        "budget": {"samples": None, "seconds": 0.5, "burn_in": 7},
+        "chains": 3,
+        "seed": 5,
+    }
+    composed = composition.plan(shlex.split(of_cell(config, [5]))[2:], multirun=False).config
+    parts = OmegaConf.create({name: composed[name] for name in config})
+    whole: Any = OmegaConf.to_container(parts, resolve=True)
+    assert measure.cell_of(whole) == config
+
+
+def test_what_all_rows_share_is_told_once(tmp_path: Path) -> None:
+    text = page.write(RECORDS, tmp_path / "a").page.read_text()
+    assert "<span>budget: 100 samples</span>" in text
+    assert "<span>chains: 2</span>" in text
+    other = make("dhmc")
+    other["config"]["chains"] = 64
+    text = page.write([make(), other], tmp_path / "b").page.read_text()
+    assert "<span>chains" not in text
+    assert '<td class="name" data-value="64">64</td>' in text
 
 
 def test_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
@@ -257,17 +211,6 @@ def test_heat_maps_are_over_settings_that_vary_together() -> None:
     assert heatmaps.find(leaderboard.rows(diagonal)) == []
 
 
-BOUNDED = [
-    make("mf", kind="lower", log_z=8.5, model="wide", exact=None),
-    make("weak", kind="lower", log_z=8.0, model="wide", exact=None),
-    make("trw", kind="upper", log_z=9.25, model="wide", exact=None),
-    make("gibbs", log_z=9.0, model="wide", exact=None),
-    *(make("bp", log_z=log_z, seed=seed, model="wide", exact=None) for seed, log_z in enumerate((9.1, 12.0))),
-    make("mf", kind="lower", log_z=1.5, model="known"),
-    make("gibbs", log_z=30.0, model="known"),
-]
-
-
 def test_page_shows_the_bracket_and_what_it_contradicts(tmp_path: Path) -> None:
     wide, known = sorted(content.bounds(leaderboard.rows(BOUNDED)), key=lambda line: line.model, reverse=True)
     assert (wide.known.lower, wide.known.lower_method, wide.width) == (8.5, "mf", 0.75)
@@ -286,12 +229,6 @@ def test_many_models_take_several_pictures(tmp_path: Path) -> None:
     paths = figures.accuracy_over_time([make(model=f"m{i}") for i in range(13)], tmp_path / "p.png")
     assert [path.name for path in paths] == ["p.png", "p-2.png"]
     assert all(path.stat().st_size for path in paths)
-
-
-def test_methods_beyond_the_colours_have_other_markers() -> None:
-    board = leaderboard.rows([make(f"method{i:02}") for i in range(14)])
-    looks = figures.Looks.of(board)
-    assert len({(looks.colours[row.method], looks.fills[row.method]) for row in board}) == 14
 
 
 def shown(browser: Any) -> list[list[str]]:
@@ -324,7 +261,7 @@ class TestInChromium:
         browser.click(heading.format(column))
         assert [method for method, _, _ in shown(browser)] == ["dhmc", "gibbs", "gibbs", "exact", "bad"]
         assert browser.evaluate("document.querySelector('th[aria-sort]').cellIndex") == column - 1
-        browser.choose("select[data-axis=method]", "gibbs")
+        browser.choose("method", "gibbs")
         assert {method for method, _, _ in shown(browser)} == {"gibbs"}
         assert browser.evaluate("document.getElementById('count').textContent") == "2 of 5 rows"
         curves_left = (
@@ -332,7 +269,7 @@ class TestInChromium:
             ".filter(g => g.style.display !== 'none').map(g => g.dataset.row)).size"
         )
         assert browser.evaluate(curves_left) == 2
-        browser.choose("select[data-axis=model]", "torus")
+        browser.choose("model", "torus")
         assert [row[:2] for row in shown(browser)] == [["gibbs", "jax"]]
         assert browser.evaluate("document.querySelectorAll('.panel:not([hidden])').length") == 1
         assert browser.log == []
@@ -340,16 +277,77 @@ class TestInChromium:
     def test_time_to_another_error_and_the_records(self, browser: Any, example: str) -> None:
         browser.open(example)
         assert [row[2] for row in shown(browser)][1:3] == ["0.160", "–"]  # (0.004 / 0.01)²
-        browser.evaluate(
-            "(() => { const e = document.getElementById('target'); e.value = 10;"
-            " e.dispatchEvent(new Event('input')); })()"
-        )
+        browser.write("#target", "10")
         assert [row[2] for row in shown(browser)][1:3] == ["0.0100", "0.250"]
         browser.click("tr[data-method=gibbs] button[data-cells]")
         assert browser.evaluate("document.querySelector('dialog').open") is True
         record = json.loads(browser.evaluate("document.querySelector('dialog pre').textContent"))
         assert record == RECORDS[0]
         assert browser.evaluate("document.querySelector('dialog select').options.length") == 3
+
+    def test_status_and_words_filter(self, browser: Any, example: str) -> None:
+        browser.open(example)
+        browser.choose("status", "failed")
+        assert [row[:2] for row in shown(browser)] == [["bad", "jax"]]
+        browser.choose("status", "failed", "ok")
+        assert len(shown(browser)) == 5
+        browser.choose("method", "dhmc", "bad")
+        assert {method for method, _, _ in shown(browser)} == {"dhmc", "bad"}
+        heads = "Array.from(document.querySelectorAll('.choice b'), b => b.textContent)"
+        assert browser.evaluate(heads) == ["all", "2", "all", "2"]
+        browser.click("#all")
+        assert len(shown(browser)) == 5
+        browser.write("#text", "JAX tor")
+        assert [row[:2] for row in shown(browser)] == [["gibbs", "jax"]]
+        panels = "Array.from(document.querySelectorAll('.panel:not([hidden])'), p => p.dataset.model)"
+        assert browser.evaluate(panels) == ["torus"]
+        assert browser.log == []
+
+    def test_the_command_of_a_row_and_of_a_cell_is_copied(self, browser: Any, example: str) -> None:
+        browser.open(example)
+        browser.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+        browser.click("tr[data-method=gibbs] button[data-copy]")
+        expected = "spinbench sweep model=grid method=gibbs backend=numpy budget.samples=100 budget.seconds=null"
+        assert browser.evaluate("window.copied") == f"{expected} budget.burn_in=null chains=2 seed=0,1,2"
+        browser.click("tr[data-method=gibbs] button[data-cells]")
+        browser.evaluate("chooser.selectedIndex = 2; chooser.dispatchEvent(new Event('change'))")
+        browser.click("#copy")
+        assert browser.evaluate("window.copied").endswith("chains=2 seed=2")
+        assert browser.log == []
+
+    def test_the_checkpoint_under_the_pointer_is_told(self, browser: Any, example: str) -> None:
+        """Where the third of three seeds was after 0.1 s, by the axes' own labels."""
+        browser.open(example)
+        place = """(() => {
+            const svg = document.querySelector('.panel[data-model=grid] svg[data-quantity=marginal_rmse]');
+            svg.scrollIntoView({block: 'center'});
+            const label = (text, axis) => {
+                const found = [...svg.querySelectorAll(`g[id*=${axis}tick]`)].find(g => g.textContent.trim() === text);
+                const box = found.querySelector('use').getBoundingClientRect();
+                return axis === 'x' ? box.x + box.width / 2 : box.y + box.height / 2;
+            };
+            const [y1, y2] = [label('0.01', 'y'), label('0.1', 'y')];
+            return [label('0.1', 'x'), y1 + (y2 - y1) * Math.log10(0.006 / 0.1 ** 0.5 / 0.01)];
+        })()"""
+        x, y = browser.evaluate(place)
+        browser.point(x + 1, y + 1)
+        told = browser.evaluate("document.getElementById('tip').innerText").splitlines()
+        assert told == ["gibbs on numpy, seed 2", "RMSE 0.019", "0.1 s, 10 samples"]
+        browser.point(3, 3)
+        assert browser.evaluate("document.getElementById('tip').hidden") is True
+
+    def test_time_may_include_compiling(self, browser: Any, tmp_path: Path) -> None:
+        slow = make("dhmc", rmse=0.05)
+        slow["result"]["seconds"] = {"run": 1.0, "compile": 8.0, "plan": 1.0}
+        browser.open(page.write([make(), slow], tmp_path).page.as_uri())
+        axes = (
+            "Array.from(document.querySelectorAll('.charts svg[data-axes]')).filter(svg => svg.checkVisibility())"
+            ".map(svg => JSON.parse(svg.dataset.axes)[5] > 5)"
+        )
+        assert browser.evaluate(axes) == [False, False]
+        browser.click("#whole")
+        assert browser.evaluate(axes) == [True, True]
+        assert browser.log == []
 
     def test_hostile_texts_are_shown_and_nothing_is_fetched(self, browser: Any, tmp_path: Path) -> None:
         records = [make(HOSTILE, model=HOSTILE), make("dhmc", model=HOSTILE, status="failed", error=HOSTILE)]
@@ -395,7 +393,7 @@ class TestInChromium:
         assert len(shown(browser)) == 250
         browser.click(".more button")
         assert len(shown(browser)) == 400
-        browser.choose("select[data-axis=model]", "m0017")
+        browser.choose("model", "m0017")
         assert len(shown(browser)) == 1
 
     def test_folded_charts_are_drawn_when_they_are_unfolded(self, browser: Any, tmp_path: Path) -> None:
@@ -403,12 +401,12 @@ class TestInChromium:
         browser.open(page.write(records, tmp_path).page.as_uri())
         charts = "document.querySelectorAll('.charts svg').length"
         assert browser.evaluate(charts) == 12
-        browser.choose("select[data-axis=method]", "gibbs")
+        browser.choose("method", "gibbs")
         browser.click(".panel[data-model=m7] summary")
         browser.wait(f"{charts} === 14")
         hidden = "Array.from(document.querySelectorAll('.panel[data-model=m7] g[data-row]'), g => g.style.display)"
         assert sorted(set(browser.evaluate(hidden))) == ["", "none"]
-        browser.choose("select[data-axis=model]", "m6")
+        browser.choose("model", "m6")
         browser.wait(f"{charts} === 16")
         assert browser.log == []
 
@@ -422,6 +420,6 @@ class TestInChromium:
         for _ in range(2):
             browser.click("#bounds ~ .scroll thead th:nth-child(2) button")
         assert browser.evaluate(models) == ["wide", "known"]
-        browser.choose("select[data-axis=model]", "known")
+        browser.choose("model", "known")
         assert browser.evaluate(models) == ["known"]
         assert browser.log == []

@@ -1,0 +1,56 @@
+"""NAME=VALUE as Hydra's grammar has it, and the command line that measures a cell again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)(?:[A-Za-z_/]|\.{1,2}/)[\w./-]*", re.IGNORECASE | re.ASCII)
+
+
+def written(value: Any) -> str:
+    """A value: texts that Hydra could read as something else, 12e3 as a number, are in quotes."""
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else quoted(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(written, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{written(one)}" for key, one in value.items()) + "}"
+    return (
+        {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
+    )
+
+
+def quoted(text: str) -> str:
+    """A text in quotes."""
+    escaped = text.replace("\\", "\\\\") if text.endswith("\\") else text
+    return "'" + escaped.replace("'", "\\'") + "'"
+
+
+def command(words: Mapping[str, Any]) -> str:
+    """`spinbench sweep` with these values, to be typed into a shell."""
+    return shlex.join(["spinbench", "sweep", *(f"{name}={written(value)}" for name, value in words.items())])
+
+
+def of_cell(config: Mapping[str, Any], seeds: Iterable[int]) -> str:
+    """The command that measures a record's cell, with all of its settings.
+
+    Args:
+        config: of the record.
+        seeds: in place of its own.
+    """
+    return f"{command(dict(_words(config)))} seed={','.join(map(str, seeds))}"
+
+
+def _words(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if name == "seed":
+            continue
+        if not isinstance(value, Mapping):
+            yield name, value
+            continue
+        if "name" in value:
+            yield name, value["name"]
+        yield from ((f"{name}.{key}", one) for key, one in value.items() if key != "name")

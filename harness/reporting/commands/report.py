@@ -1,0 +1,39 @@
+"""`spinbench report`: the leaderboard of sweeps, or an experiment's table, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spinbench.errors import SpinbenchError
+from spinbench.measuring import environment, records
+from spinbench.reporting import page, summary
+from spinbench.reporting.display import shown
+
+
+def write(folders: Sequence[Path], output: Path | None, *, panels: bool) -> int:
+    """Print the report of sweeps, and write its page.
+
+    Args:
+        folders: of the sweeps.
+        output: for the page; None: `report` in the first folder.
+        panels: whether each model's pictures are files of their own, too.
+
+    Returns:
+        The exit status: 1 if a cell failed.
+
+    Raises:
+        SpinbenchError: no folder, no records, or nowhere to write.
+    """
+    if not folders:
+        raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
+    found = records.latest(record for folder in folders for record in records.read_records(folder))
+    names = {summary.chosen(folder) for folder in folders}
+    summary.show(found, folders[0], names.pop() if len(names) == 1 else None)
+    checkout = environment.root()
+    site = None if checkout is None else checkout / ".asv" / "html" / "index.html"
+    written = page.write(found, output or folders[0] / "report", sources=folders, site=site, panels=panels)
+    print(f"page: {shown(written.page)}, with {len(written.files)} pictures and tables beside it")
+    for note in written.notes:
+        print(note)
+    return int(any(record["status"] == "failed" for record in found))

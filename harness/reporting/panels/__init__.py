@@ -1,0 +1,1 @@
+"""Single pictures of a report: what one model's records, or one setting, say."""
