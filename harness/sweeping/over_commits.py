@@ -68,6 +68,7 @@ def sweep(argv: Sequence[str]) -> int:
         HistoryError: there is no history here.
     """
     arguments = Arguments.parse(argv)
+    _check_no_search(composition.choices(arguments.of_cells, "hydra/sweeper"))
     root = environment.root()
     if root is None:
         raise HistoryError(environment.NO_HISTORY)
@@ -96,6 +97,13 @@ def sweep(argv: Sequence[str]) -> int:
         output.print(f"interrupted; {entered} new records stand in the history, go on with: {again}", soft_wrap=True)
         return STATUS
     return _conclude(checkout, past, entered, folder, output)
+
+
+def _check_no_search(sweepers: Sequence[str]) -> None:
+    """Refuse a search: it would find settings of its own at each commit."""
+    for line in sweepers:
+        if line.partition("=")[2] != "basic":
+            raise SpinbenchError(f"{line} and commits= were given; commits are compared with the same settings alone")
 
 
 def _built(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Past]:

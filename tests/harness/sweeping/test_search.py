@@ -14,7 +14,7 @@ from markdown_blocks import ROOT, blocks, commands
 from small_sweeps import stored, sweep
 
 from spinbench.errors import SpinbenchError
-from spinbench.sweeping import composition, search
+from spinbench.sweeping import composition, over_commits, search
 
 PAGE = ROOT / "docs" / "how-to" / "search.md"
 OPTUNA = "hydra/sweeper=optuna"
@@ -97,6 +97,11 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_searched_is_refused(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(SpinbenchError, match=sentence):
         composition.plan([*CELL, *words], multirun=False)
+
+
+def test_commits_are_not_searched() -> None:
+    with pytest.raises(SpinbenchError, match="hydra/sweeper=optuna and commits= were given"):
+        over_commits.sweep([*CELL, OPTUNA, "chains=1,2", "commits=HEAD"])
 
 
 def test_without_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
