@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -151,14 +151,18 @@ class ManyStateMarginals(Marginals, Ragged):
 
 def held(estimate: Estimate) -> Estimate:
     """An estimate whose marginals and their errors are in the containers of this module; None stays None."""
-    shared = {name: _held(getattr(estimate, name), Ragged) for name in ("marginals_se", "ess", "r_hat")}
-    return replace(estimate, marginals=_held(estimate.marginals, ManyStateMarginals), **shared)
+    shared = {name: _ragged(getattr(estimate, name)) for name in ("marginals_se", "ess", "r_hat")}
+    return replace(estimate, marginals=_marginals(estimate.marginals), **shared)
 
 
-def _held(values: Any, kind: Callable[[Any], Any]) -> Any:
-    if values is None or isinstance(values, list):
-        return None if values is None else kind(values)
-    return values.view(BinaryMarginals) if kind is ManyStateMarginals else values
+def _marginals(values: Any) -> Any:
+    if values is None:
+        return None
+    return ManyStateMarginals(values) if isinstance(values, list) else values.view(BinaryMarginals)
+
+
+def _ragged(values: Any) -> Any:
+    return Ragged(values) if isinstance(values, list) else values
 
 
 def _plain(values: Any) -> Any:
