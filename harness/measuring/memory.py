@@ -23,8 +23,10 @@ class Memory:
     peak_bytes: int | None = None
 
     def __enter__(self) -> Memory:
+        self._anew = False
         with contextlib.suppress(OSError):  # else a peak is known if it is above that of all that ran before
             RESET.write_text("5", encoding="ascii")  # the peak begins anew; nothing else is touched
+            self._anew = True
         self.before_bytes, self._known = _told("VmRSS"), _told("VmHWM")
         return self
 
@@ -34,8 +36,8 @@ class Memory:
         peak, now = _told("VmHWM"), _told("VmRSS")
         if peak is None or self._known is None or self.before_bytes is None or now is None:
             return
-        if peak > self._known or self._known <= max(self.before_bytes, now):
-            self.peak_bytes = peak
+        if self._anew or peak > self._known or self._known <= max(self.before_bytes, now):
+            self.peak_bytes = max(peak, self.before_bytes, now)  # the kernel counts a peak roughly
 
 
 def _told(name: str) -> int | None:

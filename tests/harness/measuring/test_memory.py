@@ -30,6 +30,17 @@ def test_what_is_taken_and_given_back_counts_once() -> None:
     assert small.peak_bytes < large.peak_bytes - LARGE // 2
 
 
+def test_a_peak_that_begins_anew_is_known_where_it_is_counted_roughly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Pages that one core has given back may still be in the peak, though it has begun anew."""
+    status = tmp_path / "status"
+    status.write_text("VmHWM:\t1040 kB\nVmRSS:\t1000 kB\n")
+    monkeypatch.setattr(memory, "STATUS", status)
+    monkeypatch.setattr(memory, "RESET", tmp_path / "reset")
+    assert held(80) == memory.Memory(1000 * 1024, 1040 * 1024)
+
+
 def test_a_peak_that_cannot_begin_anew_is_told_only_where_it_is_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
     held(80)
     monkeypatch.setattr(memory, "RESET", Path("/proc/self/none/clear_refs"))
