@@ -6,11 +6,12 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from unittest import SkipTest
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import plugins
+from spinbench.foundation import interruptions, plugins
 from spinbench.foundation.parameters import assignments
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.pair import CHAINS
@@ -65,12 +66,9 @@ def main(
         tier, kernel: as of `checks`.
 
     Returns:
-        The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist.
+        The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
+        interrupt.
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     try:
         settings = assignments(given, "--set")
         selected = checks(
@@ -79,11 +77,20 @@ def main(
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2
+    return _tabled(selected)
+
+
+def _tabled(selected: Sequence[Check]) -> int:
+    """Runs the checks, tells each failure at once, prints the table of what ran, also of a run that is interrupted."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console()
     table = Table("subject", "check", "result", "seconds", "reason")
     table.columns[3].justify = "right"
     counts = dict.fromkeys(STYLES, 0)
-    with console.status("") as status:
+    with console.status("") as status, suppress(KeyboardInterrupt):
         for number, check in enumerate(selected, start=1):
             status.update(Text(f"{number} of {len(selected)}: {check}"))
             since = time.perf_counter()
@@ -91,8 +98,13 @@ def main(
             seconds = f"{time.perf_counter() - since:.2f}"
             counts[result] += 1
             table.add_row(check.subject, check.name, Text(result, STYLES[result]), seconds, Text(reason))
+            if result == "failed":
+                console.print(Text(f"{check} failed, {number} of {len(selected)}", STYLES[result]))
     console.print(table)
     console.print(", ".join(f"{count} {result}" for result, count in counts.items()))
+    if table.row_count < len(selected):
+        console.print(f"interrupted after {table.row_count} of {len(selected)}")
+        return interruptions.STATUS
     if not counts["passed"] + counts["failed"]:
         console.print("nothing was checked; the reasons stand in the table")
         return 1
