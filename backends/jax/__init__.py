@@ -49,7 +49,7 @@ class JaxBackend(Backend):
         self.xp = jnp
         self.real = np.dtype(precision)
 
-    def _scope(self) -> contextlib.ExitStack:
+    def scope(self) -> contextlib.ExitStack:
         """64-bit mode as `precision` asks, the device and full precision, for the calls inside."""
         stack = contextlib.ExitStack()
         stack.enter_context(self._jax.enable_x64(self.precision == "float64"))
@@ -61,7 +61,7 @@ class JaxBackend(Backend):
         dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
         array = array.astype(np.int32 if dtype == np.int64 else dtype)  # a copy, which JAX may keep as it is
         memory.require(array.nbytes, self._device, "the model's tables and states")
-        with self._scope():
+        with self.scope():
             return self._jax.device_put(array, self._device)
 
     def block_until_ready(self, array: Array) -> None:
@@ -73,7 +73,7 @@ class JaxBackend(Backend):
             compiled = self._guarded(compiled)
 
         def call(*args: Any) -> Any:
-            with self._scope():
+            with self.scope():
                 return compiled(*args)
 
         return call
@@ -102,7 +102,7 @@ class JaxBackend(Backend):
         return self._jax.lax.fori_loop(lower, upper, body, carry)
 
     def key(self, seed: int) -> Key:
-        with self._scope():
+        with self.scope():
             return self._random.new_key(seed)
 
     def fold_in(self, key: Key, index: Any) -> Key:

@@ -21,7 +21,8 @@ from spinbench.models import Model
 GRAPHS, DRAWS = 5, 75
 """Of each kind, of which there are eight."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-FIELDS = {"mf": ("numpy", "numba", "jax"), "trw": ("numpy", "numba", "jax"), "forney_mf": ("numpy", "jax")}
+FIELDS = ("mf", "trw", "forney_mf")
+BACKENDS = ("numpy", "numba", "jax")
 GAUGED = {"g_mf": ("mf", "g_bp", "g_mf"), "g_bp_sequential": ("g_bp", "single", "multiple", "sequential")}
 """And the bounds that each tells of on its way; those of g_bp, g_bp_single and g_bp_multiple are among them."""
 BATCHES = (1, 30)
@@ -53,10 +54,10 @@ def check(found: Sequence[tuple[Model, Estimate]], what: object) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_mean_fields_and_trees(kind: str, graph: int) -> None:
     models = drawn(kind, graph)
-    for name, backends in FIELDS.items():
+    for name in FIELDS:
         if (name == "forney_mf" and kind not in BINARY) or (name == "trw" and kind not in OF_PAIRS):
             continue  # refused, as `test_bounds_are_promises` sees
-        for backend in backends:
+        for backend in BACKENDS:
             for precision in PRECISIONS:
                 found = list(estimates(make_method(name, {}), backend, precision, models, BATCHES))
                 assert len(found) == DRAWS * len(BATCHES)
@@ -71,8 +72,9 @@ def test_gauges(kind: str, graph: int) -> None:
     for name, bounds in GAUGED.items():
         method = make_method(name, {})
         assert isinstance(method, Gauged)
-        found = list(estimates(method, "numpy", "float64", models, FEW_STEPS))
-        assert len(found) == DRAWS * len(FEW_STEPS)
-        assert {f"bound_{bound}" for bound in bounds} <= set(found[0][1].diagnostics)
-        check(found, (name, "numpy", kind, graph))
+        for backend in ("numpy", "numba"):
+            found = list(estimates(method, backend, "float64", models, FEW_STEPS))
+            assert len(found) == DRAWS * len(FEW_STEPS)
+            assert {f"bound_{bound}" for bound in bounds} <= set(found[0][1].diagnostics)
+            check(found, (name, backend, kind, graph))
         check(list(zip(models, solve(models, method), strict=True)), (name, "jax", kind, graph))

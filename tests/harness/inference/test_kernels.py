@@ -261,8 +261,8 @@ def test_kernels_of_no_pair_are_told(install_plugin: Any, capsys: pytest.Capture
 
 @pytest.mark.usefixtures("others")
 def test_kernels_alone_do_not_make_a_pair_run(install_plugin: Any) -> None:
-    install_plugin("thirdplugin", PLUGIN, {"kernels": {"exact.jax": "Only"}})
-    how = registry.support("exact", "jax")
+    install_plugin("thirdplugin", PLUGIN, {"kernels": {"wmb.jax": "Only"}})
+    how = registry.support("wmb", "jax")
     assert how.tier == "unsupported"
-    assert how.reason.endswith(offered("thirdplugin 1.0", "exact.jax", "thirdplugin"))
-    assert registry.support("exact", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")
+    assert how.reason.endswith(offered("thirdplugin 1.0", "wmb.jax", "thirdplugin"))
+    assert registry.support("wmb", "jax", Wish(kernel="thirdplugin")).tier in ("native", "unavailable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from spinbench.testing import Check, command
 from spinbench.testing.check import CheckError
 

@@ -1,0 +1,117 @@
+"""The two passes through a bucket, compiled for sizes that are powers of two, so that few programs serve all models.
+
+All tables lie in one flat array, which each program takes and gives back (in place, as it is donated).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from spinbench.backends.jax.exact.layout import Bucket, padded
+
+
+class CompileClock:
+    """Seconds that compiling has taken in this process."""
+
+    seconds = 0.0
+
+
+def up(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
+    """The array with the bucket's message, less its maximum, and its conditional; and the maximum.
+
+    Log tables are summed; -inf where a state of the others is impossible.
+    """
+    numbers = np.array([bucket.rest, bucket.message, bucket.conditional, bucket.count])
+    return _program(_up, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.pieces)
+
+
+def down(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
+    """The array with the probabilities of the children's separators in their messages' places; and p of the variable.
+
+    The place of the bucket's own message holds those of its separator.
+    """
+    numbers = np.array([bucket.rest, bucket.message, bucket.conditional, bucket.child_count])
+    return _program(_down, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.children)
+
+
+def _places(states: int, size: int, row: Any) -> Any:
+    """(states, size) where a table's entries lie; see `Bucket`."""
+    import jax.numpy as jnp
+    from jax import lax
+
+    rest = jnp.arange(size)
+    digits = row[2:].reshape(-1, 3)
+
+    def add(r: Any, offset: Any) -> Any:
+        return offset + (rest // digits[r, 0]) % digits[r, 1] * digits[r, 2]
+
+    offset = lax.fori_loop(0, len(digits), add, jnp.full(size, row[0]))
+    return offset + (row[1] * jnp.arange(states))[:, None]
+
+
+def _up(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[Any, Any]:
+    import jax.numpy as jnp
+    from jax import lax
+
+    rest, message_at, conditional_at, count = numbers
+
+    def add(p: Any, total: Any) -> Any:
+        return total + arena[_places(states, size, rows[p])]
+
+    total = lax.fori_loop(0, count, add, jnp.zeros((states, size)))
+    peak = total.max(axis=0)
+    peak = jnp.where(jnp.isneginf(peak), 0.0, peak)
+    weights = jnp.exp(total - peak)
+    mass = weights.sum(axis=0)
+    message = jnp.where(jnp.arange(size) < rest, jnp.log(mass) + peak, -jnp.inf)
+    largest = message.max()
+    message -= jnp.where(jnp.isneginf(largest), 0.0, largest)
+    conditional = jnp.where(mass > 0, weights / mass, 0.0)
+    arena = lax.dynamic_update_slice(arena, message, (message_at,))
+    return lax.dynamic_update_slice(arena, conditional.ravel(), (conditional_at,)), largest
+
+
+def _down(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[Any, Any]:
+    import jax.numpy as jnp
+    from jax import lax
+
+    rest, message_at, conditional_at, count = numbers
+    prior = lax.dynamic_slice(arena, (message_at,), (size,))
+    conditional = lax.dynamic_slice(arena, (conditional_at,), (states * size,)).reshape(states, size)
+    belief = jnp.where(jnp.arange(size) < rest, conditional * prior, 0.0)
+
+    def clear(p: Any, arena: Any) -> Any:
+        return arena.at[_places(states, size, rows[p])].set(0.0)
+
+    def share(p: Any, arena: Any) -> Any:
+        return arena.at[_places(states, size, rows[p])].add(belief)
+
+    arena = lax.fori_loop(0, count, share, lax.fori_loop(0, count, clear, arena))
+    own = belief.sum(axis=1)
+    return arena, own / own.sum()
+
+
+def _program(function: Callable[..., Any], static: tuple[int, int], arena: Any, numbers: Any, rows: Any) -> Any:
+    import jax
+
+    device = jax.config.jax_default_device or jax.devices()[0]
+    return _compiled(function, static, arena.size, rows.shape, device)(arena, numbers, rows)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(
+    function: Callable[..., Any], static: tuple[int, int], arena: int, rows: tuple[int, int], device: Any
+) -> Callable[..., Any]:
+    import jax
+
+    since = time.perf_counter()
+    arrays = [((arena,), np.float64), ((4,), np.int64), (rows, np.int64)]
+    like = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in arrays]
+    program = jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()
+    CompileClock.seconds += time.perf_counter() - since
+    return program
