@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint
@@ -86,10 +87,18 @@ def load_point(kind: str, point: EntryPoint, malformed: Callable[[Any], str]) ->
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
-        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {told(error)}") from error
+        raise BrokenPluginError(f"{_titled(kind, point)} failed on import: {told(error)}{_hidden(point)}") from error
     if wrong := malformed(found):
         raise BrokenPluginError(f"{_titled(kind, point)} {wrong}")
     return found
+
+
+def _hidden(point: EntryPoint) -> str:
+    """A folder of the plugin's name where Python was started is taken for a package, and hides the installed module."""
+    module = sys.modules.get(point.module)
+    if module is None or getattr(module, "__file__", None) or not hasattr(module, "__path__"):
+        return ""
+    return f"; the folder {next(iter(module.__path__))} hides the installed module: start Python elsewhere, or in it"
 
 
 def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:

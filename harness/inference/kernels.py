@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
-from spinbench.api import Backend, Engine, Method, Tables
+from spinbench.api import Backend, Engine, Method, Tables, malformed
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins
 from spinbench.foundation.names import unknown_name
@@ -107,9 +107,9 @@ def load(point: EntryPoint) -> Any:
     """The class of a kernel.
 
     Raises:
-        BrokenPluginError: it raised on import, or is no class.
+        BrokenPluginError: it raised on import, or is no class with what an `Engine` has.
     """
-    return plugins.load_point("kernels", point, lambda found: "" if callable(found) else "is no class")
+    return plugins.load_point("kernels", point, malformed.kernel)
 
 
 def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model: Model, tables: Tables) -> Native:

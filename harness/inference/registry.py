@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier
+from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier, malformed
+from spinbench.api.malformed import Kind
 from spinbench.errors import (
     BrokenPluginError,
     SpinbenchError,
@@ -28,7 +28,6 @@ from spinbench.models import Model
 if __name__ != "spinbench.inference.registry":
     raise ImportError(f"imported as {__name__}; import spinbench.inference.registry, not the checkout's folder")
 
-Kind = Literal["backends", "methods", "kernels"]
 PROGRAMS = 4
 """Whose compiled code is kept in memory, for one model's shapes each."""
 
@@ -85,7 +84,10 @@ def load(kind: Kind, name: str) -> Any:
         BrokenPluginError: the plugin raised on import or is not what its kind has to be, or two distributions claim
             the name.
     """
-    return plugins.load(kind, name, partial(_malformed, kind))
+    found = plugins.load(kind, name, partial(malformed.why, kind))
+    if kind != "kernels" and found.name != name:
+        raise BrokenPluginError(f"{plugins.titled(kind, name)} has name={found.name!r}; both names have to be the same")
+    return found
 
 
 def method_class(name: str) -> type[Method]:
@@ -173,7 +175,7 @@ def check(method: str | Method, backend: str, precision: Precision, wish: Wish =
         raise UnavailableError(how.reason)
     if how.tier == "broken":
         raise BrokenPluginError(how.reason)
-    if {"float32": "f32", "float64": "f64"}[precision] not in backend_class(backend).provides:
+    if malformed.PROVIDED[precision] not in backend_class(backend).provides:
         raise UnsupportedError(f"backend {backend} does not offer precision={precision}")
     return how
 
@@ -262,26 +264,10 @@ def _no_program(method: type[Method], backend: type[Backend]) -> str:
     """Why the method's program does not run on the backend; empty if it does."""
     if not _has_program(method):
         return f"{method.name} has no generic program"
+    if backend.peer:
+        return f"{backend.name} is another library, which runs its own kernels alone"
     lacking = method.needs - backend.provides
     return f"{backend.name} does not provide {', '.join(sorted(lacking))}" if lacking else ""
-
-
-def _malformed(kind: Kind, found: Any) -> str:
-    """Why what an entry point names cannot be used as this kind; empty if it can."""
-    if kind == "kernels":
-        return "" if callable(found) else "is no class"
-    base = Method if kind == "methods" else Backend
-    if not (isinstance(found, type) and issubclass(found, base)):
-        return f"is no subclass of spinbench.api.{base.__name__}"
-    attributes = ("name", "summary") if kind == "methods" else ("name", "provides")
-    if lacking := [attribute for attribute in attributes if not hasattr(found, attribute)]:
-        return f"lacks the class attribute {' and '.join(lacking)}"
-    if issubclass(found, Method):
-        return "" if is_dataclass(found) else "is no dataclass"
-    provides, requires = cast("tuple[Any, Any]", (found.provides, found.requires))  # plugins' types are not checked
-    if not isinstance(provides, Set):
-        return f"has provides={provides!r}; a frozenset is needed"
-    return "" if isinstance(requires, tuple) else f"has requires={requires!r}; a tuple is needed"
 
 
 def _class_of(method: str | Method) -> type[Method]:
@@ -296,7 +282,7 @@ def _class_of(method: str | Method) -> type[Method]:
 
 
 def _check_method(cls: type[Method]) -> None:
-    if why := _malformed("methods", cls):
+    if why := malformed.why("methods", cls):
         raise SpinbenchError(f"{_path(cls)} was given, which {why}")
 
 

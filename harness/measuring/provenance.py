@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import EntryPoint
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     metrics all, by "metrics.NAME".
 
     Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version",
-    "source" (a hash of the files of its package or module), and, where these are tracked by git, "commit" and "dirty".
+    "source" (a hash of the files of all packages and modules of its distribution), and, where these are tracked by git,
+    "commit" and "dirty".
     """
     method, backend = str(cell["method"]["name"]), str(cell["backend"]["name"])
     asked = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
@@ -61,10 +63,26 @@ def _described(point: EntryPoint) -> dict[str, Any]:
     if home is None:
         return found
     folder = home if home.is_dir() else home.parent
-    found["source"] = source_digest(home)
+    found["source"] = _source(home, point.dist)
     tracked = _is_tracked(home, folder)
     state = git_state(folder) if tracked else {}
     return {**found, "commit": state.get("commit"), "dirty": state.get("dirty")}
+
+
+def _source(home: Path, distribution: Distribution | None) -> str:
+    """Hash of what a plugin is in, and of all else that its distribution brings to be imported."""
+    homes = map(_home, _modules(distribution) if distribution else ())
+    others = {one for one in homes if one is not None} - {home}
+    digests = [source_digest(one) for one in (home, *sorted(others))]
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+
+
+def _modules(distribution: Distribution) -> set[str]:
+    """Names of its modules and packages: those that it lists, has files of, or has plugins in."""
+    listed = (distribution.read_text("top_level.txt") or "").split()
+    files = [file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"]
+    points = [point.module.partition(".")[0] for point in distribution.entry_points]
+    return {name for name in (*listed, *files, *points) if name.isidentifier() and not name.startswith("__editable__")}
 
 
 def _home(module: str) -> Path | None:

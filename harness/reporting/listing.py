@@ -42,7 +42,9 @@ def _show_pairs(output: Console) -> None:
             how = registry.support(method, backend)
             cells.append(Text(how.tier, style=STYLES[how.tier]))
             notes |= dict.fromkeys(how.notes)
-            if not how.runs:
+            if how.tier == "broken":  # wherever it is to run
+                notes[how.reason] = None
+            elif not how.runs:
                 reasons.setdefault((backend, _shared(how.reason, method, backend)), []).append(method)
         table.add_row(method, *cells, _summary(method))
     output.print(table)
@@ -54,14 +56,14 @@ def _show_pairs(output: Console) -> None:
 
 
 def _show_libraries(output: Console) -> None:
-    """Backends that are other libraries: of each the methods that it runs, which are few."""
+    """Backends that are other libraries: of each the methods that it runs, which are few; broken ones stand above."""
     table = Table(title="other libraries, for comparison", title_justify="left", title_style="bold")
     for column in ("backend", "methods", "here"):
         table.add_column(column)
     reasons: dict[str, None] = {}
     for backend in filter(kernels.is_peer, registry.names("backends")):
         pairs = {method: registry.support(method, backend) for method in registry.names("methods")}
-        there = {method: how for method, how in pairs.items() if how.tier != "unsupported"}
+        there = {method: how for method, how in pairs.items() if how.tier not in ("unsupported", "broken")}
         tiers = dict.fromkeys(how.tier for how in there.values())
         table.add_row(backend, ", ".join(there), Text(", ".join(tiers), style=STYLES[next(iter(tiers), "unsupported")]))
         reasons |= dict.fromkeys(how.reason for how in there.values() if how.reason)

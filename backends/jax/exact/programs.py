@@ -27,7 +27,8 @@ def up(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
     Log tables are summed; -inf where a state of the others is impossible.
     """
     numbers = np.array([bucket.rest, bucket.message, bucket.conditional, bucket.count])
-    return _program(_up, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.pieces)
+    found: tuple[Any, Any] = _program(_up, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.pieces)
+    return found
 
 
 def down(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
@@ -36,7 +37,8 @@ def down(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
     The place of the bucket's own message holds those of its separator.
     """
     numbers = np.array([bucket.rest, bucket.message, bucket.conditional, bucket.child_count])
-    return _program(_down, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.children)
+    found: tuple[Any, Any] = _program(_down, (bucket.states, padded(bucket.rest)), arena, numbers, bucket.children)
+    return found
 
 
 def _places(states: int, size: int, row: Any) -> Any:
@@ -97,10 +99,15 @@ def _down(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[
 
 
 def _program(function: Callable[..., Any], static: tuple[int, int], arena: Any, numbers: Any, rows: Any) -> Any:
+    return _compiled(function, static, arena.size, rows.shape, default_device())(arena, numbers, rows)
+
+
+def default_device() -> Any:
+    """On which JAX computes here."""
     import jax
 
-    device = jax.config.jax_default_device or jax.devices()[0]
-    return _compiled(function, static, arena.size, rows.shape, device)(arena, numbers, rows)
+    config: Any = jax.config
+    return config.jax_default_device or jax.devices()[0]
 
 
 @lru_cache(maxsize=1024)
@@ -109,9 +116,10 @@ def _compiled(
 ) -> Callable[..., Any]:
     import jax
 
+    described: Any = jax.ShapeDtypeStruct
     since = time.perf_counter()
     arrays = [((arena,), np.float64), ((4,), np.int64), (rows, np.int64)]
-    like = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in arrays]
+    like = [described(shape, dtype) for shape, dtype in arrays]
     program = jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()
     CompileClock.seconds += time.perf_counter() - since
     return program

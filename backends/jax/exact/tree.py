@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.backends.jax.exact.layout import Bucket, padded, strided, tables_of
-from spinbench.backends.jax.exact.programs import down, up
+from spinbench.backends.jax.exact.programs import default_device, down, up
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.network import FloatArray
 from spinbench.reference.solver import ZeroWeightError
@@ -81,7 +81,7 @@ class JaxTree(BucketTree):
             Bucket(*self._sizes(v), *places[v], pieces[v], len(own[v]) + len(below[v]), children[v], len(below[v]))
             for v in range(len(self.clique))
         ]
-        return buckets, jax.device_put(arena, jax.config.jax_default_device)
+        return buckets, jax.device_put(arena, default_device())
 
     def _up(self, buckets: list[Bucket], arena: Any) -> tuple[float, Any]:
         shifts = []

@@ -135,6 +135,9 @@ def test_a_broken_plugin_hurts_nobody_else(install_plugin: Any, failure: str) ->
     assert registry.support("gibbs", "numpy").runs
 
 
+METHOD = "import dataclasses\n@dataclasses.dataclass\nclass Bad(Method): name = 'bad'; summary = 'none'"
+
+
 @pytest.mark.parametrize(
     ("kind", "source", "message"),
     [
@@ -147,13 +150,26 @@ def test_a_broken_plugin_hurts_nobody_else(install_plugin: Any, failure: str) ->
         ),
         (
             "backends",
-            "class Bad(Backend): name = 'bad'; provides = frozenset(); requires = 'numpy'",
+            "class Bad(Backend): name = 'bad'; provides = frozenset({'f64'}); requires = 'numpy'",
             "requires='numpy'; a tuple is needed",
+        ),
+        (
+            "backends",
+            "class Bad(Backend): name = 'bad'; provides = frozenset({'arrays'})",
+            "provides={'arrays'}; f32 or f64 has to be in it",
+        ),
+        (
+            "backends",
+            "class Bad(Backend): name = 'other'; provides = frozenset({'f64'})",
+            "name='other'; both names have to be the same",
         ),
         ("methods", "class Bad(Backend): name = 'bad'", "is no subclass of spinbench.api.Method"),
         ("methods", "class Bad(Method): name = 'bad'", "lacks the class attribute summary"),
         ("methods", "class Bad(Method): name = 'bad'; summary = 'none'", "is no dataclass"),
+        ("methods", f"{METHOD}; needs = 'arrays'", "needs='arrays'; a frozenset is needed"),
+        ("methods", f"{METHOD}; takes = 'all'", "takes='all'; pairwise, any, either are allowed"),
         ("kernels", "Bad = 3", "is no class"),
+        ("kernels", "class Bad: pass", "has no init and no advance; a spinbench.api.Kernel is needed"),
     ],
 )
 def test_what_is_no_plugin_is_refused_in_one_sentence(

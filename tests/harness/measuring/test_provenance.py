@@ -75,3 +75,17 @@ def test_a_format_of_others_is_part_of_what_is_measured(install_plugin: Callable
         found[name] = provenance.foreign({**cell, "method": {"name": "gibbs"}}).get("formats", {}).get("distribution")
     formats._loaded.cache_clear()
     assert found == {"m.uai": None, "m.other": "spinbench_other", "missing.other": None, "m.unknown": None}
+
+
+def test_another_module_of_the_distribution_counts(faulty: Path) -> None:
+    """Whether it is listed, as installers do, or has another plugin in it."""
+    (info,) = faulty.glob("*.dist-info")
+    helper = faulty / "spinbench_helper_of_faulty.py"
+    helper.write_text("ONE = 1\n")
+    alone = key()
+    (info / "top_level.txt").write_text(f"{helper.stem}\n__editable___faulty_finder\n")
+    before = key()
+    assert before != alone
+    assert key() == before
+    helper.write_text("ONE = 2\n")
+    assert key() != before
