@@ -10,12 +10,22 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import WORD, Array, Steps
 from spinbench.backends.numba.gibbs.lanes import Block, fill_lanes, lane_blocks, log_forced_rows, update_lanes
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent, log_add, pointers, whole_vectors
+from spinbench.backends.numba.gibbs.shared import (
+    INLINE,
+    JIT,
+    add_recent,
+    log_add,
+    pointers,
+    vector_width,
+    whole_vectors,
+)
 from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.gibbs.unit_updates import log_transition, update_unit
-from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_uniform
+from spinbench.backends.numba.simd.arrays import empty_array, zero_array
+from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_sum, store_uniform
 from spinbench.backends.numba.simd.random import below, chain_keys, fill_rows
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros, line_address
+from spinbench.backends.numba.simd.vector_memory import aligned_zeros, line_address, store_state_vector
+from spinbench.backends.numba.simd.vectors import spread
 
 MANY_CHAINS = 16
 """From so many on looks go in vectors of chains."""
@@ -79,7 +89,7 @@ def run_ladders(f, steps, length, mode, ladders, total):
     """total (C,) float64: log of the sum of S / Σ T over the ladders that end."""
     keys, places, s, middle, log_sum = ladders
     g, units, n = pointers(f), f.first.size, s.shape[1]
-    u, x = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
+    u, x = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype)
     v, fields = address(u, 0), address(x, 0)
     for c in range(s.shape[0]):
         row = address(s, c * n)
@@ -147,31 +157,39 @@ def in_lanes(source: Source, chains: int) -> bool:
     return rows and chains >= MANY_CHAINS and n <= MOST_ROWS
 
 
+@nb.njit(**INLINE)
+def _begin_row(i, state, b):
+    """All chains' states of row i."""
+    for c in range(0, b.chains, vector_width(b.s)):
+        store_state_vector(b.s, i * b.chains + c, spread(state))
+
+
 @nb.njit(**JIT)
 def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
     """As `run_looks`, of blocks: keys (K, 2, B), s (K, N, B), which become the draws of R; log_t, log_r (K, B)."""
     blocks, n, count = s.shape
     width = 64 // s.itemsize
-    level, u = np.zeros(count + width, dtype=s.dtype), np.zeros(n * count + width, dtype=s.dtype)
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    level, u = zero_array(count + width, s.dtype), zero_array(n * count + width, s.dtype)
+    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     g, counter = pointers(f), np.uint64(step) * np.uint64(n + 1)
     walker, kept, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
-        here = Block(count, states, walker, gammas, kept, v, levels, address(log_t, k * count))
-        drawn = Block(count, states, walker, gammas, kept, v, levels, address(log_r, k * count))
-        log_t[k], log_r[k] = 0.0, 0.0
-        log_forced_rows(g, 0, n, here)
-        add_recent(levels, here.log_levels, 1.0, count)
-        for c in range(count):
-            store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
-        for i in range(n):
-            s[k, i] = mode[i]
-            fill_lanes(g, i, here)
-        for i in range(n - 1, -1, -1):
-            update_lanes(g, i, drawn)
-        log_forced_rows(g, 0, n, drawn)
-        add_recent(levels, drawn.log_levels, 1.0, count)
+        for drawn in range(2):  # a loop, so that what both sides take is compiled once
+            log_p = address(log_r if drawn else log_t, k * count)
+            b = Block(count, states, walker, gammas, kept, v, levels, log_p)
+            if drawn:
+                for c in range(count):
+                    store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+                for i in range(n):
+                    _begin_row(i, mode[i], b)
+                    fill_lanes(g, i, b)
+                for i in range(n - 1, -1, -1):
+                    update_lanes(g, i, b)
+            for c in range(count):
+                store_sum(log_p, c, 0.0)
+            log_forced_rows(g, 0, n, b)
+            add_recent(levels, log_p, 1.0, count)
     keep(level)
     keep(u)
     keep(walk)
@@ -185,7 +203,7 @@ def run_looks(f, keys, step, mode, s, log_t, log_r):
     keys (C, 2), apart from those of the sweeps; mode (N,) s*. R is the sweep in reverse order.
     """
     g, units, n = pointers(f), f.first.size, s.shape[1]
-    u, x, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty(n, dtype=s.dtype), np.empty(n, dtype=s.dtype)
+    u, x, drawn = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype), empty_array(n, s.dtype)
     v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
     for c in range(s.shape[0]):
         log_t[c] = log_transition(g, units, address(s, c * n))

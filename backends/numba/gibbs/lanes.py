@@ -27,6 +27,7 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
+from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import lane_numbers
@@ -136,9 +137,9 @@ def sweep_lanes(f, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
     width = 64 // s.itemsize
-    log_level = np.empty(count)
-    level, recent = np.zeros(count + width, dtype=s.dtype), np.zeros(n * count + width, dtype=s.dtype)
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    log_level = empty_array(count, np.float64)
+    level, recent = zero_array(count + width, s.dtype), zero_array(n * count + width, s.dtype)
+    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     own = line_address(walk), line_address(saved), line_address(recent), line_address(level), address(log_level, 0)
     walker, kept, totals, levels, log_levels = own
     g, factor = pointers(f), summed_factor(asked.averaged, s[0, 0, 0])

@@ -24,6 +24,7 @@ from spinbench.backends.numba.gibbs.form import Array, Asked, BlockForm, Chains,
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -191,9 +192,9 @@ def run_pattern_lanes(tables, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, pieces = s.shape[0], sums.shape[1], tables.pieces
     width = len(pieces) if asked.averaged else 1
-    recent_ = np.zeros((n * width + 2) * CHAINS, dtype=np.uint16)
-    lost_, levels_ = np.zeros((len(pieces) + 2) * CHAINS, dtype=np.uint16), np.empty(CHAINS + 8)
-    patterns_, hashes_ = np.empty(2 * CHAINS, dtype=np.uint16), np.empty(16, dtype=np.uint64)
+    recent_ = zero_array((n * width + 2) * CHAINS, np.uint16)
+    lost_, levels_ = zero_array((len(pieces) + 2) * CHAINS, np.uint16), empty_array(CHAINS + 8, np.float64)
+    patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
     recent, lost, levels = line_address(recent_), line_address(lost_), line_address(levels_)
     g, patterns, hashes = _pointers(tables), line_address(patterns_), line_address(hashes_)
     for k in range(blocks):

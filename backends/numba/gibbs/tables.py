@@ -49,6 +49,8 @@ class Flat(NamedTuple):
     strides: Array
 
 
+FEW = 2**16
+"""Entries of rows that NumPy puts in order before compiled code is loaded."""
 AT_ONCE = 2**18
 """Entries of rows that are put in order together."""
 
@@ -122,7 +124,8 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[A
     later, pull = np.empty(n, dtype=np.int64), np.empty(n)
     columns = np.empty(len(rows.columns), dtype=np.uint32)
     weights = np.empty(len(rows.columns), dtype=real)
-    _later_first(rows.start, rows.columns, rows.weights, tables.mode, columns, weights, later, pull)
+    put_later_first = _later_first if len(rows.columns) > FEW else few_later_first
+    put_later_first(rows.start, rows.columns, rows.weights, tables.mode, columns, weights, later, pull)
     first, sizes, strides = _unit_rows(model, tables)
     return Flat(
         start=rows.start.astype(np.int64),
@@ -154,6 +157,20 @@ def _later_first(start, near, own, mode, columns, weights, later, pull):
             columns[e - first + low], weights[e - first + low] = near[e], own[e]
         for e in range(low, first):
             columns[e + high - first], weights[e + high - first] = near[e], own[e]
+
+
+def few_later_first(
+    start: Array, near: Array, own: Array, mode: Array, columns: Array, weights: Array, later: Array, pull: Array
+) -> None:
+    """The same in NumPy, to the last bit."""
+    n, degree = len(later), np.diff(start)
+    row = np.repeat(np.arange(n), degree)
+    earlier = near < row
+    before = np.bincount(row[earlier], minlength=n)
+    later[:] = start[1:] - before
+    pull[:] = np.bincount(row[earlier], (own * mode[near])[earlier], minlength=n)
+    to = np.arange(len(near)) + np.where(earlier, (degree - before)[row], -before[row])
+    columns[to], weights[to] = near, own
 
 
 def empty_flat(real: np.dtype[Any]) -> Flat:

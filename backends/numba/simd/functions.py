@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.simd.formulas import formula, formula_pair, operation
 from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True, **PART}
@@ -33,7 +32,7 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "fo
 def polynomial(float32: tuple[float, ...], float64: tuple[float, ...]) -> Any:
     """An intrinsic x -> c0 + c1 x + … with the coefficients for x's type; a single one makes a typed constant."""
 
-    @intrinsic
+    @operation
     def evaluate(typing_context, x):
         coefficients = float32 if element(x) == types.float32 else float64
 
@@ -112,7 +111,7 @@ def _halfway(number: types.Type) -> int:
     return 0x3F3504F3 if element(number) == types.float32 else 0x3FE6A09E667F3BCD
 
 
-@intrinsic
+@operation
 def _power_of_two(typing_context, shifted):
     """2^k from the float k + ROUND."""
 
@@ -124,7 +123,7 @@ def _power_of_two(typing_context, shifted):
     return shifted(shifted), generate
 
 
-@intrinsic
+@operation
 def _exponent(typing_context, x):
     """k of x = 2^k m, √½ <= m < √2, as a float."""
 
@@ -136,7 +135,7 @@ def _exponent(typing_context, x):
     return x(x), generate
 
 
-@intrinsic
+@operation
 def _mantissa(typing_context, x):
     """m of x = 2^k m, √½ <= m < √2."""
 
@@ -152,7 +151,7 @@ def _mantissa(typing_context, x):
 def _bound(comparison: str) -> Any:
     """An intrinsic (x, limit) -> the limit where `x comparison limit`, else x; NaN stays NaN."""
 
-    @intrinsic
+    @operation
     def bound(typing_context, x, limit):
         def generate(context, builder, signature, arguments):
             beyond = builder.fcmp_ordered(comparison, *arguments)
@@ -166,7 +165,27 @@ def _bound(comparison: str) -> Any:
 at_most, at_least = _bound(">"), _bound("<")
 
 
-@intrinsic
+def _extreme(comparison: str) -> Any:
+    """An intrinsic (a, b) -> b where `b comparison a`, else a, numbers of one type: as Python's, but written out."""
+
+    @operation
+    def extreme(typing_context, a, b):
+        kind = typing_context.unify_types(a, b)
+
+        def generate(context, builder, signature, arguments):
+            real = isinstance(kind, types.Float)
+            compare = builder.fcmp_ordered if real else builder.icmp_signed if kind.signed else builder.icmp_unsigned
+            return builder.select(compare(comparison, *reversed(arguments)), *reversed(arguments))
+
+        return kind(kind, kind), generate
+
+    return extreme
+
+
+larger, smaller = _extreme(">"), _extreme("<")
+
+
+@operation
 def magnitude(typing_context, x):
     """|x|."""
 
@@ -178,7 +197,7 @@ def magnitude(typing_context, x):
     return x(x), generate
 
 
-@intrinsic
+@operation
 def _by_quadrant(typing_context, shifted, even, odd):
     """For q quarter turns, given as the float q + ROUND: `even` or `odd` as q is, negated where q mod 4 > 1."""
 
@@ -194,7 +213,7 @@ def _by_quadrant(typing_context, shifted, even, odd):
     return shifted(shifted, shifted, shifted), generate
 
 
-@intrinsic
+@operation
 def square_root(typing_context, x):
     """√x."""
 
@@ -209,7 +228,7 @@ def square_root(typing_context, x):
     return x(x), generate
 
 
-@nb.njit(**OPTIONS)
+@formula
 def exp(x):
     """e^x; saturates at |x| = 87 (float32) or 708 (float64), where the result is still a normal number."""
     x = at_least(at_most(x, EXP_LIMIT(x)), -EXP_LIMIT(x))
@@ -219,7 +238,7 @@ def exp(x):
     return (ONE(x) + (r + r * r * _EXP(r))) * _power_of_two(shifted)
 
 
-@nb.njit(**OPTIONS)
+@formula
 def log(x):
     """Natural logarithm of a positive normal number; anything else gives a meaningless finite number."""
     k = _exponent(x)
@@ -229,7 +248,7 @@ def log(x):
     return k * LN2_HIGH(x) + (k * LN2_LOW(x) + (TWO(x) * s + s * z * _LOG(z)))
 
 
-@nb.njit(**OPTIONS)
+@formula
 def log1p(x):
     """log(1 + x) for 0 <= x <= 1."""
     s = x / (TWO(x) + x)
@@ -237,19 +256,19 @@ def log1p(x):
     return TWO(x) * s + s * z * _LOG1P(z)
 
 
-@nb.njit(**OPTIONS)
+@formula
 def sigmoid(x):
     """1 / (1 + e^-x), relatively accurate on both sides; saturates as `exp` does."""
     return ONE(x) / (ONE(x) + exp(-x))
 
 
-@nb.njit(**OPTIONS)
+@formula
 def softplus(x):
     """log(1 + e^x), relatively accurate on both sides; saturates as `exp` does."""
     return at_least(x, ZERO(x)) + log1p(exp(-magnitude(x)))
 
 
-@nb.njit(**OPTIONS)
+@formula_pair
 def sincos_turns(x):
     """(sin 2πx, cos 2πx) to an absolute error of 2 units in the last place of 1, |x| < 2^20."""
     shifted = x * FOUR(x) + ROUND(x)

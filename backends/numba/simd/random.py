@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.simd.formulas import formula, operation
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import (
@@ -60,7 +61,7 @@ def _mix_array(z: Any, a: int, b: int, c: int, first: np.uint64, second: np.uint
     return z ^ (z >> np.uint64(c))
 
 
-@nb.njit(**OPTIONS)
+@formula
 def mix64(z):
     """The hash of a uint64 or of each in a vector."""
     z = (z ^ (z >> SHIFT_1)) * MULTIPLIER_1
@@ -68,7 +69,7 @@ def mix64(z):
     return z ^ (z >> SHIFT_3)
 
 
-@nb.njit(**OPTIONS)
+@formula
 def hash64(start, gamma, counter):
     """The 64 bits of number `counter` of the stream (start, gamma), all uint64."""
     return mix64(start + gamma * counter)
@@ -80,7 +81,7 @@ def _part(target: types.Type, lowest: int, width: int) -> Any:
     Numba would promote 32-bit integers to 64 bits after each operation, which halves the number of vector lanes.
     """
 
-    @intrinsic
+    @operation
     def part(typing_context, z):
         kind = Vector(target, z.lanes) if isinstance(z, Vector) else target
 

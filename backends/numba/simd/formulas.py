@@ -1,0 +1,131 @@
+"""Functions of numbers or vectors that are written out where they are called, without Numba's passes.
+
+A formula is a straight line of operations. As a function that Numba compiles it cost some hundredths of a second for
+each type of its arguments, and once more in all that call it; here its Python body runs while the caller's code is
+generated, on values whose operators make the instructions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.extending import _Intrinsic
+
+from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
+
+Values = tuple["Value", ...]
+_INTRINSIC: Any = _Intrinsic
+FLAGS = ("contract",)
+"""Fast-math flags of the operations of formulas, whatever those of the caller."""
+_FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fcmp")
+
+
+class Value:
+    """A number or a vector of a type, of which code is being generated; numbers beside it are of its type."""
+
+    def __init__(self, place: tuple[Any, ir.IRBuilder], kind: Any, made: ir.Value) -> None:
+        self._place, self.kind, self.made = place, kind, made
+
+    def _with(self, other: Any, real: str, whole: str) -> Value:
+        builder = self._place[1]
+        right = other.made if isinstance(other, Value) else constant_of(self.made.type, _plain(other))
+        name = real if isinstance(element(self.kind), types.Float) else whole
+        return Value(self._place, self.kind, getattr(builder, name)(self.made, right))
+
+    def __add__(self, other: Any) -> Value:
+        return self._with(other, "fadd", "add")
+
+    def __sub__(self, other: Any) -> Value:
+        return self._with(other, "fsub", "sub")
+
+    def __mul__(self, other: Any) -> Value:
+        return self._with(other, "fmul", "mul")
+
+    def __truediv__(self, other: Any) -> Value:
+        return self._with(other, "fdiv", "")
+
+    def __xor__(self, other: Any) -> Value:
+        return self._with(other, "", "xor")
+
+    def __rshift__(self, other: Any) -> Value:
+        return self._with(other, "", "lshr")
+
+    def __neg__(self) -> Value:
+        return Value(self._place, self.kind, self._place[1].fneg(self.made))
+
+    def put(self, define: Callable[..., Any], values: Values) -> Value:
+        """What an intrinsic of this definition makes of values of the same place."""
+        context, builder = self._place
+        made, generate = define(context.typing_context, *(value.kind for value in values))
+        result = generate(context, builder, made, [value.made for value in values])
+        return Value(self._place, made.return_type, result)
+
+
+def _plain(number: Any) -> float:
+    return number.item() if hasattr(number, "item") else number  # type: ignore[no-any-return]
+
+
+class Operation(_INTRINSIC):  # type: ignore[misc]  # Numba has no types
+    """An intrinsic that formulas call, too."""
+
+    def __call__(self, *values: Value) -> Value:
+        return values[0].put(self._defn, values)
+
+
+class Formula(_INTRINSIC):  # type: ignore[misc]
+    """An intrinsic with a Python function of values."""
+
+    def __call__(self, *values: Value) -> Any:
+        return self._defn.__wrapped__(*values)
+
+
+def operation(define: Callable[..., Any]) -> Any:
+    """As Numba's `intrinsic`."""
+    made = Operation(define.__name__, define)
+    made._register()
+    return made
+
+
+def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = None) -> Any:
+    """Of values of one type, which a result is of, too, unless its elements' type is given."""
+    made = Formula(body.__name__, _definition(body, results, of))
+    made._register()
+    return made
+
+
+formula_pair = functools.partial(formula, results=2)
+"""With two results."""
+
+
+def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -> Callable[..., Any]:
+    """What Numba asks of an intrinsic, with the parameters of `body`."""
+
+    @functools.wraps(body)
+    def define(typing_context: Any, *kinds: Any) -> Any:
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: list[ir.Value]) -> ir.Value:
+            before = len(builder.block.instructions)
+            pairs = zip(kinds, arguments, strict=True)
+            found = body(*(Value((context, builder), kind, value) for kind, value in pairs))
+            for instruction in builder.block.instructions[before:]:
+                if instruction.opname in _FLAGGED and not instruction.flags:
+                    instruction.flags.extend(FLAGS)
+            if not isinstance(found, tuple):
+                return found.made
+            return context.make_tuple(builder, signature.return_type, [value.made for value in found])
+
+        if any(kind != kinds[0] for kind in kinds):
+            return None
+        result = kinds[0]
+        if of is not None:
+            result = Vector(of, result.lanes) if isinstance(result, Vector) else of
+        return (result if results == 1 else types.UniTuple(result, results))(*kinds), generate
+
+    names = ["typing_context", *inspect.signature(body).parameters]
+    own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    define.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return define
