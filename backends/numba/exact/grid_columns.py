@@ -19,7 +19,8 @@ from typing import Any
 from numba import njit
 
 from spinbench.backends.numba.exact.options import SHARED
-from spinbench.backends.numba.simd.functions import OPTIONS, at_least, exp, log1p, magnitude
+from spinbench.backends.numba.simd.formulas import formula
+from spinbench.backends.numba.simd.functions import at_least, exp, larger, log1p, magnitude, smaller
 from spinbench.backends.numba.simd.memory import address, load_field, store_field
 
 LOW = 11
@@ -27,12 +28,12 @@ LOW = 11
 COLUMN: Any = {**SHARED, "fastmath": {"contract"}}
 
 
-@njit(**OPTIONS)
+@formula
 def _plain(a, x, b, y):
     return a * x + b * y
 
 
-@njit(**OPTIONS)
+@formula
 def _logs(a, x, b, y):
     """log(e^(a + x) + e^(b + y))."""
     u, v = a + x, b + y
@@ -44,7 +45,7 @@ def _make_column(mix: Any) -> Any:
 
     @njit(**COLUMN)
     def column(front, bit, coefficients):
-        run = max(bit >> 1, 1)  # stretch over which the left neighbour stays the same
+        run = larger(bit >> 1, 1)  # stretch over which the left neighbour stays the same
         for begin in range(0, front.size, 2 * bit):
             for left in range(bit // run):
                 a00, a01 = coefficients[left, 0, 0], coefficients[left, 0, 1]
@@ -146,7 +147,7 @@ def cross(source, target, up, copy, coefficients, logs):
         logs: None, or entries and coefficients are logarithms.
     """
     width = coefficients.shape[0]
-    low = min(width, LOW)
+    low = smaller(width, LOW)
     if up is not None:
         for c in range(width - 1, low - 1, -1):
             _column_of(source, 1 << c, coefficients[c], logs)

@@ -14,6 +14,8 @@ from numba import njit
 from spinbench.backends.numba.exact.grid_columns import LOW, cross
 from spinbench.backends.numba.exact.options import SHARED
 from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
+from spinbench.backends.numba.simd.functions import larger, smaller
 
 LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
@@ -25,12 +27,12 @@ def _extremes(front, work, logs):
     largest = front[0]
     if logs is not None:
         for i in range(front.size):
-            largest = max(largest, front[i])
+            largest = larger(largest, front[i])
         return largest, 0.0
-    bits, found = front.view(np.int64), work.view(np.int64)
+    bits, found = as_words(front), as_words(work)
     most = least = bits[0]
     for i in range(bits.size):
-        most, least = max(most, bits[i]), min(least, bits[i])
+        most, least = larger(most, bits[i]), smaller(least, bits[i])
     found[0], found[1] = most, least
     return work[0], work[1]
 
@@ -48,14 +50,15 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
         log of all that was taken out.
     """
     columns = site.shape[1]
-    place = np.empty(site.size, dtype=np.int64)
+    place = empty_array(site.size, np.int64)
     for i in range(site.size):
         place[site[i // columns, i % columns]] = i
     # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
-    pull, scale, left, up = np.zeros((4, site.size))
+    pull, scale = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
+    left, up = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
     for e in range(couplings.size):
         i, j = place[edges[e, 0]], place[edges[e, 1]]
-        (up if abs(i - j) == columns else left)[max(i, j)] = couplings[e] / 4
+        (up if abs(i - j) == columns else left)[larger(i, j)] = couplings[e] / 4
         for k in (i, j):
             pull[k] += couplings[e]
             scale[k] += abs(couplings[e])
@@ -105,7 +108,7 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, fl
         log Z; NaN if an entry fell below the floor.
     """
     rows, width = site.shape
-    work = np.empty((width, 2, 2, 2))
+    work = empty_array((width, 2, 2, 2), np.float64)
     front = fronts[0]
     for i in range(front.size):
         front[i] = 0.0 if logs is not None else 1.0
@@ -139,7 +142,7 @@ def backward(site, coefficients, fronts, back, copy, both, logs, floor):
         Whether all entries stayed above the floor.
     """
     rows, width = site.shape
-    ones, work = np.empty(width), np.empty((width, 2, 2, 2))
+    ones, work = empty_array(width, np.float64), empty_array((width, 2, 2, 2), np.float64)
     for i in range(back.size):
         back[i] = 0.0 if logs is not None else 1.0
     peak = 0.0 if logs is not None else 1.0
@@ -160,11 +163,11 @@ def backward(site, coefficients, fronts, back, copy, both, logs, floor):
 def _row_marginals(front, back, sums, ones, logs):
     """P(bit c = 1) for each bit of the index of front · back, block by block."""
     width = ones.size
-    low = min(width, LOW)
+    low = smaller(width, LOW)
     top = -math.inf
     if logs is not None:
         for i in range(front.size):
-            top = max(top, front[i] + back[i])
+            top = larger(top, front[i] + back[i])
     for c in range(width):
         ones[c] = 0.0
     for i in range(1 << low):
