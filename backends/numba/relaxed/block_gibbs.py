@@ -189,7 +189,7 @@ def _step(system, keys, counter, u, p, scratch):
     counter = fill_uniform(keys, counter, scratch.v)
     draw_units(scratch.v, p, system.groups, n, scratch.s)
     counter = draw_noise(keys, counter, scratch.noise, scratch.rows)
-    draw_field(system.factor, scratch.s, scratch.noise, n, scratch.work, u)
+    draw_field(system.factor.roots, system.factor, scratch.s, scratch.noise, n, scratch.work, u)
     add_column(u, system.bias, n, u)
     unit_means(u, system.groups, n, p)
     return counter

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.relaxed.elimination import make_eliminated, two_colours
 from spinbench.backends.numba.relaxed.gram import WIDEST_BAND, Gram, make_dense, make_sparse, noise_rows
-from spinbench.backends.numba.relaxed.leapfrog import ELIMINATED, PRECISION, ROOTS, Leapfrog, make_leapfrog
+from spinbench.backends.numba.relaxed.leapfrog import Leapfrog, make_precision, make_roots
 from spinbench.backends.numba.relaxed.point import Frame, Point, Scratch
 from spinbench.backends.numba.relaxed.step_size import COUNT, LOG_AVERAGE, STEP, restart
 from spinbench.backends.numba.relaxed.tiles import NEVER, Layout
@@ -70,13 +70,11 @@ class DHMCKernel(Kernel):
             return make_sparse(tables.edges, layout)
         if tables.gram is not None:
             return make_dense(tables.gram, tables.root, layout)
-        none = np.zeros((0, 0))
         if tables.precision is None:
-            return make_leapfrog(ROOTS, layout, tables.root, tables.root.T, None)
+            return make_roots(tables.root, layout)
         if self._colours is None or self._gram is None:
-            return make_leapfrog(PRECISION, layout, tables.precision, none, None)
-        eliminated = make_eliminated(self._gram, tables.precision, self._colours, layout)
-        return make_leapfrog(ELIMINATED, layout, none, none, eliminated)
+            return make_precision(tables.precision, layout)
+        return Leapfrog(eliminated=make_eliminated(self._gram, tables.precision, self._colours, layout))
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> DHMCState:
         """x ~ p(x|s) and all that follows from it are computed on the host, once."""

@@ -56,12 +56,6 @@ def make_edges(factor: EdgeFactor, layout: Layout) -> Edges:
     )
 
 
-def no_edges(layout: Layout) -> Edges:
-    """None."""
-    none, index, rows = np.zeros(0, layout.real), np.zeros(0, np.uint64), np.zeros((0, 0), layout.real)
-    return Edges(index, index, none, none, none, none, none, rows.astype(np.uint64), rows)
-
-
 @nb.njit(**KERNEL)
 def scale_terms(edges, t):
     """t_e *= √w_e."""

@@ -71,12 +71,6 @@ def make_eliminated(Q: Array, inverse: Array, colours: tuple[IntArray, IntArray]
     )
 
 
-def no_elimination(layout: Layout) -> Eliminated:
-    """Of no variables."""
-    matrix, band, tile = np.zeros((0, 0)), make_diagonals(np.zeros((0, 0)), layout), layout.tile(0)
-    return Eliminated(np.zeros(0, layout.real), band, make_matrix(matrix, layout), band, tile, tile)
-
-
 @nb.njit(**KERNEL)
 def eliminated_product(factor, v, out):
     """out = Q⁻¹v; zeros surround v."""

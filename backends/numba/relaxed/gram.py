@@ -5,7 +5,7 @@ Arrays of chains are tiles (`tiles`).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -18,10 +18,10 @@ from spinbench.backends.numba.relaxed.banded import (
     count_diagonals,
     make_diagonals,
 )
-from spinbench.backends.numba.relaxed.edges import Edges, make_edges, make_terms, no_edges, scale_terms, spread_terms
+from spinbench.backends.numba.relaxed.edges import Edges, make_edges, make_terms, scale_terms, spread_terms
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
-from spinbench.backends.numba.relaxed.units import KERNEL, ONCE
+from spinbench.backends.numba.relaxed.units import KERNEL
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
 from spinbench.mathematics.relaxation.density import EdgeFactor
@@ -34,31 +34,30 @@ WIDEST_BAND = 32
 """Rows below the diagonal up to which the Cholesky factor's diagonals are cheaper than a normal number an edge more."""
 
 
-HARMONIUM, DENSE, BANDED, EDGES = range(4)
-"""Forms of `Gram`."""
-
-
 class Gram(NamedTuple):
-    """What gives draws of N(Qs, Q), in one of four forms; what a form does not need is empty.
+    """What gives draws of N(Qs, Q), in one of four forms; what a form does not need is None, and is not compiled.
 
-    HARMONIUM: `first` is a root R of Q, Q = RRᵀ, and `second` Rᵀ: α = R(Rᵀs + ε). DENSE: `first` is Q and `second` a
-    lower triangular root L of it: α = Qs + Lε. BANDED: the same by diagonals, `band` and `lower`. EDGES: `edges`.
+    Numba leaves out what is done if an argument that is None is not; so each part is asked for by itself.
 
-    One type for all, since compiling a kernel takes far longer than the question which form there is.
+    Harmonium: `roots` are a root R of Q, Q = RRᵀ, and Rᵀ: α = R(Rᵀs + ε). Dense: `first` is Q and `second` a lower
+    triangular root L of it: α = Qs + Lε. Banded: the same by diagonals, `band` and `lower`. Sparse: `edges`.
     """
 
-    form: int
-    first: Matrix
-    second: Matrix
-    band: Diagonals
-    lower: Diagonals
-    edges: Edges
+    roots: tuple[Matrix, Matrix] | None = None
+    first: Matrix | None = None
+    second: Matrix | None = None
+    band: Diagonals | None = None
+    lower: Diagonals | None = None
+    edges: Edges | None = None
 
-
-def _make(form: int, layout: Layout, **parts: Any) -> Gram:
-    matrix, band = make_matrix(np.zeros((0, 0)), layout), make_diagonals(np.zeros((0, 0)), layout)
-    empty = {"first": matrix, "second": matrix, "band": band, "lower": band, "edges": no_edges(layout)}
-    return Gram(form=form, **(empty | parts))
+    @property
+    def form(self) -> Literal["harmonium", "dense", "banded", "edges"]:
+        """Which of them this is."""
+        if self.roots is not None:
+            return "harmonium"
+        if self.edges is not None:
+            return "edges"
+        return "dense" if self.band is None else "banded"
 
 
 def bandwidth(factor: EdgeFactor) -> int:
@@ -73,20 +72,20 @@ def noise_rows(factor: EdgeFactor | None, n: int) -> int:
 
 def make_harmonium(root: Array, layout: Layout) -> Gram:
     """From R, (N, N) float64."""
-    return _make(HARMONIUM, layout, first=make_matrix(root, layout), second=make_matrix(root.T, layout))
+    return Gram(roots=(make_matrix(root, layout), make_matrix(root.T, layout)))
 
 
 def make_dense(gram: Array, lower: Array, layout: Layout) -> Gram:
     """From Q and its Cholesky factor, (N, N) float64; by diagonals where they have few."""
     if count_diagonals(lower) <= WORTH * len(lower):
-        return _make(BANDED, layout, band=make_diagonals(gram, layout), lower=make_diagonals(lower, layout))
-    return _make(DENSE, layout, first=make_matrix(gram, layout), second=make_matrix(lower, layout))
+        return Gram(band=make_diagonals(gram, layout), lower=make_diagonals(lower, layout))
+    return Gram(first=make_matrix(gram, layout), second=make_matrix(lower, layout))
 
 
 def make_sparse(factor: EdgeFactor, layout: Layout) -> Gram:
     """From the sparse form's factor: by diagonals where the band is narrow, with a normal number a variable."""
     if (width := bandwidth(factor)) > WIDEST_BAND:
-        return _make(EDGES, layout, edges=make_edges(factor, layout))
+        return Gram(edges=make_edges(factor, layout))
     return _make_banded(factor, width, layout)
 
 
@@ -104,7 +103,7 @@ def _make_banded(factor: EdgeFactor, width: int, layout: Layout) -> Gram:
     both = np.concatenate([diagonal, entries, entries])
     gram = collect_diagonals(np.concatenate([own, i, j]), np.concatenate([own, j, i]), both, n, layout)
     lower = collect_diagonals(column + below, column, band[below, column], n, layout)
-    return _make(BANDED, layout, band=gram, lower=lower)
+    return Gram(band=gram, lower=lower)
 
 
 @nb.njit(**KERNEL)
@@ -125,40 +124,41 @@ def _scale(column, x, first, n, out):
         store_sum_vector(to, i * unit(out), coefficient(out, weights, i) * value)
 
 
-@nb.njit(**ONCE)
-def draw_field(gram, s, noise, n, work, out):
-    """out = α ~ N(Qs, Q) for s in {0, 1}. `noise`, of `noise_rows`, is overwritten."""
-    if gram.form == HARMONIUM:
-        product(gram.second, s, work)
+@nb.njit(**KERNEL)
+def draw_field(roots, gram, s, noise, n, work, out):
+    """out = α ~ N(Qs, Q) for s in {0, 1}. `roots` are `gram`'s; `noise`, of `noise_rows`, is overwritten."""
+    if roots is not None:
+        root, transposed = roots
+        product(transposed, s, work)
         _add(noise, n, work)
-        product(gram.first, work, out)
-        return
-    draw_velocity(gram, noise, n, out)
-    gram_product(gram, s, n, noise, work)
-    _add(work, n, out)
+        product(root, work, out)
+    else:
+        draw_velocity(gram.second, gram.lower, gram.edges, noise, n, out)
+        gram_product(gram.first, gram.band, gram.edges, s, n, noise, work)
+        _add(work, n, out)
 
 
 @nb.njit(**KERNEL)
-def gram_product(gram, v, n, work, out):
+def gram_product(first, band, edges, v, n, work, out):
     """out = Qv in all forms but the harmonium; `work` is of the shape of `noise`."""
-    if gram.form == BANDED:
-        banded_product(gram.band, v, out)
-    elif gram.form == DENSE:
-        product(gram.first, v, out)
-    else:
-        _scale(gram.edges.rest, v, 0, n, out)
-        make_terms(gram.edges, v, work)
-        spread_terms(gram.edges, work, out)
+    if band is not None:
+        banded_product(band, v, out)
+    if first is not None:
+        product(first, v, out)
+    if edges is not None:
+        _scale(edges.rest, v, 0, n, out)
+        make_terms(edges, v, work)
+        spread_terms(edges, work, out)
 
 
 @nb.njit(**KERNEL)
-def draw_velocity(gram, noise, n, out):
+def draw_velocity(second, lower, edges, noise, n, out):
     """out ~ N(0, Q) in all forms but the harmonium; `noise` is overwritten."""
-    if gram.form == BANDED:
-        banded_product(gram.lower, noise, out)
-    elif gram.form == DENSE:
-        product(gram.second, noise, out)
-    else:
-        _scale(gram.edges.root_rest, noise, gram.edges.weights.size, n, out)
-        scale_terms(gram.edges, noise)
-        spread_terms(gram.edges, noise, out)
+    if lower is not None:
+        banded_product(lower, noise, out)
+    if second is not None:
+        product(second, noise, out)
+    if edges is not None:
+        _scale(edges.root_rest, noise, edges.weights.size, n, out)
+        scale_terms(edges, noise)
+        spread_terms(edges, noise, out)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy.typing as npt
 
-from spinbench.backends.numba.relaxed.elimination import Eliminated, eliminated_product, no_elimination
+from spinbench.backends.numba.relaxed.elimination import Eliminated, eliminated_product
 from spinbench.backends.numba.relaxed.point import add_column
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
@@ -31,47 +31,58 @@ from spinbench.backends.numba.simd.vector_sums import converted
 Array = npt.NDArray[Any]
 
 
-PRECISION, ELIMINATED, ROOTS = range(3)
-"""Forms of `Leapfrog`."""
-
-
 class Leapfrog(NamedTuple):
-    """What gives forces, in one of three forms; what a form does not need is empty.
+    """What gives forces, in one of three forms; what a form does not need is None, and is not compiled.
 
-    PRECISION: A = I, and `first` is Q⁻¹. ELIMINATED: the same with half of the variables eliminated. ROOTS: the
-    harmonium's B = VΛ^½ and Bᵀ, `first` and `second`.
+    A = I: `first` is Q⁻¹. The same with half of the variables `eliminated`. The harmonium's B = VΛ^½ and Bᵀ: `first`
+    and `second`.
     """
 
-    form: int
-    first: Matrix
-    second: Matrix
-    eliminated: Eliminated
+    first: Matrix | None = None
+    second: Matrix | None = None
+    eliminated: Eliminated | None = None
 
 
-def make_leapfrog(form: int, layout: Layout, first: Array, second: Array, eliminated: Eliminated | None) -> Leapfrog:
-    """From matrices (N, N) or (0, 0)."""
-    matrices = make_matrix(first, layout), make_matrix(second, layout)
-    return Leapfrog(form, *matrices, no_elimination(layout) if eliminated is None else eliminated)
+def make_precision(inverse: Array, layout: Layout) -> Leapfrog:
+    """From Q⁻¹, (N, N)."""
+    return Leapfrog(first=make_matrix(inverse, layout))
+
+
+def make_roots(root: Array, layout: Layout) -> Leapfrog:
+    """From B, (N, N)."""
+    return Leapfrog(make_matrix(root, layout), make_matrix(root.T, layout))
 
 
 @nb.njit(**ONCE)
 def force(system, scratch):
     """p at scratch.there.position, with u in scratch.u; returns Kx and A⁻ᵀp, whose difference is the push."""
-    factor, bias, there = system.factor, system.frame.bias, scratch.there
-    if factor.form == ROOTS:
-        product(factor.first, there.position, scratch.u)
-        add_column(scratch.u, bias, system.n, scratch.u)
-    else:
-        add_column(there.position, bias, system.n, scratch.u)
+    factor, there = system.factor, scratch.there
+    _field(factor.first, factor.second, there.position, system, scratch.u)
     unit_means(scratch.u, system.groups, system.n, there.p)
-    if factor.form == ELIMINATED:
-        eliminated_product(factor.eliminated, there.position, scratch.work)
-    elif factor.form == PRECISION:
-        product(factor.first, there.position, scratch.work)
+    return _pull(factor.first, factor.second, factor.eliminated, there, scratch.work)
+
+
+@nb.njit(**KERNEL)
+def _field(first, second, position, system, u):
+    """u = α + b."""
+    if second is None:
+        add_column(position, system.frame.bias, system.n, u)
     else:
-        product(factor.second, there.p, scratch.work)
-        return there.position, scratch.work
-    return scratch.work, there.p
+        product(first, position, u)
+        add_column(u, system.frame.bias, system.n, u)
+
+
+@nb.njit(**KERNEL)
+def _pull(first, second, eliminated, there, work):
+    """Kx and A⁻ᵀp, one of them in `work`."""
+    if second is not None:
+        product(second, there.p, work)
+        return there.position, work
+    if eliminated is not None:
+        eliminated_product(eliminated, there.position, work)
+    if first is not None:
+        product(first, there.position, work)
+    return work, there.p
 
 
 @nb.njit(**KERNEL)

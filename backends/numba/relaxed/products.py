@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import Layout, stride, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.functions import smaller
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros, load_state_vector
 from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, store_sums, zero_sums
@@ -69,7 +70,7 @@ def _many_product(matrix, v, out):
             _block(matrix, v, out, i, zero_sums(one, _ROW))
         return
     for i in range(0, n, len(_BLOCK)):
-        _block(matrix, v, out, min(i, n - len(_BLOCK)), zero_sums(one, _BLOCK))  # the last does some rows again
+        _block(matrix, v, out, smaller(i, n - len(_BLOCK)), zero_sums(one, _BLOCK))  # the last does some rows again
 
 
 @nb.njit(**KERNEL)
@@ -92,7 +93,7 @@ def _single_product(matrix, v, out):
             _panel(matrix, v, out, first, _NARROW)
         return
     for first in range(0, width, panel):
-        _panel(matrix, v, out, min(first, width - panel), _PANEL)  # the last does some rows again
+        _panel(matrix, v, out, smaller(first, width - panel), _PANEL)  # the last does some rows again
 
 
 @nb.njit(**KERNEL)

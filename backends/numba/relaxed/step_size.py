@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.units import KERNEL
+from spinbench.backends.numba.simd.functions import smaller
 from spinbench.methods.relaxed.dhmc_tables import GAMMA, KAPPA, T0
 
 STEP, CENTRE, ERROR, LOG_AVERAGE, COUNT = range(5)
@@ -28,7 +29,7 @@ def adapt(dual, adapts, miss, limit):
         count = dual[COUNT]
         weight = 1.0 / (count + T0)
         dual[ERROR] = (1.0 - weight) * dual[ERROR] + weight * miss
-        log_step = min(dual[CENTRE] - np.sqrt(count) / GAMMA * dual[ERROR], np.log(limit))
+        log_step = smaller(dual[CENTRE] - np.sqrt(count) / GAMMA * dual[ERROR], np.log(limit))
         trust = count**-KAPPA
         dual[LOG_AVERAGE] = trust * log_step + (1.0 - trust) * dual[LOG_AVERAGE]
         dual[STEP] = np.exp(log_step)

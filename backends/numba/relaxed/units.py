@@ -19,7 +19,7 @@ from spinbench.backends.numba.relaxed.tiles import (
     zero_energies,
     zeros,
 )
-from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude, sigmoid, softplus
+from spinbench.backends.numba.simd.functions import at_least, exp, larger, log1p, magnitude, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
     load_field,
@@ -58,23 +58,30 @@ ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
 """Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""
 
 
-class Groups(NamedTuple):
-    """1-of-K groups: members (G, K) int64, rows of a tile, and sizes (G,) int64; free (P,): 1 for units in none."""
+class Members(NamedTuple):
+    """1-of-K groups: members (G, K) int64, rows of a tile, and sizes (G,) int64."""
 
     members: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """free (P,): 1 for units in no group; the groups, or None, for which less is compiled."""
+
     free: Array
+    of: Members | None
 
 
 def make_groups(sites: Sites | None, layout: Layout) -> Groups:
     """From the host's table of sites."""
     n, free = layout.n, np.ones(layout.n)
     if sites is None:
-        return Groups(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=np.int64), layout.column(free))
+        return Groups(layout.column(free), None)
     members = sites.members[~(sites.members == n).any(axis=1)]
     free[members[members < n]] = 0.0
     rows = np.append(np.argsort(layout.order), [n, n])
-    return Groups(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1), layout.column(free))
+    found = Members(np.ascontiguousarray(rows[members]), (members < n).sum(axis=1))
+    return Groups(layout.column(free), found)
 
 
 def first_noise(seed: int, rows: int, chains: int) -> Array:
@@ -126,18 +133,20 @@ def unit_means(u, groups, n, p):
     for i in range(0, n, stride(u)):
         at = i * unit(u)
         store_state_vector(to, at, sigmoid(load_field_vector(whence, at)))
-    group_means(u, groups, p)
+    group_means(u, groups.of, p)
 
 
 @nb.njit(**KERNEL)
 def group_means(u, groups, p):
-    """p(s_i = 1|x) of the units in groups."""
+    """p(s_i = 1|x) of the units in groups, if there are any."""
+    if groups is None:
+        return
     whence, to, width = address(u, 0), address(p, 0), unit(u)
     for g in range(groups.sizes.size):
         for c in range(width):
             top = load_field(whence, groups.members[g, 0] * width + c)
             for k in range(1, groups.sizes[g]):
-                top = max(top, load_field(whence, groups.members[g, k] * width + c))
+                top = larger(top, load_field(whence, groups.members[g, k] * width + c))
             total = top - top
             for k in range(groups.sizes[g]):
                 at = groups.members[g, k] * width + c
@@ -157,16 +166,22 @@ def log_normaliser(u, groups, n, energy):
     for i in range(0, n, stride(u)):
         term = coefficient(u, free, i) * softplus(load_field_vector(whence, i * width))
         result = result + converted(term, 0.0)
-    result = over_variables(u, result)
-    if groups.sizes.size == 0:
+    return _with_groups(over_variables(u, result), u, groups.of, energy)
+
+
+@nb.njit(**KERNEL)
+def _with_groups(result, u, groups, energy):
+    """The same with what the groups, if there are any, add."""
+    if groups is None:
         return result
+    whence, width = address(u, 0), unit(u)
     for c in range(energy.size):
         energy[c] = 0.0
         lane = c % width
         for g in range(groups.sizes.size):
             top = load_field(whence, groups.members[g, 0] * width + lane)
             for k in range(1, groups.sizes[g]):
-                top = max(top, load_field(whence, groups.members[g, k] * width + lane))
+                top = larger(top, load_field(whence, groups.members[g, k] * width + lane))
             total = 0.0
             for k in range(groups.sizes[g]):
                 total += np.float64(exp(load_field(whence, groups.members[g, k] * width + lane) - top))
@@ -184,6 +199,15 @@ def draw_units(v, p, groups, n, s):
         at = i * width
         chosen = load_uniform_vector(numbers, at) < load_state_vector(means, at)
         store_sum_vector(to, at, choose(chosen, one, zero))
+    _draw_groups(v, p, groups.of, s)
+
+
+@nb.njit(**KERNEL)
+def _draw_groups(v, p, groups, s):
+    """The same of the units in groups, if there are any."""
+    if groups is None:
+        return
+    numbers, means, to, width = address(v, 0), address(p, 0), address(s, 0), unit(v)
     for g in range(groups.sizes.size):
         for c in range(width):
             left = load_uniform(numbers, groups.members[g, 0] * width + c)

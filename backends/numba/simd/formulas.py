@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
 
-from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element
+from spinbench.backends.numba.simd.vector_type import Vector, constant_of, element, spread_over
 
 Values = tuple["Value", ...]
 _INTRINSIC: Any = _Intrinsic
@@ -32,10 +32,22 @@ class Value:
         self._place, self.kind, self.made = place, kind, made
 
     def _with(self, other: Any, real: str, whole: str) -> Value:
-        builder = self._place[1]
-        right = other.made if isinstance(other, Value) else constant_of(self.made.type, _plain(other))
         name = real if isinstance(element(self.kind), types.Float) else whole
-        return Value(self._place, self.kind, getattr(builder, name)(self.made, right))
+        kind = self.kind if isinstance(self.kind, Vector) or not isinstance(other, Value) else other.kind
+        made = getattr(self._place[1], name)(self._like(kind), self._own(other)._like(kind))
+        return Value(self._place, kind, made)
+
+    def _own(self, other: Any) -> Value:
+        """A value, or a plain number as one of this type."""
+        if isinstance(other, Value):
+            return other
+        return Value(self._place, self.kind, constant_of(self.made.type, _plain(other)))
+
+    def _like(self, kind: Any) -> ir.Value:
+        """A number in all lanes where a vector is asked for."""
+        if self.kind == kind or not isinstance(kind, Vector):
+            return self.made
+        return spread_over(self._place[1], self.made, self._place[0].get_value_type(kind))
 
     def __add__(self, other: Any) -> Value:
         return self._with(other, "fadd", "add")
@@ -92,7 +104,7 @@ def operation(define: Callable[..., Any]) -> Any:
 
 
 def formula(body: Callable[..., Any], results: int = 1, of: types.Type | None = None) -> Any:
-    """Of values of one type, which a result is of, too, unless its elements' type is given."""
+    """Of numbers and vectors of one type, which a result is of, too, unless its elements' type is given."""
     made = Formula(body.__name__, _definition(body, results, of))
     made._register()
     return made
@@ -118,9 +130,9 @@ def _definition(body: Callable[..., Any], results: int, of: types.Type | None) -
                 return found.made
             return context.make_tuple(builder, signature.return_type, [value.made for value in found])
 
-        if any(kind != kinds[0] for kind in kinds):
+        if any(element(kind) != element(kinds[0]) for kind in kinds):
             return None
-        result = kinds[0]
+        result = next((kind for kind in kinds if isinstance(kind, Vector)), kinds[0])
         if of is not None:
             result = Vector(of, result.lanes) if isinstance(result, Vector) else of
         return (result if results == 1 else types.UniTuple(result, results))(*kinds), generate

@@ -14,15 +14,16 @@ lanes, the last vector makes some numbers again.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numba import types
 from numba.extending import overload
 
 from spinbench.backends.numba.parts import PART
-from spinbench.backends.numba.simd.functions import HALF, OPTIONS, constant, log, sincos_turns, square_root
+from spinbench.backends.numba.simd.formulas import formula_pair
+from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import (
     INVERSE_SCALE,
@@ -47,26 +48,26 @@ UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False}
 # Pairs of numbers from the streams' places z and z + far, or both from the halves of the hash at z.
 
 
-@nb.njit(**OPTIONS)
+@partial(formula_pair, of=types.uint32)
 def _bits_pair(z, far):
     z = mix64(z)
     return high32(z), low32(z)
 
 
-@nb.njit(**OPTIONS)
+@partial(formula_pair, of=types.float32)
 def _uniform_pair_32(z, far):
     z = mix64(z)
     first, second = high24(z), low24(z)
     return first * INVERSE_SCALE(first), second * INVERSE_SCALE(second)
 
 
-@nb.njit(**OPTIONS)
+@partial(formula_pair, of=types.float64)
 def _uniform_pair_64(z, far):
     first, second = high53(mix64(z)), high53(mix64(z + far))
     return first * INVERSE_SCALE(first), second * INVERSE_SCALE(second)
 
 
-@nb.njit(**OPTIONS)
+@partial(formula_pair, of=types.float32)
 def _normal_pair_32(z, far):
     """Box-Muller: 31 bits for the radius (at most 6.67), 32 for the angle."""
     z = mix64(z)
@@ -76,7 +77,7 @@ def _normal_pair_32(z, far):
     return radius * cosine, radius * sine
 
 
-@nb.njit(**OPTIONS)
+@partial(formula_pair, of=types.float64)
 def _normal_pair_64(z, far):
     """Box-Muller: 53 bits for the radius (at most 8.65), 53 for the angle."""
     first, second = high53(mix64(z)), high53(mix64(z + far))
@@ -96,7 +97,7 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         if back >= width:
             ramp = counted(gamma, lanes) * gamma
             for i in range(0, back, width):
-                i = min(i, back - width)
+                i = smaller(i, back - width)
                 one, other = pair(z + gamma * np.uint64(i) + ramp, far)
                 store_uniform_vector(to, i, one)
                 store_uniform_vector(to, half + i, other)
@@ -113,7 +114,7 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         starts, gammas, to = address(keys, 0), address(keys, chains), address(out, 0)
         if chains >= width:
             for c in range(0, chains, width):
-                c = min(c, chains - width)
+                c = smaller(c, chains - width)
                 gamma = load_table_words(gammas, c, lanes)
                 z, far = load_table_words(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
                 for i in range(half):
@@ -135,33 +136,18 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
     return fill_matrix, fill_vector
 
 
-@nb.njit(cache=True, **UNCOUNTED)
-def fill_bits(keys, counter, out):
-    """32 random bits each in an array of uint32."""
-    return _fill_bits(keys, counter, out)
-
-
-@nb.njit(cache=True, **UNCOUNTED)
-def fill_uniform(keys, counter, out):
-    """Uniform on [0, 1): 53 bits for float64, 24 for float32."""
-    return _fill_uniform(keys, counter, out)
-
-
-@nb.njit(cache=True, **UNCOUNTED)
-def fill_normal(keys, counter, out):
-    """Standard normal numbers, float64 or float32."""
-    return _fill_normal(keys, counter, out)
-
-
-def _fill_bits(keys: Any, counter: Any, out: Any) -> Any:
+def fill_bits(keys: Any, counter: Any, out: Any) -> Any:
+    """32 random bits each in an array of uint32; the next counter."""
     raise NotImplementedError("compiled code only")
 
 
-def _fill_uniform(keys: Any, counter: Any, out: Any) -> Any:
+def fill_uniform(keys: Any, counter: Any, out: Any) -> Any:
+    """Uniform on [0, 1): 53 bits for float64, 24 for float32; the next counter."""
     raise NotImplementedError("compiled code only")
 
 
-def _fill_normal(keys: Any, counter: Any, out: Any) -> Any:
+def fill_normal(keys: Any, counter: Any, out: Any) -> Any:
+    """Standard normal numbers, float64 or float32; the next counter."""
     raise NotImplementedError("compiled code only")
 
 
@@ -181,10 +167,10 @@ def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int,
 
 
 _SINGLE, _DOUBLE = (0,) * 16, (0,) * 8
-_overload_fill(_fill_bits, {types.uint32: (_bits_pair, 1, _SINGLE)})
+_overload_fill(fill_bits, {types.uint32: (_bits_pair, 1, _SINGLE)})
 _overload_fill(
-    _fill_uniform, {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
+    fill_uniform, {types.float32: (_uniform_pair_32, 1, _SINGLE), types.float64: (_uniform_pair_64, 2, _DOUBLE)}
 )
 _overload_fill(
-    _fill_normal, {types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)}
+    fill_normal, {types.float32: (_normal_pair_32, 1, _SINGLE), types.float64: (_normal_pair_64, 2, _DOUBLE)}
 )

@@ -15,7 +15,6 @@ from spinbench.api import Precision
 from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
-from spinbench.backends.numba.relaxed.gram import EDGES
 from spinbench.backends.numba.relaxed.step_size import STEP
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference.budget import Budget
@@ -84,7 +83,7 @@ def test_few_chains_agree_with_enumeration(form: str, kind: str, chains: int) ->
 def test_a_graph_without_a_narrow_band_is_factored_over_edges(chains: int) -> None:
     kernel, start = make(FORMS["sparse"], RING), np.zeros((40, chains), dtype=np.int8)
     state = kernel.adapt(kernel.warm(kernel.init(1, start), 300), True)
-    assert state.factor.form == EDGES
+    assert state.factor.form == "edges"
     check_batches(RING, kernel, state, chains)
 
 

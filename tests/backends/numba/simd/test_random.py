@@ -12,7 +12,7 @@ from spinbench.backends.numba.simd.random_fills import fill_bits, fill_normal, f
 
 ZERO = np.uint64(0)
 KINDS = ["float32", "float64"]
-FILLS = {"uniform": fill_uniform, "normal": fill_normal}
+FILLS = {"uniform": called(fill_uniform), "normal": called(fill_normal)}
 
 
 def draw(name: str, kind: str, shape: tuple[int, int], seed: int = 1, counter: int = 0) -> np.ndarray:
@@ -23,7 +23,7 @@ def draw(name: str, kind: str, shape: tuple[int, int], seed: int = 1, counter: i
 
 def bits(shape: tuple[int, int], seed: int = 1) -> np.ndarray:
     out = np.empty(shape, dtype=np.uint32)
-    fill_bits(rng.chain_keys(seed, shape[1]), ZERO, out)
+    called(fill_bits)(rng.chain_keys(seed, shape[1]), ZERO, out)
     return out
 
 
