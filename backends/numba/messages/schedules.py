@@ -29,6 +29,7 @@ from spinbench.backends.numba.messages.tables import (
     VARIABLE,
 )
 from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.simd.functions import larger, smaller
 
 UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 INLINED: dict[str, Any] = {**UNCOUNTED, **PART, "forceinline": True}
@@ -68,7 +69,7 @@ def _cavities(tables, slot, totals, messages, work):
         for x in range(1, slots[k, CARD]):
             c = 1.0 * totals[slots[k, ROW] + x - 1] - messages[slots[k, MESSAGE] + x - 1]
             p[size + x] = c
-            top, bottom = max(top, c), min(bottom, c)
+            top, bottom = larger(top, c), smaller(bottom, c)
         for x in range(slots[k, CARD]):
             p[size + x] -= top
         low += bottom - top
@@ -91,7 +92,7 @@ def _term(tables, slot, scope, index, linear, work):
     return total
 
 
-@nb.njit(**UNCOUNTED, cache=True)
+@nb.njit(**UNCOUNTED, **PART)
 def _any_message(tables, slot, totals, messages, work):
     """work.out[1 …] = log ratios of the factor's new message to `slot`."""
     slots, out = tables.slots, work.out
@@ -113,15 +114,15 @@ def _any_message(tables, slot, totals, messages, work):
             if linear:
                 out[x] += total
             elif turn == 0:
-                out[card + x] = max(out[card + x], total)
+                out[card + x] = larger(out[card + x], total)
             else:
                 out[x] += math.exp(total - out[card + x])
     top = -np.inf
     for x in range(card):
         out[x] = math.log(out[x]) + out[card + x]
-        top = max(top, out[x])
+        top = larger(top, out[x])
     for x in range(card - 1, -1, -1):
-        out[x] = max(out[x] - top, tables.floor) - max(out[0] - top, tables.floor)
+        out[x] = larger(out[x] - top, tables.floor) - larger(out[0] - top, tables.floor)
 
 
 @nb.njit(**INLINED)
@@ -141,7 +142,7 @@ def _change(slots, slot, messages, out):
     """Largest change of the message of `slot`, were it replaced by `out`."""
     change = 0.0
     for x in range(1, slots[slot, CARD]):
-        change = max(change, abs(out[x] - messages[slots[slot, MESSAGE] + x - 1]) / max(1.0, abs(out[x])))
+        change = larger(change, abs(out[x] - messages[slots[slot, MESSAGE] + x - 1]) / larger(1.0, abs(out[x])))
     return change
 
 
@@ -177,7 +178,7 @@ def parallel_sweep(tables, messages, totals, damping, work, fresh):
     """All messages from the old ones; the largest change. `fresh` (M,) is work space."""
     slots, change = tables.slots, 0.0
     for slot in range(len(slots)):
-        change = max(change, _message(tables, slot, totals, messages, work))
+        change = larger(change, _message(tables, slot, totals, messages, work))
         for x in range(1, slots[slot, CARD]):
             fresh[slots[slot, MESSAGE] + x - 1] = work.out[x]
     for k in range(messages.size):
@@ -203,7 +204,7 @@ def sequential_sweep(tables, messages, totals, damping, work):
             for k in range(variables[v, 1], variables[v + 1, 1]):
                 slot = tables.at[k]
                 if slots[slot, EARLIER if turn == 0 else LATER]:
-                    change = max(change, _message(tables, slot, totals, messages, work))
+                    change = larger(change, _message(tables, slot, totals, messages, work))
                     _store(slots, slot, messages, work.out, damping)
                     touched = True
             if touched:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from spinbench.api import Backend
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
 from spinbench.backends.numba.messages.tables import make_factors, reweighted, work_space
+from spinbench.backends.numba.simd.arrays import empty_array
+from spinbench.backends.numba.simd.functions import larger
 from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.methods.messages.spanning_trees import Forest
 from spinbench.methods.messages.trw import Tables, TreeReweighted
@@ -54,7 +56,7 @@ def _log_z(edges, order, parent, edge, nodes, tables):
     """log Z on one forest; `nodes` (n, K) is overwritten."""
     n, width = nodes.shape
     total = 0.0
-    row = np.empty(width)
+    row = empty_array(width, np.float64)
     for k in range(n - 1, -1, -1):
         v = order[k]
         p, e = parent[v], edge[v]
@@ -65,7 +67,7 @@ def _log_z(edges, order, parent, edge, nodes, tables):
                 if p >= 0:
                     log += tables[e, x, y] if edges[e, 0] == v else tables[e, y, x]
                 row[x] = log
-                top = max(top, log)
+                top = larger(top, log)
             if top == -np.inf:  # a state of the parent that its variable lacks, or that a zero forbids
                 nodes[p, y] = -np.inf
                 continue
