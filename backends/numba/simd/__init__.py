@@ -17,6 +17,8 @@ rounding: multiplications and additions are fused where the machine can.
 | `vector_memory` | the same for vectors; gathers, look-ups, prefetching; arrays on cache lines (Python) |
 | `vector_sums` | sums of products in registers, for products with matrices |
 | `functions` | `exp`, `log`, `log1p`, `sigmoid`, `softplus`, `sincos_turns`, of numbers and vectors |
+| `formulas` | functions that are written out where they are called, without Numba's passes |
+| `arrays` | arrays that a kernel makes |
 | `random`, `random_fills` | SplitMix64 streams addressed by a counter, and arrays of numbers from them |
 | `vector_type` | the type of a vector, for those who generate code |
 | `checks`, `ledger` | the code that checks promises, what it knows; `numba.debug_mode` says whether it does |

@@ -1,0 +1,73 @@
+"""Arrays that kernels make, and functions that are written out: as NumPy and Python have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+import pytest
+
+from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
+from spinbench.backends.numba.simd.formulas import formula, formula_pair
+from spinbench.backends.numba.simd.functions import larger, smaller
+
+
+@nb.njit
+def _made(n, like):
+    flat, cube = zero_array(n, like.dtype), empty_array((n, 2, 3), np.uint16)
+    for i in range(n):
+        for j in range(2):
+            for k in range(3):
+                cube[i, j, k] = 100 * i + 10 * j + k
+    return flat, cube
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("n", [0, 1, 37])
+def test_arrays_have_shape_type_and_zeros(n: int, kind: str) -> None:
+    flat, cube = _made(n, np.ones(1, dtype=kind))
+    assert (flat.dtype, cube.dtype) == (np.dtype(kind), np.dtype(np.uint16))
+    np.testing.assert_array_equal(flat, np.zeros(n))
+    i, j, k = np.indices((n, 2, 3))
+    np.testing.assert_array_equal(cube, 100 * i + 10 * j + k)
+    assert cube.flags.c_contiguous
+
+
+def test_words_are_the_same_memory() -> None:
+    @nb.njit
+    def negated(values):
+        words = as_words(values)
+        for i in range(words.size):
+            words[i] ^= np.int64(-(2**63))
+
+    values = np.array([1.5, -2.0, 0.0])
+    negated(values)
+    assert values.tolist() == [-1.5, 2.0, 0.0]
+
+
+PAIRS = [(1.0, 2.0), (2.0, 1.0), (np.nan, 1.0), (1.0, np.nan), (3, 2), (-3, 2)]
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_larger_and_smaller_are_pythons(a: Any, b: Any) -> None:
+    found = nb.njit(lambda a, b: (larger(a, b), smaller(a, b)))(a, b)
+    np.testing.assert_array_equal(found, (max(a, b), min(a, b)))
+
+
+@formula
+def _polynomial(x, y):
+    return -(x * y) + x / y - 3.0
+
+
+@formula_pair
+def _mixed(x, y):
+    return (x ^ (y >> 3)) * y, x - y
+
+
+def test_formulas_compute_what_their_python_says() -> None:
+    x, y = 1.75, 0.3
+    assert nb.njit(lambda x, y: _polynomial(x, y))(x, y) == pytest.approx(-(x * y) + x / y - 3, rel=1e-15)
+    a, b = np.uint64(977), np.uint64(65)
+    first, second = nb.njit(lambda a, b: _mixed(a, b))(a, b)
+    assert (int(first), int(second)) == ((977 ^ (65 >> 3)) * 65, 977 - 65)
