@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spinbench.measuring.reading import read
     from spinbench.models import FactorGraph, PairwiseModel, load, save
     from spinbench.reporting.profiles.profile import profile
+    from spinbench.sweeping.calling import sweep
 
 __all__ = [
     "FactorGraph",
@@ -40,6 +41,7 @@ __all__ = [
     "read",
     "run",
     "save",
+    "sweep",
 ]
 
 __version__ = "0.1.0"
@@ -59,6 +61,7 @@ _HOME = {
     "read": "spinbench.measuring.reading",
     "run": "spinbench.inference.runner",
     "save": "spinbench.models",
+    "sweep": "spinbench.sweeping.calling",
 }
 
 

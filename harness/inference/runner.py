@@ -33,6 +33,7 @@ from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_orig
 from spinbench.inference.phases import Phases, is_long
 from spinbench.inference.probing.weighed import by_draws
 from spinbench.inference.result import Result, Seconds
+from spinbench.inference.showing.progress import followed
 from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
@@ -157,7 +158,7 @@ def run(
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
 
-    with one_blas_thread():
+    with one_blas_thread(), followed(who, parsed, trace, chains):
         if chosen.anytime:
             outcome = drive(
                 engine,

@@ -1,28 +1,35 @@
-"""What a sweep shows while it runs: a live bar on a terminal, plain lines elsewhere."""
+"""What a sweep shows while it runs: a live bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
+from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
 from spinbench.measuring.records import Record, RecordError, read_record
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""
 WATCH_SECONDS = 0.5
 """How often a sweep looks for records that a launcher's processes have written."""
+LAST_LINES = 8
+"""Of the newest cells, which a notebook shows above the bar."""
 
 
 def console() -> Console:
-    """On standard output; brackets in what is printed, of paths say, are no markup."""
+    """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
+    if (below := of_this_cell()) is not None:  # rich's own support makes each line an output
+        plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
+        return Console(file=below, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
     found = Console(highlight=False, markup=False)
     return found if found.is_terminal else Console(highlight=False, markup=False, width=PLAIN_WIDTH)
 
@@ -51,6 +58,8 @@ class Display:
             disable=not output.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=total)
+        self._below = output.file if isinstance(output.file, CellOutput) else None
+        self._last: deque[Text] = deque(maxlen=LAST_LINES)
 
     def __enter__(self) -> Display:
         self._bar.start()
@@ -60,10 +69,13 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        if self._below is not None:
+            self._below.follow("", at_once=True)
 
     def begin(self, cell: str) -> None:
         """A cell starts."""
         self._bar.update(self._task, description=cell)
+        self._follow()
 
     @property
     def left(self) -> int:
@@ -76,8 +88,18 @@ class Display:
         width = len(str(self._total))
         line = Text(f"[{self._done:>{width}}/{self._total}] {cell}: ")
         line.append(*outcome(record))
-        self._output.print(line, soft_wrap=True)
         self._bar.update(self._task, advance=1)
+        if self._below is None:
+            self._output.print(line, soft_wrap=True)
+        self._last.append(line)
+        self._follow()
+
+    def _follow(self) -> None:
+        """In a notebook, the newest cells and the bar."""
+        if self._below is not None:
+            with self._output.capture() as drawn:
+                self._output.print(Group(*self._last, self._bar.get_renderable()), soft_wrap=True)
+            self._below.follow(drawn.get())
 
 
 class Watcher:

@@ -52,9 +52,29 @@ def sweep(argv: Sequence[str]) -> int:
     if _ASKS_OF_A_CELL & asked:
         _show(arguments, plan)
         return 0
+    folder = opened(arguments, plan)
+    return measure(arguments, plan, folder, entered)
+
+
+def opened(arguments: Arguments, plan: composition.Plan) -> Path:
+    """The folder of a sweep about which nothing is wrong that can be said beforehand.
+
+    Raises:
+        SpinbenchError: a value is missing or makes no sense, or the folder cannot be written.
+    """
     _check(plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
-    folder = open_folder(arguments, plan.config.sweep_dir, plan.config.report)
+    return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
+
+
+def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered: float) -> int:
+    """Measure the cells and report; returns and raises as `sweep` does.
+
+    Args:
+        arguments, plan: of the sweep.
+        folder: for its records.
+        entered: when it began, on the clock `time.perf_counter`.
+    """
     line = _command_line(arguments, plan, folder)
     output = display.console()
     output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)

@@ -22,6 +22,7 @@ from spinbench.inference.advising.verdicts import verdict
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.result import Result
 from spinbench.inference.runner import check_model
+from spinbench.inference.showing.progress import whole
 from spinbench.models import Model, catalogue
 
 EXACT = 0.35
@@ -69,20 +70,27 @@ def advise(
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
     entered, ask_exact = parsed(candidates, model)
-    prepare(entered)
-    since = time.perf_counter()
-    source = _source(model) if source is None else source
-    why = ""
-    if ask_exact:
-        watch([], "looking for an exact answer")
-        found, why = _exact(model, seconds, target)
-        if found is not None:
-            return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
-    watch([], "looking for heavy states")
-    known = bounding.of_states(model, seed, STATES * seconds)
-    race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, watch, known)
-    race.run()
-    return _told(race, time.perf_counter() - since, source, why)
+    with whole(f"advice on {model.name}") as say:
+
+        def tell(runners: Sequence[Runner], now: str) -> None:
+            say(now)
+            watch(runners, now)
+
+        say("loading")
+        prepare(entered)
+        since = time.perf_counter()
+        source = _source(model) if source is None else source
+        why = ""
+        if ask_exact:
+            tell([], "looking for an exact answer")
+            found, why = _exact(model, seconds, target)
+            if found is not None:
+                return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
+        tell([], "looking for heavy states")
+        known = bounding.of_states(model, seed, STATES * seconds)
+        race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, tell, known)
+        race.run()
+        return _told(race, time.perf_counter() - since, source, why)
 
 
 def _seconds(budget: Budget | str) -> float:

@@ -14,6 +14,7 @@ from spinbench.inference.bracketing.contributors import ASSUMING, PLAN, Contribu
 from spinbench.inference.bracketing.interval import Interval, Known
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.runner import check_model
+from spinbench.inference.showing.progress import whole
 from spinbench.models import Model
 
 Progress = Callable[[Interval, str], None]
@@ -59,13 +60,22 @@ def bracket(
         SpinbenchError: an argument is no budget in seconds, or out of range.
     """
     seconds = _checked(model, budget, gap, seed, delta, max_gib)
-    since = time.perf_counter()
-    load(model)
-    asking = _Asking(model, seconds, Known(gap), time.perf_counter() - since, progress or (lambda interval, who: None))
-    for each in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN:
-        asking.ask(each, Task(model, each.name, 0.0, seed, delta, max_gib))
-        if asking.over():
-            break
+    with whole(f"bracket of {model.name}") as say:
+        say("loading")
+        since = time.perf_counter()
+        load(model)
+        loading = time.perf_counter() - since
+
+        def told(known: Interval, who: str) -> None:
+            say(f"{known.seconds:.1f} s of {seconds:g} s, {known.sentences()[0]}; {who} at work")
+            if progress is not None:
+                progress(known, who)
+
+        asking = _Asking(model, seconds, Known(gap), loading, told)
+        for each in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN:
+            asking.ask(each, Task(model, each.name, 0.0, seed, delta, max_gib))
+            if asking.over():
+                break
     return asking.interval()
 
 
