@@ -1,7 +1,7 @@
 """What is generated while the site is built.
 
-Pages from plugins' classes, conf/*.yaml and the command's parser; places in the navigation for pages that mkdocs.yml
-does not name.
+Pages from plugins' classes, conf/*.yaml, the command's parser and the notebook, which is executed; places in the
+navigation for pages that mkdocs.yml does not name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import command_line_page
 import configuration_page
 import methods_page
+import notebook_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
@@ -42,6 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated pages."""
     for name, text in PAGES.items():
         files.append(File.generated(config, name, content=text()))
+    for name, content in notebook_page.files().items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 
