@@ -66,3 +66,7 @@ class BlockReplicas:
         if t.zeros is None:
             return found, None
         return found, xp.astype(xp.any(entries == -xp.inf, axis=0), found.dtype)
+
+    def states(self, t: BlockTables, x: Array) -> Array:
+        """(N, C)."""
+        return x

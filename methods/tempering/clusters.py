@@ -49,3 +49,7 @@ class ClusterReplicas:
     def log_weights(self, t: ClusterTables, s: Array) -> tuple[Array, None]:
         """(C,) D, less the model's constant; there are no hard zeros."""
         return self._pairs.log_weights(t.pairs, s)
+
+    def states(self, t: ClusterTables, s: Array) -> Array:
+        """(N, C), variable by variable."""
+        return self._pairs.states(t.pairs, s)

@@ -57,3 +57,7 @@ class GraphReplicas:
             return found, None
         exact = self._bath.log_weights(t.sweep.entries, x)
         return found, self._backend.xp.astype(exact == -self._backend.xp.inf, found.dtype)
+
+    def states(self, t: GraphTables, x: Array) -> Array:
+        """(N, C)."""
+        return x

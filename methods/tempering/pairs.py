@@ -67,6 +67,10 @@ class PairReplicas:
         """(C,) D, less the model's constant; there are no hard zeros."""
         return self._slopes.of(t.sweep, s), None
 
+    def states(self, t: PairTables, s: Array) -> Array:
+        """(N, C), variable by variable."""
+        return self._xp.take(s, self._xp.argsort(t.order), axis=0)
+
     def _chunks(self, scan: Scan, s: Array, u: Array, beta: Array) -> tuple[Array, Array]:
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry

@@ -49,6 +49,9 @@ class Replicas(Protocol):
     def log_weights(self, t: Any, x: Array) -> tuple[Array, Array | None]:
         """(C,) D, and how many hard zeros the states meet; None where there are none."""
 
+    def states(self, t: Any, x: Array) -> Array:
+        """States of the variables (N, C), as `begin` got them."""
+
 
 class State(NamedTuple):
     """L ladders of R slots.
@@ -84,7 +87,7 @@ class TemperingProgram:
 
     def program(self) -> Program:
         """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm, adapt=self.adapt)
+        return Program(self.init, self.step, self.observe, self.warm, self.adapt, states=self.states)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""
@@ -143,3 +146,11 @@ class TemperingProgram:
         levels = state.rungs.levels[:, None] + xp.zeros_like(seen.up)
         found = {"p": p, "up": seen.up, "down": seen.down, "rejected": seen.rejected}
         return found | {"trips": seen.trips, "lost": seen.lost, "levels": levels}
+
+    def states(self, t: Tables, state: State) -> Array:
+        """(N, L) of the replicas that stand at β = 1 now."""
+        xp, slot = self._xp, state.places.slot
+        ladders = slot.shape[1]
+        cold = slot[-1, :] * ladders + xp.arange(ladders, dtype=slot.dtype)
+        x = xp.take(xp.reshape(state.x, (state.x.shape[0], -1)), cold, axis=1)
+        return self._of(t.replicas, self._backend).states(t.replicas, x)

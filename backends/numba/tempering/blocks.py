@@ -104,6 +104,11 @@ class Blocks:
         """D and hard zeros of all states, anew."""
         weigh_blocks(self._plan.factors, replicas.x, w, self.zeros)
 
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], self.slots, self.ladders)
+        return np.asarray(whole[:, slots, np.arange(len(slots))])
+
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N K, L) at β = 1."""
         sums = np.zeros((replicas.x.shape[1], len(self._t.states), self.ladders))

@@ -91,6 +91,10 @@ class Clusters:
         """D of all states, anew."""
         weigh_clusters(self._flat, replicas.s, w.energy)
 
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        return np.asarray(replicas.s[slots, np.arange(len(slots))].T[np.argsort(self._order)])
+
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
         sums = np.zeros(replicas.s.shape[1:])

@@ -202,6 +202,11 @@ class Graphs:
         """D and hard zeros of all states, anew."""
         weigh_graphs(self._model.tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
 
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], self.slots, self.ladders)
+        return np.asarray(whole[:, slots, np.arange(len(slots))])
+
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
         blocks, n, size = replicas.x.shape

@@ -94,6 +94,12 @@ class TemperingKernel(Kernel):
         found = {name: getattr(told, name)[..., kept] for name in ("up", "down", "rejected", "trips", "lost")}
         return state, {"p": p[:, kept], "levels": levels, **found}
 
+    def states(self, state: TemperingState) -> Array:
+        """Of the replicas that stand at β = 1 now."""
+        cold = state.ladder.slot[-1, : state.chains]
+        found: Array = self._made_for(state.chains).states(state.replicas, cold)
+        return found
+
     def _made_for(self, chains: int) -> Any:
         """Tables for so many ladders; those of another number are dropped."""
         if chains not in self._made:

@@ -237,13 +237,24 @@ class LookedUp:
         s = aligned_zeros((groups * columns, n + 1, CHAINS), np.dtype(np.uint16))
         for r in range(rungs):
             for k in range(chains):
-                v, c = r % columns * groups + k // share, r // columns * share + k % share
+                v, c = self._place(r, k)
                 s[v, :n, c] = np.where(starts[self._order, r, k] > 0, MARKS[2], MARKS[0])
         which = (np.arange(CHAINS) // share << width).astype(np.uint16)
         return Vectors(block_keys(seed, len(s), CHAINS // len(PARTS)), s, which)
 
+    def _place(self, rung: int, ladder: int) -> tuple[int, int]:
+        """The vector, and the lane in it."""
+        share, groups, columns, _ = self._layout
+        return rung % columns * groups + ladder // share, rung // columns * share + ladder % share
+
     def weigh(self, vectors: Vectors, w: Ladder) -> None:
         """Sweeps find D themselves."""
+
+    def states(self, vectors: Vectors, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        places = [self._place(rung, ladder) for ladder, rung in enumerate(slots.tolist())]
+        rows = np.stack([vectors.s[v, : self._n, c] for v, c in places], axis=1)
+        return np.asarray((rows != MARKS[0])[np.argsort(self._order)], dtype=np.int8)
 
     def run(self, vectors: Vectors, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""

@@ -181,6 +181,11 @@ class Pairs:
         """D of all states, anew."""
         lane_slopes(self._flat, replicas.s, w.energy.reshape(len(replicas.s), -1))
 
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        whole = replicas.s.swapaxes(0, 1).reshape(-1, self.slots, self.ladders)
+        return np.asarray(whole[:, slots, np.arange(len(slots))][np.argsort(self._order)])
+
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
         sums = aligned_zeros(replicas.s.shape, SUM)

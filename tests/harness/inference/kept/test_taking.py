@@ -43,9 +43,27 @@ MODELS: dict[str, Any] = {"pairs": PAIRS, "graph": GRAPH, "evidence": condition(
     ],
 )
 def test_states_have_the_marginals_of_the_model(method: str, backend: str, name: str) -> None:
-    model = MODELS[name]
+    check_marginals(MODELS[name], method, backend)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("pairs", {}),
+        ("pairs", {"houdayer": 1}),
+        ("pairs", {"updates": "swendsen_wang"}),
+        ("graph", {}),
+        ("graph", {"blocks": 24}),
+    ],
+)
+def test_ladders_hand_over_the_states_of_their_last_rung(name: str, settings: dict[str, Any], backend: str) -> None:
+    check_marginals(MODELS[name], "pt", backend, rungs=3, **settings)
+
+
+def check_marginals(model: Any, method: str, backend: str, **settings: Any) -> None:
     exact = spinbench.exact(model, cache=False)
-    result = spinbench.run(model, method, backend, 400, chains=64, keep=100)
+    result = spinbench.run(model, method, backend, 400, chains=64, keep=100, **settings)
     states, truth = result.states, exact.marginals
     assert (states.shape, states.dtype) == ((64, 100, len(truth)), np.uint8)
     for v, p in enumerate(truth):
