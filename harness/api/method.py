@@ -167,6 +167,11 @@ class Method(ABC):
     """Of an iteration: the statistic, reduced by "last", that says how many steps each chain has taken so far. A run
     then begins with short batches, none of its steps is thrown away, and `Result.samples` is the number of them."""
 
+    heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = ""
+    """How a heaviest state is found with it (`target="map"`). exact: by elimination, whatever it computes otherwise;
+    annealed: its program's `temper` takes its chains from hot to cold; cooled: it samples p*^β, at a β at which nearly
+    all variables stay, and the `states` in which its chains end count. Empty: it is not asked for one."""
+
     @property
     @abstractmethod
     def reductions(self) -> Mapping[str, Reduction]:
@@ -215,6 +220,10 @@ class Method(ABC):
             The state, and the steps that were made; what is left of `steps` becomes burn-in.
         """
         return state, 0
+
+    def for_annealing(self) -> Method:
+        """The method with those settings under which its program has `temper`."""
+        return self
 
     def finished(self, trace: Trace) -> bool:
         """Whether further steps would change nothing; asked after each batch."""

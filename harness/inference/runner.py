@@ -99,7 +99,8 @@ def run(
         keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.
         target: "map": look for the heaviest state, `Result.best_state`, in place of marginals and log Z. `exact` finds
             it by elimination; `gibbs` and `blocks` anneal their chains from hot to cold, once if the budget is in
-            samples, which are sweeps then, else again and again. The verdict is ok if two of them ended equally well.
+            samples, which are sweeps then, else again and again; `pt` runs with a last rung at which nearly all
+            variables stay. The verdict is ok if two of them ended equally well.
 
     Raises:
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.

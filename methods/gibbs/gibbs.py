@@ -33,7 +33,7 @@ log Z, for a fixed state s* of high probability:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -110,6 +110,7 @@ class Gibbs(Method):
 
     takes: ClassVar[Literal["pairwise", "any", "either"]] = "either"
     name: ClassVar[str] = "gibbs"
+    heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
     def __post_init__(self) -> None:
@@ -148,6 +149,10 @@ class Gibbs(Method):
     def climbs(self) -> bool:
         """Whether chains may walk up from independent draws."""
         return self.log_z in ("auto", "stones")
+
+    def for_annealing(self) -> Gibbs:
+        """With stepping stones, unless chains may walk up anyway."""
+        return self if self.climbs else replace(self, log_z="stones")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -80,6 +80,7 @@ class ParallelTempering(Method):
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
     takes: ClassVar[Any] = "any"
     burnt_in: ClassVar[bool] = True
+    heaviest: ClassVar[Any] = "cooled"
 
     def __post_init__(self) -> None:
         check_whole(self, "rungs", 2, LONGEST, zero=True)

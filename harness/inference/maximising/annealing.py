@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Engine, Method, State
+from spinbench.api import Engine, State
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.budget import Budget
 
@@ -32,11 +31,6 @@ class Annealed:
     sweeps: int
     compile_seconds: float
     run_seconds: float
-
-
-def with_temperatures(method: Method) -> Method:
-    """The method with the setting under which its chains know temperatures, where that is one."""
-    return method if getattr(method, "climbs", True) else dataclasses.replace(method, log_z="stones")  # type: ignore[type-var]
 
 
 def anneal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
@@ -17,16 +18,16 @@ from spinbench.inference import registry, starts
 from spinbench.inference.budget import Budget
 from spinbench.inference.kept.best import Best
 from spinbench.inference.kernels import Wish
-from spinbench.inference.maximising.annealing import anneal, with_temperatures
+from spinbench.inference.maximising.annealing import anneal
+from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.inference.origins import as_taken
 from spinbench.inference.result import Result, Seconds
+from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
 from spinbench.reference import DEFAULT_MAX_BYTES
 
-METHODS = ("exact", "gibbs", "blocks")
-"""That find heaviest states."""
 TARGETS = ("map",)
 ALIKE = 1e-9
 """Relative difference of log weights up to which two annealings ended equally well."""
@@ -59,8 +60,8 @@ def check_target(target: str, method: Method, **given: Any) -> None:
     """
     if target not in TARGETS:
         raise SpinbenchError(f"target={target!r} was given; 'map' is allowed, or none for marginals and log Z")
-    if method.name not in METHODS:
-        raise UnsupportedError(f"target='map' was given; {', '.join(METHODS)} find it, and {method.name} does not")
+    if not method.heaviest:
+        raise UnsupportedError(f"target='map' was given; {', '.join(_finders())} find it, and {method.name} does not")
     if useless := [name for name, value in given.items() if value is not None]:
         raise SpinbenchError(
             f"{', '.join(useless)} was given with target='map', where it would change nothing; leave it out"
@@ -74,9 +75,19 @@ def maximum(model: Model, method: Method, asked: Asked) -> Result:
         IntractableError: an exact one does not fit into the memory.
         BudgetError: the seconds are over before a chain has been annealed.
     """
-    if method.name == "exact":
+    if method.heaviest == "exact":
         return _exactly(model, method, asked)
-    return _annealed(model, with_temperatures(method), asked)
+    return _by_chains(model, method.for_annealing() if method.heaviest == "annealed" else method, asked)
+
+
+def _finders() -> list[str]:
+    """Names of the methods that find heaviest states; of plugins those that can be loaded."""
+    found = []
+    for name in registry.names("methods"):
+        with contextlib.suppress(SpinbenchError):
+            if registry.method_class(name).heaviest:
+                found.append(name)
+    return found
 
 
 def _exactly(model: Model, method: Method, asked: Asked) -> Result:
@@ -88,24 +99,31 @@ def _exactly(model: Model, method: Method, asked: Asked) -> Result:
     return dataclasses.replace(_result(model, method, asked, best, seconds, tier="native"), chains=1, notes=notes)
 
 
-def _annealed(model: Model, method: Method, asked: Asked) -> Result:
+def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
     since = time.perf_counter()
-    taken = as_taken(model, method)
+    taken, cools = as_taken(model, method), method.heaviest == "cooled"
+    hot, cold = hot_and_cold(taken)
+    given = cooled(taken, cold) if cools else taken
     start = starts.dispersed(taken, asked.chains, asked.seed, sampler=True)
     with one_blas_thread():
-        tables = method.plan(taken)
+        with planning(method, given, asked.budget):
+            tables = method.plan(given)
         planned = time.perf_counter()
         found = registry.bound(
-            method, asked.backend, taken, tables, precision=asked.precision, device=asked.device, wish=asked.wish
+            method, asked.backend, given, tables, precision=asked.precision, device=asked.device, wish=asked.wish
         )
         bound, who = time.perf_counter(), f"{method.name} on {asked.backend}"
-        hot, cold = hot_and_cold(taken)
-        ended = anneal(found.engine, start, hot, cold, asked.budget, seed=asked.seed, who=who)
+        check_step(method, tables, found.tier, asked.budget, asked.chains)
+        if cools:
+            ended = cool(found.engine, method, tables, start, asked.budget, seed=asked.seed, who=who)
+        else:
+            ended = anneal(found.engine, start, hot, cold, asked.budget, seed=asked.seed, who=who)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
     best, hits = _heaviest(model, taken, states, logs)
     seconds = Seconds(plan=planned - since, compile=bound - planned + ended.compile_seconds, run=ended.run_seconds)
-    numbers = {"annealings": float(len(logs)), "hits": float(hits), "beta_hot": hot, "beta_cold": cold}
+    numbers = {"chains": float(len(logs))} if cools else {"annealings": float(len(logs)), "beta_hot": hot}
+    numbers |= {"hits": float(hits), "beta_cold": cold}
     status = "ok" if hits > 1 else "heaviest state found once" if hits else "no state of positive weight found"
     return dataclasses.replace(
         _result(model, method, asked, best, seconds, tier=found.tier),

@@ -79,7 +79,8 @@ def _sentences(found: Result) -> list[str]:
         exact = " (exact)" if found.method == "exact" else ""
         lines.append(f"heaviest state: log weight {found.best_log_weight:.8g}{exact}")
     if "hits" in found.diagnostics:
-        ended = f"{found.diagnostics['hits']:.0f} of {found.diagnostics['annealings']:.0f} annealings"
+        what = "annealings" if "annealings" in found.diagnostics else "chains"
+        ended = f"{found.diagnostics['hits']:.0f} of {found.diagnostics[what]:.0f} {what}"
         lines.append(f"{ended} ended in a state of this weight")
     if found.marginals_se is not None:
         errors = np.asarray(found.columns()["standard_error"])

@@ -11,7 +11,9 @@ from random_models import many
 
 import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnsupportedError
+from spinbench.inference import registry
 from spinbench.inference.maximising.annealing import RUNGS
+from spinbench.inference.maximising.cooling import cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
 
@@ -28,10 +30,10 @@ def run(model: Model, method: str = "gibbs", backend: str = "numpy", budget: Any
 
 
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
-@pytest.mark.parametrize("method", ["exact", "gibbs", "blocks"])
+@pytest.mark.parametrize("method", ["exact", "gibbs", "blocks", "pt"])
 def test_small_models_end_in_their_heaviest_state(model: Model, method: str) -> None:
-    if method == "blocks" and isinstance(model, PairwiseModel) and model.groups:
-        pytest.skip("blocks takes the factor graph of a model with groups")
+    if method in ("blocks", "pt") and isinstance(model, PairwiseModel) and model.groups:
+        pytest.skip(f"{method} takes the factor graph of a model with groups")
     found = run(model, method)
     assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-9, abs=1e-9)
     assert float(model.log_weight(found.best_state)) == found.best_log_weight
@@ -52,12 +54,58 @@ def test_annealing_reaches_what_elimination_finds(backend: str) -> None:
     assert again.diagnostics == found.diagnostics
 
 
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_the_last_rungs_of_ladders_reach_what_elimination_finds(backend: str) -> None:
+    exact = spinbench.exact(GRID, cache=False).best_log_weight
+    found = run(GRID, "pt", backend, 300)
+    assert found.best_log_weight == pytest.approx(exact, rel=1e-12)
+    assert 2 <= found.diagnostics["hits"] <= found.diagnostics["chains"] == 8
+    assert found.diagnostics["beta_cold"] > 1
+    assert found.samples == 360  # burn-in among them
+    assert run(GRID, "pt", backend, 300).best_state.tolist() == found.best_state.tolist()
+
+
+def test_hard_zeros_are_kept_by_ladders() -> None:
+    for seed in range(3):
+        model = FactorGraph.from_tables(
+            (3, 2, 3, 2),
+            [
+                ((0, 1), [[0.0, 2], [3, 0.0], [1, 1]]),
+                ((1, 2), np.random.default_rng(seed).uniform(0.2, 3, (2, 3))),
+                ((2, 3), [[0.0, 1], [2, 0], [0, 1.5]]),
+            ],
+        )
+        found = run(model, "pt")
+        assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-9)
+
+
+def test_methods_of_others_say_how_they_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metropolis stands for a plugin's: it has states, and says nothing of heaviest ones."""
+    with pytest.raises(UnsupportedError, match="metropolis does not"):
+        run(GRID, "metropolis")
+    exact = spinbench.exact(GRID, cache=False).best_log_weight
+    monkeypatch.setattr(registry.method_class("metropolis"), "heaviest", "cooled")
+    found = run(GRID, "metropolis", budget=100, chains=64)
+    assert found.best_log_weight <= exact + 1e-9
+    assert found.best_log_weight == float(GRID.log_weight(found.best_state))
+    monkeypatch.setattr(registry.method_class("mf"), "heaviest", "cooled")
+    with pytest.raises(UnsupportedError, match="mf on numpy hands over no states"):
+        run(GRID, "mf")
+
+
+def test_a_cooled_model_is_its_power() -> None:
+    for model in MODELS:
+        states = np.array(list(itertools.product(*map(range, model.cardinalities))))
+        np.testing.assert_allclose(cooled(model, 2.5).log_weight(states), 2.5 * model.log_weight(states), atol=1e-9)
+
+
 def test_evidence_and_codes_are_told_in_the_users_variables() -> None:
     graph = FactorGraph.from_tables(
         (3, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1, 0.1, 2], [0.1, 5, 1]])]
     )
     for model, state in [(graph, [0, 1, 1]), (condition(graph, {2: 0}), [1, 0, 0]), (to_pairwise(graph), [0, 1, 1])]:
-        for method in ("exact", "gibbs"):
+        ladders = ("pt",) if model is graph else ()
+        for method in ("exact", "gibbs", *ladders):
             assert run(model, method).best_state.tolist() == state
 
 
@@ -92,7 +140,7 @@ def test_what_is_found_once_is_no_verdict() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(SpinbenchError, match="target='mode' was given; 'map' is allowed"):
         spinbench.run(GRID, target="mode")
-    with pytest.raises(UnsupportedError, match="exact, gibbs, blocks find it, and bp does not"):
+    with pytest.raises(UnsupportedError, match=r"blocks, .*exact, .*gibbs, .*pt.* find it, and bp does not"):
         run(GRID, "bp")
     with pytest.raises(SpinbenchError, match="keep was given with target='map'"):
         run(GRID, keep=5)
