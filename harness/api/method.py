@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ class Estimate:
             method gives none. NaN only where log Z is exact, of variables that sum out of it and are out of reach.
         marginals_se: standard errors in the same layout; None for deterministic methods.
         log_z: natural logarithm of the partition function; None where the method gives none.
-        log_z_se: its standard error; None for deterministic methods.
+        log_z_se: its standard error; None for deterministic methods; infinite if not known: "log Z unresolved".
         log_z_kind: what `log_z` is; a "lower" or "upper" bound holds with certainty.
         ess: effective sample sizes in the same layout: how many independent exact draws of s_i would have an empirical
             mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
@@ -63,11 +64,18 @@ class Estimate:
     @property
     def status(self) -> str:
         """The verdict: "ok", or the doubts in a line."""
-        return ", ".join([*([] if self.converged else ["not converged"]), *self.doubts]) or "ok"
+        return ", ".join([*([] if self.converged else ["not converged"]), *self._doubts]) or "ok"
 
     def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
         """Whether a doubt names this quantity."""
-        return any(doubt.startswith(quantity) for doubt in self.doubts)
+        return any(doubt.startswith(quantity) for doubt in self._doubts)
+
+    @property
+    def _doubts(self) -> tuple[str, ...]:
+        """An error that is not known is a doubt, too."""
+        known = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
+        said = any(doubt.startswith("log Z") for doubt in self.doubts)
+        return self.doubts if known or said else (*self.doubts, "log Z unresolved")
 
 
 def _keep(key: Key, tables: Tables, state: State) -> State:

@@ -147,7 +147,9 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
         if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
             raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
         if error is not None and not (_is_real(error) and error >= 0):
-            raise InvalidResultError(f"{who} gave {error!r} as the error of log Z; a number from 0 on is needed")
+            raise InvalidResultError(
+                f"{who} gave {error!r} as the error of log Z; a number from 0 on is needed, infinite if it is not known"
+            )
 
 
 def _is_real(value: Any) -> bool:

@@ -150,7 +150,8 @@ def log_mean(series: FloatArray) -> tuple[float, float]:
         series: (B, C) log batch means of the weights, of which each chain has one.
 
     Returns:
-        (log of the mean over batches and chains, standard error of that logarithm).
+        (log of the mean over batches and chains, standard error of that logarithm: infinite, which is to say unknown,
+        from fewer than 4 batches, or where no weight is positive).
 
     Raises:
         SpinbenchError: there are other axes.
@@ -162,11 +163,11 @@ def log_mean(series: FloatArray) -> tuple[float, float]:
         )
     top = series.max()
     if not np.isfinite(top):
-        return float(top), float("nan")
+        return float(top), float("inf")
     weights = np.exp(series - top)
     mean = weights.mean()
     error = float(standard_error(weights))
-    return float(top + np.log(mean)), error / float(mean)
+    return float(top + np.log(mean)), float("inf") if np.isnan(error) else error / float(mean)
 
 
 def marginal_rmse(estimated: Sequence[FloatArray] | FloatArray, exact: Sequence[FloatArray] | FloatArray) -> float:

@@ -19,7 +19,7 @@ from spinbench.testing.laws.known import known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
 from spinbench.testing.trial import flat, watched
 
-TREES = ("tree", "tree of factors")
+TREES = ("tree", "long tree", "tree of factors")
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
 """Models on which most iterations have one fixed point."""
 STEPS = 2000

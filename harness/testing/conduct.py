@@ -181,10 +181,16 @@ def _uncorrelated(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: 
 
 
 def batching(pair: Pair) -> None:
-    """How a run is cut into calls, short ones or long ones, does not change it."""
-    _cut(pair, pair.chains, (([7], [8]), ([3, 4], [1, 3, 4]), ([1, 6], [2, 2, 2, 2])))
+    """How a run is cut into calls, short ones or long ones, does not change it.
+
+    Most are no multiples of unrolled turns, and in the long one of samplers a state is counted more often than 8
+    bits hold.
+    """
+    _cut(pair, pair.chains, (([7], [11]), ([3, 4], [1, 3, 7]), ([1, 6], [2, 2, 2, 5])))
+    if not pair.sampler:
+        return
     loops = "loop" in registry.backend_class(pair.backend).provides  # compiled for each number of chains
-    _cut(pair, pair.chains if loops else LONG_CHAINS, (([7], [300]), ([7], [140, 160])))
+    _cut(pair, pair.chains if loops else LONG_CHAINS, (([7], [509]), ([7], [150, 170, 189])))
 
 
 def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...]) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from spinbench.api import Precision
 from spinbench.errors import IntractableError, InvalidResultError
+from spinbench.inference.starts import random_start
 from spinbench.models import Model
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare, compare_log_z
@@ -18,10 +19,14 @@ from spinbench.testing.diagnostics import compare_errors, replicas, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
 from spinbench.testing.laws.known import ODD, known
-from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair
+from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair, advance
 from spinbench.testing.trial import Trial, trial
 
 COUNTS = {"native": (1, 3, 5, 6, 17, 100), "generic": (1, 3, 17)}
+NEAR = 1e-5
+"""What rounding leaves between chains that do the same."""
+ALONE = 24
+"""Steps in which chains from one start part."""
 OTHER_COUNTS = (2, 7, 31)
 """Of what is compiled for any count."""
 MANY = 4099
@@ -188,6 +193,7 @@ def lanes(pair: Pair, count: int, model: Model | None = None, precision: Precisi
         return
     at = trial(pair, model or law("dense").model, precision)
     _short(at, count)
+    _twins(at, count)
     key = model.name if model else "", precision or pair.precision
     if key not in pair.many:
         pair.many[key] = _means(at, pair, pair.chains, SEED)
@@ -221,6 +227,21 @@ def _short(at: Trial, count: int) -> None:
             at.estimate(several)
         except InvalidResultError as error:
             raise CheckError(f"{what} of {count} chains: {error}") from error
+
+
+def _twins(at: Trial, count: int) -> None:
+    """Chains from one start go ways of their own; where `init` parts them, those with the same numbers soon meet."""
+    start = np.repeat(random_start(at.given, 1, SEED), count, axis=1)
+    late = advance(at.engine, at.engine.init(SEED, start), [1] * ALONE)[1][ALONE // 2 :]
+    rows = [[np.asarray(array, np.float64).reshape(-1, count) for array in batch.values()] for _, batch in late]
+    paths = np.stack([np.concatenate(arrays) for arrays in rows])
+    moving = np.flatnonzero((paths != paths[:1]).any(axis=(0, 1)))
+    ways = paths[..., moving].reshape(-1, moving.size)
+    near = [np.all(np.isclose(ways, ways[:, [k]], rtol=NEAR, atol=NEAR), axis=0) for k in range(moving.size)]
+    twins = [f"{moving[a]} and {moving[b]}" for b in range(moving.size) for a in np.flatnonzero(near[b][:b])[:1]]
+    alike = (ways == ways[:, :1]).all()  # what is averaged over chains
+    told = f"of {count} chains from one start, {', '.join(twins[:6])} take the same way: they share random numbers"
+    require(alike or not twins, told)
 
 
 def _means(at: Trial, pair: Pair, chains: int, seed: int) -> dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]]:

@@ -222,6 +222,7 @@ def _of_settings(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     for setting, value in variants.of(pair.method):
         yield f"{setting}={value}", partial(variants.setting, pair, setting, value)
     if _compiled_once(pair):
+        yield "settings that count", partial(variants.heeded, pair)
         if pair.sampler and any(variants.in_pairs(pair.method)):
             yield "settings in pairs", partial(variants.together, pair)
         for setting, value in variants.numbers(pair.method):

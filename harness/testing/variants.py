@@ -26,6 +26,7 @@ from spinbench.testing.pair import SEED, Pair
 CHAINS = 512
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
 """Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing."""
+HALF: dict[type, tuple[float, ...]] = {float: (0.5,)}
 CUT, LARGE = 17, "101 variables"
 """Chains and a model that fill no vectors."""
 TOLD, STEPS = 3, 4
@@ -111,6 +112,48 @@ def _numbered(pair: Pair, changed: dict[str, Any]) -> str:
     except (UnsupportedError, SkipTest) as refusal:
         return str(refusal)
     return ""
+
+
+def heeded(pair: Pair) -> None:
+    """A kernel heeds each setting that the method's program heeds; what changes nothing by itself is named."""
+    where = agreement.other(pair) if pair.native else None
+    program = Pair(pair.method, where[0], pair.precision, pair.chains, where[1]) if where else None
+    idle = []
+    for name, values in _many(pair.method).items():
+        taken = [{name: value} for value in values if _takes(pair, {name: value})]
+        if not taken or any(_counts(pair, {}, changed) for changed in taken):
+            continue
+        if where and program and any(_counts(program, {}, changed) for changed in taken):
+            own = getattr(pair.method, name)
+            shown = " and ".join(str(changed[name]) for changed in taken)
+            raise CheckError(f"{name}={own}, {shown} give the same to the last bit; the program on {where[0]} heeds it")
+        idle.append(name)
+    if idle:
+        skip(f"by itself none of {', '.join(idle)} changes what {STEPS} steps report: some others, or longer runs, may")
+
+
+def _many(method: Method) -> dict[str, list[Any]]:
+    """Other values of each setting, by its name: those that its type names, small numbers and numbers about its own."""
+    hints = hints_of(type(method))
+    found: dict[str, list[Any]] = {}
+    for name, value in of(method):
+        found.setdefault(name, []).append(value)
+    for field in fields(method):  # type: ignore[arg-type]
+        own = getattr(method, field.name)
+        about = [own + 1, 2 * own] if type(own) in SMALL else []
+        small = [
+            value for part in _parts(hints.get(field.name)) for value in (*SMALL.get(part, ()), *HALF.get(part, ()))
+        ]
+        found.setdefault(field.name, []).extend(value for value in (*about, *small) if value != own)
+    return found
+
+
+def _takes(pair: Pair, changed: dict[str, Any]) -> bool:
+    try:
+        _other(pair, changed)
+    except SkipTest:
+        return False
+    return True
 
 
 def _counts(pair: Pair, others: dict[str, Any], changed: dict[str, Any]) -> bool:

@@ -179,6 +179,19 @@ def _tree() -> Known:
     return Known(model, log_z, np.exp(weights - log_z) @ states)
 
 
+def _long_tree() -> Known:
+    """A path along which what is known of its first variable hardly fades: m_i = tanh(h) tanh(J)^i of spins ±1."""
+    n, field, coupling = 60, 1.0, 3.0
+    biases = np.full(n, -4 * coupling)
+    biases[[0, -1]] += 2 * coupling
+    biases[0] += 2 * field
+    edges = [(k, k + 1) for k in range(n - 1)]
+    model = PairwiseModel.from_edges(biases, edges, np.full(n - 1, 4 * coupling), name="long tree")
+    spins = np.log(2 * np.cosh(field)) + (n - 1) * np.log(2 * np.cosh(coupling))
+    marginals = (1 + np.tanh(field) * np.tanh(coupling) ** np.arange(n)) / 2
+    return Known(model, float(spins + field - (n - 1) * coupling), marginals)
+
+
 MODELS: dict[str, Callable[[], Known]] = {
     "101 variables": lambda: _large(50, 0, "101 variables"),
     "1001 variables": lambda: _large(350, 300, "1001 variables"),
@@ -198,6 +211,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "111 pairs": lambda: _pairs(111),
     "slow pair": _slow_pair,
     "tree": _tree,
+    "long tree": _long_tree,
     "tree of factors": graphs.tree_of_factors,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

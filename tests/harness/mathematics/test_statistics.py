@@ -122,6 +122,11 @@ def test_log_mean_is_exact_and_calibrated() -> None:
     assert np.mean(np.square(z)) == pytest.approx(1.0, abs=4 * np.sqrt(2 / REPEATS) + 0.1)
 
 
+def test_log_mean_of_few_batches_has_an_error_that_is_not_known() -> None:
+    assert statistics.log_mean(np.zeros((3, 2))) == (0.0, np.inf)
+    assert statistics.log_mean(np.full((8, 2), -np.inf)) == (-np.inf, np.inf)
+
+
 @pytest.mark.parametrize("shape", [(8, 1, 4), (8,), ()])
 def test_log_mean_of_other_axes_is_one_sentence(shape: tuple[int, ...]) -> None:
     with pytest.raises(

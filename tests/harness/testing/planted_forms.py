@@ -120,4 +120,7 @@ class FormedKernel(PlantedKernel):
         u = super()._numbers(seed, step, index, shape)
         if self.wrong and self.bug.startswith("numbers shared by four chains"):
             u = u[:, np.arange(shape[1]) // 4 * 4]
+        if self.bug == "what 4n chains leave over shares numbers" and shape[1] > 4:
+            over = shape[1] % 4
+            u[:, shape[1] - over :] = u[:, :over]
         return 1 - u if self.mirrored else u

@@ -60,6 +60,30 @@ def test_who_is_said_to_be_exact_on_trees_is_held_to_it() -> None:
         check_of("sworn", "accuracy, tree")()
 
 
+HASTY = """
+from dataclasses import dataclass, replace
+from spinbench.methods.messages.bp import BeliefPropagation
+
+@dataclass(frozen=True)
+class Hasty(BeliefPropagation):
+    name = "hasty"
+    summary = "belief propagation that gives up early, and does not say so"
+
+    def finished(self, trace):
+        return trace.samples >= 10
+
+    def estimate(self, model, tables, trace):
+        return replace(super().estimate(model, tables, trace), converged=True, doubts=())
+"""
+
+
+def test_who_ends_before_what_is_known_has_come_along_a_tree_is_found(install_plugin: Any) -> None:
+    install_plugin("hastyplugin", HASTY, {"methods": {"hasty": "Hasty"}})
+    check_of("hasty", "accuracy, tree")()
+    with pytest.raises(AssertionError, match=r"differs? by .* from the exact one, where a tree's"):
+        check_of("hasty", "accuracy, long tree")()
+
+
 def test_tables_that_underflow_are_found() -> None:
     check_of("summed", "accuracy, wide tables")()
     with pytest.raises(InvalidResultError, match="log Z = -inf"):
