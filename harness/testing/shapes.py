@@ -76,10 +76,12 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     if not np.any(found.marginals_se):  # no chance is claimed to be in it
         compare(found, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
+    size = exact.marginals.size
+    kind = "variables" if size == exact.model.num_variables else "variables' states"
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
-    require(not still.size, f"of {exact.marginals.size} variables, {_ranges(still)} stand still in every chain")
+    require(not still.size, f"of {size} {kind}, {_ranges(still)} stand still in every chain")
     unknown = found.r_hat is not None and np.isnan(found.r_hat).any()
-    require(not unknown, f"R-hat of some of {exact.marginals.size} variables is NaN, in {chains} chains")
+    require(not unknown, f"R-hat of some of {size} {kind} is NaN, in {chains} chains")
     if believed and found.doubted("marginals"):
         return
     error, claimed = found.marginals - exact.marginals, np.asarray(found.marginals_se)
@@ -87,7 +89,7 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     wrong = np.flatnonzero(np.abs(error) > limit * claimed + FLOOR[precision])
     require(
         not wrong.size,
-        f"of {error.size} variables, marginals {_ranges(wrong)} are wrong, by up to "
+        f"of {size} {kind}, marginals {_ranges(wrong)} are wrong, by up to "
         f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
     )
     if found.doubted("log Z") and error.size == WHOLE:  # what comes before burn-in, and looks, may tell
@@ -236,6 +238,8 @@ def _twins(at: Trial, count: int) -> None:
     rows = [[np.asarray(array, np.float64).reshape(-1, count) for array in batch.values()] for _, batch in late]
     paths = np.stack([np.concatenate(arrays) for arrays in rows])
     moving = np.flatnonzero((paths != paths[:1]).any(axis=(0, 1)))
+    if moving.size < 2:
+        return
     ways = paths[..., moving].reshape(-1, moving.size)
     near = [np.all(np.isclose(ways, ways[:, [k]], rtol=NEAR, atol=NEAR), axis=0) for k in range(moving.size)]
     twins = [f"{moving[a]} and {moving[b]}" for b in range(moving.size) for a in np.flatnonzero(near[b][:b])[:1]]

@@ -119,7 +119,7 @@ BUGS = [
     (
         "the first state twice beyond 128",
         "accuracy, 88 variables of several states",
-        "of 506 variables, marginals .* are wrong",
+        "of 506 variables' states, marginals .* are wrong",
     ),
     ("the first state twice in float32", "accuracy, three states, float32", "state 0 counts twice"),
     ("the first state twice backwards", "order=backward", "state 0 counts twice"),
