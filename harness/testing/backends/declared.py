@@ -17,12 +17,10 @@ CAPABILITIES = frozenset({"arrays", "loop", "grad", "jax", "f32", "f64", "gpu"})
 def declaration(name: str) -> None:
     """Class attributes, and that its module imports no framework."""
     cls = registry.backend_class(name)
-    require(cls.name == name, f"its class attribute name is {cls.name!r}; the entry point is named {name!r}")
     require(
         cls.provides <= CAPABILITIES,
         f"provides={set(cls.provides - CAPABILITIES)} is unknown; {sorted(CAPABILITIES)} are known",
     )
-    require(arrays.precisions(name), "provides neither f32 nor f64; one of them is needed")
     for module in cls.requires:
         require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
     frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]

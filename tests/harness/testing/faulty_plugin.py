@@ -213,10 +213,6 @@ class Eager(NumpyBackend):
     requires = ("wave",)
 
 
-class Misnamed(NumpyBackend):
-    pass
-
-
 class Anywhere(NumpyBackend):
     name = "anywhere"
 

@@ -22,7 +22,6 @@ BACKENDS = {
     name.lower(): name
     for name in (
         "Eager",
-        "Misnamed",
         "Anywhere",
         "Narrow",
         "Single",
@@ -165,7 +164,6 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
     ("backend", "check", "message"),
     [
         ("eager", "declaration", r"importing its module imports \['wave'\]"),
-        ("misnamed", "declaration", "its class attribute name is 'numpy'"),
         ("anywhere", "construction", "device=no-such-device is accepted"),
         ("narrow", "namespace (float64)", "xp lacks logaddexp"),
         ("single", "transfer (float64)", "floats come back as float32"),

@@ -79,7 +79,6 @@ def test_an_advice_speaks_for_the_runs_that_it_takes(notebook: FakeNotebook) -> 
     spinbench.advise(GRID, "5 s", candidates=["exact"])
     (line,) = notebook.outputs.values()
     assert line.startswith("advice on grid: done after ")
-    assert any(one.text == "advice on grid: looking for an exact answer" for one in notebook.published)
     assert all(one.text.startswith("advice on grid: ") for one in notebook.published)
 
 
