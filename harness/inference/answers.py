@@ -55,27 +55,27 @@ def _loaded() -> tuple[Solvers, float]:
 
 
 class _Grid:
-    """In compiled code alone, which is loaded for grids only, and for narrow ones once NumPy's bucket trees have taken
-    as long as loading it would."""
+    """In compiled code alone: for grids only, and for narrow ones once NumPy's bucket trees have taken
+    as long as loading it would: who has loaded it has not compiled it yet."""
 
     can_sample = True
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.spent, self.built = 0.0, False
 
     def passed_by(self, problem: Problem) -> bool:
         """Whether a bucket tree in NumPy has the answer before compiled code is loaded."""
         rows, columns = problem.sites.shape
         entries = rows * columns * 2.0 ** (columns + 1)
         seconds = entries * BucketTree.entry_seconds + rows * columns * BucketTree.variable_seconds
-        if _loaded.cache_info().currsize or rows * columns > MANY or self.spent + seconds > _LONG:
+        if self.built or rows * columns > MANY or self.spent + seconds > _LONG:
             return False
         self.spent += seconds
         return True
 
-    @staticmethod
-    def build(problem: Problem) -> Solver:
+    def build(self, problem: Problem) -> Solver:
         _ = problem.sites  # or NotApplicableError
+        self.built = True
         return compiled_solvers().kinds["grid"].build(problem)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
@@ -31,7 +30,8 @@ def ask() -> None:
     raise AskedError
 
 
-def test_auto_takes_the_special_solver_that_fits() -> None:
+def test_auto_takes_the_special_solver_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    grids = answers.ALL_SOLVERS.kinds["grid"]
     rng = np.random.default_rng(0)
     ring = [(k, (k + 1) % 50) for k in range(50)]
     layers = [(i, 18 + j) for i in range(18) for j in range(40)]
@@ -46,6 +46,9 @@ def test_auto_takes_the_special_solver_that_fits() -> None:
         model = PairwiseModel.from_edges(rng.normal(size=n), edges, rng.normal(size=len(edges)))
         assert answers.solve(model, cache=False).method == method
     answers.compiled_solvers()
+    monkeypatch.setattr(grids, "built", False)
+    assert answers.solve(ladder(), cache=False).method == "bucket_tree"  # loaded is not compiled
+    monkeypatch.setattr(grids, "built", True)
     assert answers.solve(ladder(), cache=False).method == "grid"
     assert answers.solve(PairwiseModel.from_edges([0.0, 1.0], [(0, 1)], [2.0]), cache=False).method == "enumeration"
 
@@ -93,7 +96,6 @@ def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
 ) -> None:
     """NumPy's bucket trees answer until they have taken as long as loading it would; wide ones they do not begin."""
     monkeypatch.setattr(answers, "compiled_solvers", ask)
-    monkeypatch.setattr(answers, "_loaded", functools.cache(lambda: None))
     solvers = replace(answers.ALL_SOLVERS, kinds={"grid": answers._Grid()})
     problem = Problem(grid(rows=columns, cols=columns))
     for _ in range(before):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
+from typing import Any
 
 import pytest
 from fake_notebook import FakeNotebook
 
 import spinbench
+from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.inference import runner
 from spinbench.inference.showing import cell_output, progress
@@ -25,8 +28,15 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
     return FakeNotebook(monkeypatch)
 
 
-def test_a_run_has_one_line_that_is_updated(notebook: FakeNotebook) -> None:
-    spinbench.run(GRID, "gibbs", "numpy", 2000, chains=4)
+def test_a_run_has_one_line_that_is_updated(notebook: FakeNotebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Trace.add
+
+    def add_and_wait(*given: Any) -> None:  # the thread that shows is given a turn
+        add(*given)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(Trace, "add", add_and_wait)
+    spinbench.run(GRID, "gibbs", "numpy", 2_000, chains=4)
     (line,) = notebook.outputs.values()
     assert line.startswith("gibbs on numpy: 2,000 samples x 4 chains, done after ")
     assert [one.update for one in notebook.published] == [False] + [True] * (len(notebook.published) - 1)
