@@ -145,7 +145,7 @@ def _many(method: Method) -> dict[str, list[Any]]:
             value for part in _parts(hints.get(field.name)) for value in (*SMALL.get(part, ()), *HALF.get(part, ()))
         ]
         found.setdefault(field.name, []).extend(value for value in (*about, *small) if value != own)
-    return found
+    return {name: list(dict.fromkeys(values)) for name, values in found.items()}
 
 
 def _takes(pair: Pair, changed: dict[str, Any]) -> bool:
