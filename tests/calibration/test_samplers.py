@@ -36,6 +36,8 @@ SAMPLERS = (
 PAIRS = [(method, backend) for method in SAMPLERS for backend in ("numba", "numpy", "jax")]
 SIZES = [(60, 16), (400, 16)]
 SEEDS = 4
+FIRST = {"nested": 1}
+"""Of a program that takes half a minute for a larger model, the small ones alone."""
 MOST, RATE = 6.0, 1e-4
 """Claims that a number may be off by, and the share of numbers that may be off by more."""
 
@@ -79,9 +81,10 @@ def test_what_is_vouched_for_is_right(method: str, backend: str) -> None:
     how = registry.support(method, backend)
     if not how.runs:
         pytest.skip(how.reason)
-    scores: dict[str, list[float]] = defaultdict(list)
+    scores: dict[str, list[np.ndarray]] = defaultdict(list)  # of each run
     refused, runs = set(), 0
-    for model in MODELS:
+    programs = MODELS[::3][: FIRST.get(method)]  # are slower, and the same everywhere
+    for model in MODELS if how.tier == "native" else programs:
         exact = spinbench.exact(model)
         for samples, chains in SIZES:
             for seed in range(SEEDS):
@@ -94,17 +97,17 @@ def test_what_is_vouched_for_is_right(method: str, backend: str) -> None:
                 runs += 1
                 if "marginals" not in result.status and result.marginals_se is not None:
                     error = np.maximum(flat(result.marginals_se), 1e-12)
-                    scores["marginals"] += ((flat(result.marginals) - flat(exact.marginals)) / error).tolist()
+                    scores["marginals"].append((flat(result.marginals) - flat(exact.marginals)) / error)
                 for name, (value, se) in result.log_z_estimates.items():
                     if np.isfinite(se):
-                        scores[name].append((value - exact.log_z) / max(se, 1e-10))
+                        scores[name].append(np.array([(value - exact.log_z) / max(se, 1e-10)]))
     print(f"\n{method} on {backend}: {runs} runs, {len(refused)} models refused: {sorted(refused)}")
     assert runs
     beyond = []
-    for name, z in scores.items():
+    for name, parts in scores.items():
+        z, noise = np.concatenate(parts), 2 / np.sqrt(len(parts))  # what one run says of its variables goes together
         mean, spread, most = float(np.mean(z)), float(np.std(z)), float(np.abs(z).max())
         print(f"{method}.{backend} {name:20s} {len(z):6d}  mean {mean:+.2f}  std {spread:.2f}  largest {most:.1f}")
-        noise = 2 / np.sqrt(len(z))
         if np.mean(np.abs(z) > MOST) > RATE or abs(mean) > 0.3 + noise or spread > 1.3 + noise:
             beyond.append(name)
     assert not beyond
