@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from spinbench.api import Backend, Tables
 from spinbench.backends.jax import JaxBackend
-from spinbench.backends.jax.exact.programs import CompileClock
 from spinbench.backends.jax.exact.tree import JaxTree
+from spinbench.foundation import deadline
 from spinbench.methods.exact import Exact
 from spinbench.methods.exact_kernel import ExactKernel
 from spinbench.models import Model
@@ -30,7 +30,7 @@ class JaxExactKernel(ExactKernel):
 
     solvers: ClassVar[Solvers] = Solvers(
         {**NUMPY_SOLVERS.kinds, "enumeration": AskedEnumeration, "bucket_tree": JaxTree},
-        loading_seconds=lambda: CompileClock.seconds,
+        loading_seconds=lambda: deadline.compilation()[0],
     )
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:

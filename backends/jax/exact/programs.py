@@ -5,7 +5,6 @@ All tables lie in one flat array, which each program takes and gives back (in pl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
@@ -13,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.backends.jax.exact.layout import Bucket, padded
-
-
-class CompileClock:
-    """Seconds that compiling has taken in this process."""
-
-    seconds = 0.0
+from spinbench.foundation import deadline
 
 
 def up(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
@@ -117,9 +111,7 @@ def _compiled(
     import jax
 
     described: Any = jax.ShapeDtypeStruct
-    since = time.perf_counter()
     arrays = [((arena,), np.float64), ((4,), np.int64), (rows, np.int64)]
     like = [described(shape, dtype) for shape, dtype in arrays]
-    program = jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()
-    CompileClock.seconds += time.perf_counter() - since
-    return program
+    with deadline.compiling():
+        return jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()

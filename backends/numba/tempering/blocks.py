@@ -12,7 +12,7 @@ from spinbench.backends.numba.blocks.steps import JIT, Chains, Steps, log_weight
 from spinbench.backends.numba.blocks.sums import Room, Weights, make_weights
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.methods.tempering.blocks import BlockTables
 
 
@@ -106,8 +106,7 @@ class Blocks:
 
     def states(self, replicas: Replicas, slots: Array) -> Array:
         """(N, C) states of the variables, of ladder c in slots[c]."""
-        whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], self.slots, self.ladders)
-        return np.asarray(whole[:, slots, np.arange(len(slots))])
+        return at_slots(replicas.x, self.ladders, slots)
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N K, L) at β = 1."""

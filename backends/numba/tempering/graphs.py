@@ -29,7 +29,7 @@ from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, LaneTabl
 from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, load_field_words, pointers, weights_of
 from spinbench.backends.numba.tables.sweeps import MOST, drawn_state, fill_numbers, sum_weights
 from spinbench.backends.numba.tempering.houdayer import component, partners_of, places_of, variables_that_differ
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import conflicts, reported_rows, sweep_order
 
@@ -204,8 +204,7 @@ class Graphs:
 
     def states(self, replicas: Replicas, slots: Array) -> Array:
         """(N, C) states of the variables, of ladder c in slots[c]."""
-        whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], self.slots, self.ladders)
-        return np.asarray(whole[:, slots, np.arange(len(slots))])
+        return at_slots(replicas.x, self.ladders, slots)
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""

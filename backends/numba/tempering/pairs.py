@@ -41,7 +41,7 @@ from spinbench.backends.numba.simd.vector_memory import (
 )
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tempering.houdayer import exchange, partners_of
-from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.methods.gibbs.transition import Tables as GibbsTables
 from spinbench.methods.tempering.pairs import PairTables
@@ -183,8 +183,7 @@ class Pairs:
 
     def states(self, replicas: Replicas, slots: Array) -> Array:
         """(N, C) states of the variables, of ladder c in slots[c]."""
-        whole = replicas.s.swapaxes(0, 1).reshape(-1, self.slots, self.ladders)
-        return np.asarray(whole[:, slots, np.arange(len(slots))][np.argsort(self._order)])
+        return at_slots(replicas.s, self.ladders, slots)[np.argsort(self._order)]
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""

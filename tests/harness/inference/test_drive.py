@@ -440,6 +440,18 @@ def test_direct_methods_advance_to_compile_and_to_be_timed() -> None:
     assert len(outcome.trajectory) == 1
 
 
+def test_compilation_that_is_told_is_no_running_where_nothing_is_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Compiling(Counter):
+        def advance(self, state: Any, steps: int) -> Any:
+            deadline.compiled(1000.0, 0.0)
+            return super().advance(state, steps)
+
+    monkeypatch.setattr("spinbench.inference.drive.LONG", -np.inf)
+    outcome = answer_at_once(Compiling(), Trace({"s": "sum"}), estimate, start=np.zeros((2, 3), dtype=np.int8), seed=0)
+    assert outcome.compile_seconds == 1000.0
+    assert outcome.run_seconds < 0  # of the wall, less what was told
+
+
 def test_a_finished_run_ends_before_its_budget() -> None:
     outcome = run(Budget(samples=1000, burn_in=0), Counter(), finished=lambda trace: trace.samples >= 40)
     assert 40 <= outcome.trace.samples < 50
