@@ -110,7 +110,7 @@ def _dispatch(words: list[str]) -> int:
         case _:
             from spinbench.testing.command import main as check
 
-            wish = {"tier": arguments.tier, "kernel": arguments.kernel}
+            wish = {"tier": arguments.tier, "kernel": arguments.kernel, "device": arguments.device}
             return check(arguments.backend, arguments.method, chains=arguments.chains, given=arguments.set, **wish)
 
 
@@ -168,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     check.add_argument("--tier", choices=["native", "generic"], help="kernels alone, or programs alone")
     check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
+    check.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
     check.add_argument(
         "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some checks run 256 at least"
     )

@@ -92,9 +92,11 @@ def _answer(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
     Raises:
         SkipTest: the method refuses the model, or the backend the settings.
     """
-    options = {"budget": STEPS, "chains": CHAINS, "seed": SEED, "precision": pair.precision, "simplify": False}
+    device = pair.device if backend == pair.backend else "cpu"
+    where = Pair(pair.method, backend, pair.precision, pair.chains, wish, device)
+    options = {**where.options, "budget": STEPS, "chains": CHAINS, "seed": SEED, "simplify": False}
     try:
-        return run(model, pair.method, backend, tier=wish.tier, kernel=wish.kernel, **options)  # type: ignore[arg-type]
+        return run(model, pair.method, backend, **options)
     except REFUSALS as refusal:
         raise SkipTest(f"refused: {refusal}") from refusal
 

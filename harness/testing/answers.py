@@ -172,8 +172,8 @@ def graph(
     """
     model = build()
     given = condition(model, evidence) if evidence else model
-    options: dict[str, Any] = {"budget": 128, "chains": CHAINS, "seed": SEED, "precision": precision or pair.precision}
-    options |= {"tier": pair.wish.tier, "kernel": pair.wish.kernel, "simplify": not (evidence or believed)}
+    options: dict[str, Any] = {**pair.options, "budget": 128, "chains": CHAINS, "seed": SEED}
+    options |= {"precision": precision or pair.precision, "simplify": not (evidence or believed)}
     try:
         result = run(given, pair.method, pair.backend, **options)
     except REFUSALS:

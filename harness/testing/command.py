@@ -56,6 +56,7 @@ def main(
     given: Sequence[str] = (),
     tier: Any = None,
     kernel: str | None = None,
+    device: str = "cpu",
 ) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
 
@@ -63,7 +64,7 @@ def main(
         backend, method: names; by default all.
         chains: that most checks run.
         given: the method's settings, "NAME=VALUE" each.
-        tier, kernel: as of `checks`.
+        tier, kernel, device: as of `checks`.
 
     Returns:
         The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
@@ -71,9 +72,8 @@ def main(
     """
     try:
         settings = assignments(given, "--set")
-        selected = checks(
-            backend, method, chains=CHAINS if chains is None else chains, tier=tier, kernel=kernel, **settings
-        )
+        how: dict[str, Any] = {"chains": CHAINS if chains is None else chains, "tier": tier, "kernel": kernel}
+        selected = checks(backend, method, device=device, **how, **settings)
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2

@@ -67,9 +67,8 @@ def process(pair: Pair) -> None:
     """A run in a process of its own gives the same numbers: nothing is salted, none depends on what ran before."""
     method, accepted = pair.method, pair.accepted()
     case = "dense" if "dense" in accepted else accepted[-1]
-    wish = {"tier": pair.wish.tier, "kernel": pair.wish.kernel}
     what = {"case": case, "method": method.name, "settings": asdict(method), "backend": pair.backend}  # type: ignore[call-overload]
-    what["options"] = {**wish, "budget": 8, "chains": 4, "seed": SEED, "precision": pair.precision}
+    what["options"] = {**pair.options, "budget": 8, "chains": 4, "seed": SEED}
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "12"}
     command = [sys.executable, "-P", "-c", f"from spinbench.testing.hidden import told; print(told({what!r}))"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -61,13 +61,15 @@ class Sample:
 @dataclass(eq=False)
 class Pair:
     """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another,
-    `chains` how many most of them run, and `wish` whether its kernel or its program, and whose kernel."""
+    `chains` how many most of them run, `wish` whether its kernel or its program, and whose kernel, and `device` where
+    it runs."""
 
     method: Method
     backend: str
     precision: Precision
     chains: int = CHAINS
     wish: Wish = ANY
+    device: str = "cpu"
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
     _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)
@@ -92,6 +94,11 @@ class Pair:
         return registry.support(self.method.name, self.backend, self.wish).tier == "native"
 
     @property
+    def options(self) -> dict[str, Any]:
+        """Of `spinbench.run`, which then runs what the pair does."""
+        return {"precision": self.precision, "device": self.device, "tier": self.wish.tier, "kernel": self.wish.kernel}
+
+    @property
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
         return self.method.anytime and self.method.stochastic
@@ -110,7 +117,8 @@ class Pair:
 
     def bind(self, model: Model, tables: Tables, precision: Precision) -> registry.Bound:
         """As `registry.bound`."""
-        return registry.bound(self.method, self.backend, model, tables, precision=precision, wish=self.wish)
+        how: dict[str, Any] = {"precision": precision, "device": self.device, "wish": self.wish}
+        return registry.bound(self.method, self.backend, model, tables, **how)
 
     def sample(self, case: str, precision: Precision | None = None, *, least: int = 1, seed: int = SEED) -> Sample:
         """`BATCHES` batches of the pair's chains, or of the `least` if those are fewer, started as the case says."""

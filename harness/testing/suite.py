@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
-from spinbench.api import Method, Precision
-from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.api import Backend, Method
+from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation.names import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
@@ -38,7 +38,7 @@ SHORT = ("dense", "strong couplings")
 CALIBRATED = ("dense", "sparse")
 LOOPED = "one to nine states"
 SMALL = (LOOPED, "orders three and four", "zeros", "a state of no weight", "wide tables", "eleven neighbours")
-OF_ARRAYS: dict[str, Callable[[str, Precision], None]] = {
+OF_ARRAYS: dict[str, Callable[[Backend], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
     "arithmetic": arrays.arithmetic,
@@ -67,6 +67,7 @@ def checks(
     chains: int = CHAINS,
     tier: Literal["native", "generic"] | None = None,
     kernel: str | None = None,
+    device: str = "cpu",
     **settings: Any,
 ) -> list[Check]:
     """All checks of a backend, of a method, of both as a pair, or of everything.
@@ -77,6 +78,7 @@ def checks(
         backend, method: names; by default all, but no backend that is another library.
         chains: that most checks run; fewer are quicker, and find less.
         tier, kernel: as of `spinbench.run`: the program beside a kernel, or another distribution's kernel.
+        device: "cpu" or "gpu", which leaves backends out that have none.
         settings: of the method.
 
     Raises:
@@ -88,23 +90,43 @@ def checks(
     for kind, name in (("backends", backend), ("methods", method)):
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
-    backends = kernels.own_backends() if backend is None else [backend]
+    backends = [name for name in kernels.own_backends() if _has(name, device)] if backend is None else [backend]
     methods = registry.names("methods") if method is None else [method]
-    found = [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name)]
-    pairs = [(m, b) for m in methods for b in backends]
-    return found + [
-        check for m, b in pairs for check in method_checks(m, b, chains=chains, tier=tier, kernel=kernel, **settings)
-    ]
+    found = (
+        [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name, device)]
+    )
+    how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel, "device": device, **settings}
+    return found + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
 
 
-def backend_checks(backend: str) -> list[Check]:
-    """Checks of a backend alone. One that is not installed gives one check, which is skipped with the reason."""
+def _has(backend: str, device: str) -> bool:
+    try:
+        return device == "cpu" or device in registry.backend_class(backend).provides
+    except BrokenPluginError:
+        return True
+
+
+def _not_here(backend: str, device: str) -> str:
+    """Why a backend finds no such device; empty if it does, or is not asked, as the CPU is always there."""
+    try:
+        if device != "cpu":
+            registry.backend_class(backend)(precision=arrays.precisions(backend)[-1], device=device)
+    except UnsupportedError as refusal:
+        return str(refusal)
+    return ""
+
+
+def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
+    """Checks of a backend alone. One that is not installed, or finds no such device, gives one check, which is skipped
+    with the reason."""
     try:
         provides = registry.backend_class(backend).provides
     except BrokenPluginError as error:
         return [Check(backend, "import", partial(_fail, error))]
     if missing := registry.missing_modules(registry.backend_class(backend)):
         return [Check(backend, "construction", partial(skip, f"{', '.join(missing)} not installed here"))]
+    if why := _not_here(backend, device):
+        return [Check(backend, "construction", partial(skip, why))]
     found: list[tuple[str, Callable[[], None]]] = [
         ("declaration", partial(declared.declaration, backend)),
         ("construction", partial(declared.construction, backend)),
@@ -112,7 +134,8 @@ def backend_checks(backend: str) -> list[Check]:
     if "arrays" not in provides:
         return [Check(backend, name, body) for name, body in found]
     for precision in arrays.precisions(backend):
-        found += [(f"{name} ({precision})", partial(body, backend, precision)) for name, body in OF_ARRAYS.items()]
+        make = partial(registry.backend_class(backend), precision=precision, device=device)
+        found += [(f"{name} ({precision})", partial(_made, body, make)) for name, body in OF_ARRAYS.items()]
     return [Check(backend, name, body) for name, body in found]
 
 
@@ -123,6 +146,7 @@ def method_checks(
     chains: int = CHAINS,
     tier: Literal["native", "generic"] | None = None,
     kernel: str | None = None,
+    device: str = "cpu",
     **settings: Any,
 ) -> list[Check]:
     """Checks of a method, with these settings, on a backend; some of them with each value that the types of its
@@ -143,7 +167,9 @@ def method_checks(
         return [Check(subject, "accuracy", partial(skip, how.reason))]
     if how.tier == "unsupported":
         return [Check(subject, "refusal", partial(_refusal, chosen, backend, wish))]
-    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish)
+    if why := _not_here(backend, device):
+        return [Check(subject, "accuracy", partial(skip, why))]
+    pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish, device)
     found = (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair), *_of_settings(pair))
     return [Check(subject, name, body) for name, body in found]
 
@@ -257,6 +283,10 @@ def _model(name: str) -> FactorGraph:
     model = known(name).model
     assert isinstance(model, FactorGraph)
     return model
+
+
+def _made(body: Callable[[Backend], None], make: Callable[[], Backend]) -> None:
+    body(make())
 
 
 def _fail(error: Exception) -> None:

@@ -183,7 +183,7 @@ def _other(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
     """
     try:
         method = replace(pair.method, **changed)  # type: ignore[type-var]
-        other = Pair(method, pair.backend, pair.precision, min(pair.chains, chains), pair.wish)
+        other = Pair(method, pair.backend, pair.precision, min(pair.chains, chains), pair.wish, pair.device)
         other.bound("dense")
     except SpinbenchError as refusal:
         skip(f"refused: {refusal}")

@@ -34,20 +34,15 @@ def precisions(name: str) -> list[Precision]:
     return [precision for short, precision in PRECISIONS.items() if short in provides]
 
 
-def make(name: str, precision: Precision) -> Backend:
-    """The backend on the CPU."""
-    return registry.backend_class(name)(precision=precision)
-
-
 def called(backend: Backend, function: Callable[..., Any], *arrays: Any) -> Any:
     """`function`, compiled, of NumPy arrays, and what it returns as such."""
     there = map_arrays(backend.to_device, arrays)
     return map_arrays(backend.to_host, backend.compile(function)(*there))
 
 
-def namespace(name: str, precision: Precision) -> None:
+def namespace(backend: Backend) -> None:
     """Every member and operator against NumPy."""
-    backend = make(name, precision)
+    precision = backend.precision
     missing = [member for member in OPERATIONS if not hasattr(backend.xp, member)]
     require(not missing, f"xp lacks {', '.join(missing)} of the array API standard {VERSION}")
     rng = np.random.default_rng(1)
@@ -89,9 +84,9 @@ def _results(
     return called(backend, function, x, y), failed
 
 
-def transfer(name: str, precision: Precision) -> None:
+def transfer(backend: Backend) -> None:
     """to_device and to_host: values, shapes and dtypes; what was transferred is a copy."""
-    backend = make(name, precision)
+    precision = backend.precision
     for array in (
         np.array([[0.5, -1.25]]),
         np.array([[3, -4]]),
@@ -114,9 +109,9 @@ def transfer(name: str, precision: Precision) -> None:
         require(np.array_equal(back, expected), f"{expected.tolist()} comes back as {back.tolist()}")
 
 
-def arithmetic(name: str, precision: Precision) -> None:
+def arithmetic(backend: Backend) -> None:
     """The precision is that which was asked for, neither more nor less, in sums, products and loops."""
-    backend = make(name, precision)
+    precision = backend.precision
     info = np.finfo(precision)
 
     def function(one: Any, tiny: Any, row: Any) -> dict[str, Any]:
@@ -136,9 +131,9 @@ def arithmetic(name: str, precision: Precision) -> None:
     require(abs(short - 4 * info.eps) <= 2 * info.eps, f"matmul loses digits: 4 eps is computed as {short / info.eps}")
 
 
-def loops(name: str, precision: Precision) -> None:
+def loops(backend: Backend) -> None:
     """fori_loop: order, first index, zero steps, nesting, trees as carries, a count that is known at run time only."""
-    backend = make(name, precision)
+    precision = backend.precision
     calls = []
 
     def function(count: Any, start: Any, whole: Any) -> Any:
@@ -177,9 +172,9 @@ def loops(name: str, precision: Precision) -> None:
         )
 
 
-def updates(name: str, precision: Precision) -> None:
+def updates(backend: Backend) -> None:
     """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
-    backend = make(name, precision)
+    precision = backend.precision
 
     def function(array: Any, rows: Any) -> dict[str, Any]:
         one = backend.update(array, 1, array[0, :])

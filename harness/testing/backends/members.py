@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.api import Precision
-from spinbench.testing.backends.arrays import Pair, called, make
+from spinbench.api import Backend
+from spinbench.testing.backends.arrays import Pair, called
 from spinbench.testing.check import require, skip
 
 TERMS = 4000
 """Of a sum; the rounding of a plain one shows."""
 
 
-def given_up(name: str, precision: Precision) -> None:
+def given_up(backend: Backend) -> None:
     """Donating updates, add and add_product, also step after step in a loop; arguments that are not given up stay."""
-    backend = make(name, precision)
+    precision = backend.precision
 
     def function(x: Any, y: Any, rows: Any, column: Any) -> dict[str, Any]:
         def updated(i: Any, carry: Any) -> Any:
@@ -56,9 +56,9 @@ def given_up(name: str, precision: Precision) -> None:
         require(value.dtype == precision, f"{what} turns {precision} into {value.dtype}")
 
 
-def compensated_sums(name: str, precision: Precision) -> None:
+def compensated_sums(backend: Backend) -> None:
     """add_compensated loses no digits over many terms, of rows and of a number without axes."""
-    backend = make(name, precision)
+    precision = backend.precision
 
     def function(terms: Any) -> Any:
         def total(zero: Any, term: Any) -> Any:
@@ -81,9 +81,8 @@ def compensated_sums(name: str, precision: Precision) -> None:
         )
 
 
-def rows(name: str, precision: Precision) -> None:
+def rows(backend: Backend) -> None:
     """take: rows by integers, by one that is known at run time only, and by arrays of indices."""
-    backend = make(name, precision)
 
     def function(x: Any, one: Any, several: Any, table: Any) -> dict[str, Any]:
         seen = backend.fori_loop(0, 3, lambda i, total: total + backend.take(x, i), x[0, :] * 0)
@@ -109,9 +108,9 @@ def rows(name: str, precision: Precision) -> None:
         require(same, f"take of {what} gives {found[what].tolist()}; {wanted.tolist()} is expected")
 
 
-def constructors(name: str, precision: Precision) -> None:
+def constructors(backend: Backend) -> None:
     """New arrays of the type `real`, and of integers, in compiled code."""
-    backend = make(name, precision)
+    precision = backend.precision
     xp = backend.xp
 
     def function(x: Any) -> dict[str, Any]:
@@ -136,9 +135,9 @@ def constructors(name: str, precision: Precision) -> None:
         require(np.array_equal(found[what], wanted), f"{what} + 2 gives {found[what].tolist()}")
 
 
-def gradients(name: str, precision: Precision) -> None:
+def gradients(backend: Backend) -> None:
     """grad against central differences, of a function with products, choices and sums, in two arguments of three."""
-    backend = make(name, precision)
+    precision = backend.precision
     if "grad" not in backend.provides:
         skip("provides has no grad")
     xp = backend.xp
@@ -166,9 +165,9 @@ def gradients(name: str, precision: Precision) -> None:
             require(close, f"grad gives {gradient[at]:.6g} where differences give {wanted:.6g}")
 
 
-def window_and_sigmoid(name: str, precision: Precision) -> None:
+def window_and_sigmoid(backend: Backend) -> None:
     """Rows from an index known at run time only; a sigmoid that neither overflows nor changes its argument."""
-    backend = make(name, precision)
+    precision = backend.precision
 
     def function(rows: Any, start: Any, x: Any) -> Any:
         sigmoid = backend.sigmoid(x)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Backend, Precision
+from spinbench.api import Backend
 from spinbench.foundation.trees import map_arrays
 from spinbench.testing import limits
-from spinbench.testing.backends.arrays import make
 from spinbench.testing.check import require
 
 DRAWS = 40_000
@@ -31,9 +30,8 @@ SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 1
 """E[x^2k]."""
 
 
-def keys(name: str, precision: Precision) -> None:
+def keys(backend: Backend) -> None:
     """Same key, same numbers; other seeds, indices and orders of folding give others."""
-    backend = make(name, precision)
 
     def function(key: Any, steps: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
@@ -55,9 +53,8 @@ def keys(name: str, precision: Precision) -> None:
             require(other == what, f"{other} and {what} give the same numbers")
 
 
-def folded_twice(name: str, precision: Precision) -> None:
+def folded_twice(backend: Backend) -> None:
     """Keys folded with two indices differ wherever one of these does."""
-    backend = make(name, precision)
 
     def function(key: Any, first: Any, second: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
@@ -79,9 +76,8 @@ def _distinct(rows: npt.NDArray[Any], steps: list[Any]) -> None:
         require(other == step, f"a key folded with {other} and with {step} gives the same numbers")
 
 
-def folding_in_loops(name: str, precision: Precision) -> None:
+def folding_in_loops(backend: Backend) -> None:
     """A key folded with an index known at run time only gives the numbers of the same index in Python."""
-    backend = make(name, precision)
 
     def function(key: Any, count: Any, empty: Any) -> Any:
         def body(i: Any, rows: Any) -> Any:
@@ -95,9 +91,9 @@ def folding_in_loops(name: str, precision: Precision) -> None:
     require(np.array_equal(looped, direct), "fold_in(key, i) in a loop differs from that of 0, 1, …")
 
 
-def law(name: str, precision: Precision, which: str) -> None:
+def law(backend: Backend, which: str) -> None:
     """Shape, dtype, range, four moments and the Kolmogorov-Smirnov distance."""
-    backend = make(name, precision)
+    precision = backend.precision
     draw = getattr(backend, which)
 
     def function(key: Any, empty: Any) -> Any:
@@ -129,9 +125,8 @@ def law(name: str, precision: Precision, which: str) -> None:
     _check_tails(which, many.astype(np.float64))
 
 
-def independence(name: str, precision: Precision) -> None:
+def independence(backend: Backend) -> None:
     """No correlation between neighbours, and between the streams of neighbouring keys and seeds."""
-    backend = make(name, precision)
     paths = ((3,), (4,), (3, 0))
 
     def function(key: Any, empty: Any) -> Any:

@@ -9,6 +9,7 @@ from spinbench import exact, run
 from spinbench.backends.jax import JaxBackend
 from spinbench.errors import UnsupportedError
 from spinbench.models import generators
+from spinbench.testing import backend_checks, method_checks
 
 pytestmark = pytest.mark.gpu
 
@@ -45,3 +46,11 @@ def test_more_than_fits_is_refused():
     spread = backend.compile(lambda x: backend.xp.broadcast_to(x, (2**20, 2**20)))
     with pytest.raises(UnsupportedError, match=r"need 4096.00 GiB on .*, where .* GiB are free"):
         spread(backend.to_device(np.zeros(2**20)))
+
+
+CHECKS = [*backend_checks("jax", "gpu"), *method_checks("gibbs", "jax", chains=256, device="gpu")]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=str)
+def test_conformance(check):
+    check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spinbench.testing import Check, command
+from spinbench.testing import Check, checks, command
 from spinbench.testing.check import CheckError
 
 
@@ -27,3 +27,15 @@ def test_failures_are_told_at_once_and_an_interrupt_keeps_what_ran(
     said = capsys.readouterr().out
     assert "so it is" in said
     assert "interrupted after 1 of 3" in said
+
+
+def test_a_device_that_is_not_here_is_skipped_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main("numpy", "mf", device="gpu") == 1
+    said = capsys.readouterr().out
+    assert "numpy" in said
+    assert "skipped" in said
+
+
+def test_a_backend_without_a_gpu_is_left_out() -> None:
+    assert not [check for check in checks(method="mf", device="gpu") if "numba" in check.subject]
+    assert [check for check in checks(method="mf", device="gpu") if "jax" in check.subject]
