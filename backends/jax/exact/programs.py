@@ -35,19 +35,16 @@ def down(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
     return found
 
 
-def _places(states: int, size: int, row: Any) -> Any:
-    """(states, size) where a table's entries lie; see `Bucket`."""
+def _found(numbers: Any, digits: Any, first: Any, last: Any) -> Any:
+    """Where the entries of these numbers lie, by the rows from `first` to `last` of the digits; see `Bucket`."""
     import jax.numpy as jnp
     from jax import lax
 
-    rest = jnp.arange(size)
-    digits = row[2:].reshape(-1, 3)
-
     def add(r: Any, offset: Any) -> Any:
-        return offset + (rest // digits[r, 0]) % digits[r, 1] * digits[r, 2]
+        div, size, stride = digits[r]
+        return offset + (numbers // div) % size * stride
 
-    offset = lax.fori_loop(0, len(digits), add, jnp.full(size, row[0]))
-    return offset + (row[1] * jnp.arange(states))[:, None]
+    return lax.fori_loop(first, last, add, jnp.zeros_like(numbers))
 
 
 def _up(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[Any, Any]:
@@ -56,8 +53,12 @@ def _up(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[An
 
     rest, message_at, conditional_at, count = numbers
 
+    others = jnp.arange(size, dtype=rows.dtype)
+
     def add(p: Any, total: Any) -> Any:
-        return total + arena[_places(states, size, rows[p])]
+        row = rows[p]
+        at = row[0] + _found(others, row[3:].reshape(-1, 3), 0, row[2])
+        return total + _read(arena, at + row[1] * jnp.arange(states, dtype=rows.dtype)[:, None])
 
     total = lax.fori_loop(0, count, add, jnp.zeros((states, size)))
     peak = total.max(axis=0)
@@ -81,19 +82,36 @@ def _down(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[
     conditional = lax.dynamic_slice(arena, (conditional_at,), (states * size,)).reshape(states, size)
     belief = jnp.where(jnp.arange(size) < rest, conditional * prior, 0.0)
 
-    def clear(p: Any, arena: Any) -> Any:
-        return arena.at[_places(states, size, rows[p])].set(0.0)
-
     def share(p: Any, arena: Any) -> Any:
-        return arena.at[_places(states, size, rows[p])].add(belief)
+        """Entries of the belief in the order of the child's separator, halved until each of its states has one."""
+        place, own, others, halvings, *counts = rows[p, :6]
+        digits, numbers = rows[p, 6:].reshape(-1, 3), jnp.arange(2 * states * size, dtype=rows.dtype)
+        mine, theirs = numbers >> halvings, numbers & ((1 << halvings) - 1)
+        at = _found(mine, digits, 0, counts[0]) + _found(theirs, digits, counts[0], counts[0] + counts[1])
+        there = (mine < own) & (theirs < others)
+        parts = jnp.where(there, _read(belief.ravel(), jnp.where(there, at, 0)), 0.0)
+        sums = lax.fori_loop(0, halvings, _halved, parts)[: states * size]
+        before = lax.dynamic_slice(arena, (place,), sums.shape)
+        return lax.dynamic_update_slice(arena, jnp.where(numbers[: states * size] < own, sums, before), (place,))
 
-    arena = lax.fori_loop(0, count, share, lax.fori_loop(0, count, clear, arena))
     own = belief.sum(axis=1)
-    return arena, own / own.sum()
+    return lax.fori_loop(0, count, share, arena), own / own.sum()
+
+
+def _halved(_: Any, parts: Any) -> Any:
+    """Sums of pairs, and as many zeros."""
+    import jax.numpy as jnp
+
+    sums = parts.reshape(-1, 2).sum(axis=1)
+    return jnp.concatenate([sums, jnp.zeros_like(sums)])
+
+
+def _read(table: Any, at: Any) -> Any:
+    return table.at[at].get(mode="promise_in_bounds")
 
 
 def _program(function: Callable[..., Any], static: tuple[int, int], arena: Any, numbers: Any, rows: Any) -> Any:
-    return _compiled(function, static, arena.size, rows.shape, default_device())(arena, numbers, rows)
+    return _compiled(function, static, arena.size, rows.shape, rows.dtype, default_device())(arena, numbers, rows)
 
 
 def default_device() -> Any:
@@ -106,12 +124,12 @@ def default_device() -> Any:
 
 @lru_cache(maxsize=1024)
 def _compiled(
-    function: Callable[..., Any], static: tuple[int, int], arena: int, rows: tuple[int, int], device: Any
+    function: Callable[..., Any], static: tuple[int, int], arena: int, rows: tuple[int, int], dtype: Any, device: Any
 ) -> Callable[..., Any]:
     import jax
 
     described: Any = jax.ShapeDtypeStruct
-    arrays = [((arena,), np.float64), ((4,), np.int64), (rows, np.int64)]
+    arrays = [((arena,), np.float64), ((4,), np.int64), (rows, dtype)]
     like = [described(shape, dtype) for shape, dtype in arrays]
     with deadline.compiling():
         return jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.backends.jax.exact.layout import Bucket, padded, strided, tables_of
+from spinbench.backends.jax.exact.layout import Bucket, child, padded, piece, table_of
 from spinbench.backends.jax.exact.programs import default_device, down, up
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.network import FloatArray
@@ -25,9 +25,8 @@ class JaxTree(BucketTree):
     variable_seconds = 3e-4
 
     def _memory(self, marginals: bool) -> int:
-        """All tables, messages and conditionals, twice as they are copied to the device, and four cliques at work."""
-        largest = max((self._sizes(v)[0] * padded(self._sizes(v)[1]) for v in self.listed), default=0)
-        return 16 * padded(self._places()[1]) + 32 * largest
+        """All tables, messages and conditionals, twice as they are copied to the device, and eight cliques at work."""
+        return 16 * padded(self._places()[1]) + 64 * self._largest()
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """The passes up and down."""
@@ -52,14 +51,20 @@ class JaxTree(BucketTree):
         return k, math.prod(others)
 
     def _places(self) -> tuple[list[tuple[int, int]], int]:
-        """Of each variable's message and conditional, behind the model's tables; and where they end."""
+        """Of each variable's message and conditional, behind the model's tables; and where they end, with room for a
+        clique behind, as programs write messages by whole cliques."""
         end = sum(table.size for table in self.network.tables.values())
         found = []
         for v in range(len(self.clique)):
             k, rest = self._sizes(v)
             found.append((end, end + padded(rest)))
             end += (k + 1) * padded(rest)
-        return found, end
+        return found, end + self._largest()
+
+    def _largest(self) -> int:
+        """Entries of the largest clique, padded."""
+        sizes = [self._sizes(v) for v in self.listed]
+        return max((k * padded(rest) for k, rest in sizes), default=0)
 
     def _laid_out(self) -> tuple[list[Bucket], Any]:
         """The buckets by variable, and the array with the model's tables on JAX's default device."""
@@ -71,14 +76,15 @@ class JaxTree(BucketTree):
         for scope, table in self.network.tables.items():
             arena[at : at + table.size] = self._turned(scope).ravel()
             tables[scope], at = at, at + table.size
-        own, below = [], []
+        pieces, children = [], []
         for v, clique in enumerate(self.clique):
-            below.append([strided(clique, sizes, self.clique[c][1:], places[c][0]) for c in self.children[v]])
-            own.append([strided(clique, sizes, self._sorted(scope), tables[scope]) for scope in self.own[v]])
-        pieces = tables_of([mine + theirs for mine, theirs in zip(own, below, strict=True)])
-        children = tables_of(below)
+            messages = [(self.clique[c][1:], places[c][0]) for c in self.children[v]]
+            factors = [(self._sorted(scope), tables[scope]) for scope in self.own[v]]
+            pieces.append([piece(clique, sizes, *table) for table in factors + messages])
+            children.append([child(clique, sizes, *message) for message in messages])
+        own, theirs = table_of(pieces, 3, arena.size), table_of(children, 6, arena.size)
         buckets = [
-            Bucket(*self._sizes(v), *places[v], pieces[v], len(own[v]) + len(below[v]), children[v], len(below[v]))
+            Bucket(*self._sizes(v), *places[v], own[v], len(pieces[v]), theirs[v], len(children[v]))
             for v in range(len(self.clique))
         ]
         return buckets, jax.device_put(arena, default_device())

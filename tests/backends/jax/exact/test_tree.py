@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.backends.jax import JaxBackend
-from spinbench.backends.jax.exact.layout import SMALLEST, padded, strided
+from spinbench.backends.jax.exact.layout import SMALLEST, child, padded, piece
 from spinbench.backends.jax.exact.tree import JaxTree
 from spinbench.errors import ModelError
 from spinbench.models import FactorGraph, generators
@@ -75,12 +75,36 @@ def test_elimination_is_taken_and_said() -> None:
 def test_rows_find_the_entries_of_a_table() -> None:
     """Each entry (j, s) of a clique of four variables, against NumPy's own indices."""
     sizes, clique, scope = (3, 2, 4, 5), (2, 0, 3, 1), (2, 3, 1)
-    row = strided(clique, sizes, scope, 100)
+    row = piece(clique, sizes, scope, 100)
     for j, a, b, c in np.ndindex(4, 3, 5, 2):
         s = np.ravel_multi_index((a, b, c), (3, 5, 2))
-        digits = sum((s // div) % size * stride for div, size, stride in np.reshape(row[2:], (-1, 3)))
-        assert row[0] + row[1] * j + digits == 100 + np.ravel_multi_index((j, b, c), (4, 5, 2))
-    assert len(row) == 2 + 3  # two neighbours are one digit
+        assert row[0] + row[1] * j + _found(s, row[3:]) == 100 + np.ravel_multi_index((j, b, c), (4, 5, 2))
+    assert row[2] == 1  # two neighbours are one digit
+    assert len(row) == 3 + 3
+
+
+@pytest.mark.parametrize("separator", [(2, 0, 3, 1), (0, 2), (3, 2), (1,), (1, 3, 0)])
+def test_rows_of_children_find_what_their_separators_share(separator: tuple[int, ...]) -> None:
+    """Sums of a clique's table over what a separator lacks, in the separator's own order, against NumPy's."""
+    sizes, clique = (3, 2, 4, 5), (2, 0, 3, 1)
+    belief = np.zeros((4, padded(30)))
+    belief[:, :30] = np.random.default_rng(1).random((4, 30))
+    place, own, others, halvings, mine, theirs, *digits = child(clique, sizes, separator, 7)
+    assert place == 7
+    assert own * others == 120
+    assert 2**halvings >= others > 2**halvings / 2
+    sums = [
+        sum(belief.flat[_found(t, digits[: 3 * mine]) + _found(e, digits[3 * mine :])] for e in range(others))
+        for t in range(own)
+    ]
+    assert len(digits) == 3 * (mine + theirs)
+    whole = belief[:, :30].reshape(4, 3, 5, 2)
+    expected = np.einsum(whole, [2, 0, 3, 1], list(separator))
+    np.testing.assert_allclose(sums, expected.ravel(), rtol=1e-14)
+
+
+def _found(number: int, digits: list[int]) -> int:
+    return sum((number // div) % size * stride for div, size, stride in np.reshape(digits, (-1, 3)))
 
 
 def test_sizes_are_powers_of_two() -> None:
