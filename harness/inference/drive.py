@@ -19,7 +19,7 @@ from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks, Questions, RunClock
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
 
-LONG = 5.0
+LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""
 MOST_BURN_IN = 0.3
 """Of a budget in seconds, where burn-in was planned to take a tenth of it, but its steps turn out to be slow; and what

@@ -82,8 +82,8 @@ def checks(
         settings: of the method.
 
     Raises:
-        UnknownNameError, SpinbenchError: there is no such plugin or setting; settings of no method; chains that are no
-            multiple of 64.
+        UnknownNameError, SpinbenchError: there is no such plugin or setting; settings of no method; a device of no
+            backend; chains that are no multiple of 64.
     """
     if settings and method is None:
         raise SpinbenchError(f"the setting {next(iter(settings))} was given without a method; name one")
@@ -91,10 +91,11 @@ def checks(
         if name is not None and name not in registry.names(kind):  # type: ignore[arg-type]
             raise unknown_name(kind[:-1], name, registry.names(kind))  # type: ignore[arg-type]
     backends = [name for name in kernels.own_backends() if _has(name, device)] if backend is None else [backend]
+    if not backends:
+        raise SpinbenchError(f"device={device} was given, which no backend provides; cpu and gpu are known")
     methods = registry.names("methods") if method is None else [method]
-    found = (
-        [] if method is not None and backend is None else [c for name in backends for c in backend_checks(name, device)]
-    )
+    alone = backends if method is None or backend is not None else []
+    found = [check for name in alone for check in backend_checks(name, device)]
     how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel, "device": device, **settings}
     return found + [check for m in methods for b in backends for check in method_checks(m, b, **how)]
 

@@ -65,7 +65,7 @@ def child(clique: Scope, sizes: Sequence[int], separator: Scope, place: int) -> 
     return [place, states, others, (others - 1).bit_length(), len(own) // 3, len(theirs) // 3, *own, *theirs]
 
 
-def table_of(lists: Sequence[list[list[int]]], head: int, places: int) -> list[IntArray]:
+def tables_of(lists: Sequence[list[list[int]]], head: int, places: int) -> list[IntArray]:
     """Rows of different lengths, behind as many numbers as `head`, as arrays of one shape; all are below `places`."""
     digits = max((len(row) - head for rows in lists for row in rows), default=0) // 3
     shape = _power(max(map(len, lists), default=0)), head + 3 * _power(digits)

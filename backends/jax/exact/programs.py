@@ -36,7 +36,10 @@ def down(arena: Any, bucket: Bucket) -> tuple[Any, Any]:
 
 
 def _found(numbers: Any, digits: Any, first: Any, last: Any) -> Any:
-    """Where the entries of these numbers lie, by the rows from `first` to `last` of the digits; see `Bucket`."""
+    """Where the entries of these numbers lie, by the rows from `first` to `last` of the digits; see `Bucket`.
+
+    Of numbers beyond the last entry, too, it is a place within the table, as a digit is below its size.
+    """
     import jax.numpy as jnp
     from jax import lax
 
@@ -52,7 +55,6 @@ def _up(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[An
     from jax import lax
 
     rest, message_at, conditional_at, count = numbers
-
     others = jnp.arange(size, dtype=rows.dtype)
 
     def add(p: Any, total: Any) -> Any:
@@ -84,15 +86,14 @@ def _down(states: int, size: int, arena: Any, numbers: Any, rows: Any) -> tuple[
 
     def share(p: Any, arena: Any) -> Any:
         """Entries of the belief in the order of the child's separator, halved until each of its states has one."""
-        place, own, others, halvings, *counts = rows[p, :6]
-        digits, numbers = rows[p, 6:].reshape(-1, 3), jnp.arange(2 * states * size, dtype=rows.dtype)
-        mine, theirs = numbers >> halvings, numbers & ((1 << halvings) - 1)
+        place, kept, summed, halvings, *counts = rows[p, :6]
+        digits, places = rows[p, 6:].reshape(-1, 3), jnp.arange(2 * states * size, dtype=rows.dtype)
+        mine, theirs = places >> halvings, places & ((1 << halvings) - 1)
         at = _found(mine, digits, 0, counts[0]) + _found(theirs, digits, counts[0], counts[0] + counts[1])
-        there = (mine < own) & (theirs < others)
-        parts = jnp.where(there, _read(belief.ravel(), jnp.where(there, at, 0)), 0.0)
+        parts = jnp.where((mine < kept) & (theirs < summed), _read(belief.ravel(), at), 0.0)
         sums = lax.fori_loop(0, halvings, _halved, parts)[: states * size]
         before = lax.dynamic_slice(arena, (place,), sums.shape)
-        return lax.dynamic_update_slice(arena, jnp.where(numbers[: states * size] < own, sums, before), (place,))
+        return lax.dynamic_update_slice(arena, jnp.where(places[: states * size] < kept, sums, before), (place,))
 
     own = belief.sum(axis=1)
     return lax.fori_loop(0, count, share, arena), own / own.sum()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinbench.backends.jax.exact.layout import Bucket, child, padded, piece, table_of
+from spinbench.backends.jax.exact.layout import Bucket, child, padded, piece, tables_of
 from spinbench.backends.jax.exact.programs import default_device, down, up
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.network import FloatArray
@@ -82,7 +82,7 @@ class JaxTree(BucketTree):
             factors = [(self._sorted(scope), tables[scope]) for scope in self.own[v]]
             pieces.append([piece(clique, sizes, *table) for table in factors + messages])
             children.append([child(clique, sizes, *message) for message in messages])
-        own, theirs = table_of(pieces, 3, arena.size), table_of(children, 6, arena.size)
+        own, theirs = tables_of(pieces, 3, arena.size), tables_of(children, 6, arena.size)
         buckets = [
             Bucket(*self._sizes(v), *places[v], own[v], len(pieces[v]), theirs[v], len(children[v]))
             for v in range(len(self.clique))

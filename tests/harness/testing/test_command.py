@@ -39,3 +39,8 @@ def test_a_device_that_is_not_here_is_skipped_with_the_reason(capsys: pytest.Cap
 def test_a_backend_without_a_gpu_is_left_out() -> None:
     assert not [check for check in checks(method="mf", device="gpu") if "numba" in check.subject]
     assert [check for check in checks(method="mf", device="gpu") if "jax" in check.subject]
+
+
+def test_a_device_of_no_backend_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(method="mf", device="tpu") == 2
+    assert "device=tpu was given, which no backend provides; cpu and gpu are known" in capsys.readouterr().err
