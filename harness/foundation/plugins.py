@@ -16,6 +16,7 @@ from importlib.metadata import Distribution, EntryPoint
 from typing import Any
 
 from spinbench.errors import BrokenPluginError
+from spinbench.foundation import deadline
 from spinbench.foundation.names import unknown_name
 
 
@@ -30,7 +31,8 @@ def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
 
 @cache
 def _found(point: EntryPoint) -> Any:
-    return point.load()
+    with deadline.compiling():
+        return point.load()
 
 
 def forget() -> None:

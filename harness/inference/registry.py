@@ -16,7 +16,7 @@ from spinbench.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from spinbench.foundation import plugins
+from spinbench.foundation import deadline, plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
 from spinbench.foundation.trees import map_arrays
@@ -205,7 +205,8 @@ def bound(
     """
     how = check(method, backend, precision, wish)
     cls = backend_class(backend)
-    instance = cls(precision=precision, device=device)
+    with deadline.compiling():  # a first one imports what it stands on
+        instance = cls(precision=precision, device=device)
     found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
     notes = (*found.refusals, *how.notes)
     if found.engine is not None:

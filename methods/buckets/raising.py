@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.rounding import Work
-from spinbench.methods.buckets.layout import Buckets, Factors, lay_out
+from spinbench.methods.buckets.layout import Buckets, lay_out
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import bytes_of, logs_of
@@ -142,33 +142,37 @@ class Raising:
         self._factors = [factors_of(problem, order) for order in orders]
         self._code, self._at_stake, self._ibound = code, at_stake, ibound
         self._max_bytes = max_bytes / 2  # two are there at once
+        self._last: tuple[tuple[int, int], Partition] | None = None
 
     def told(self) -> Iterator[Told]:
         """After each pass."""
-        candidates = [_Candidate(k, last) for k in range(len(self._factors)) for last in (False, True)]
+        orders: dict[int, tuple[bool, ...]] = dict.fromkeys(range(len(self._factors)), (False, True))
         limit, best = self._ibound or FIRST, Told(-math.inf, 0, True)
-        while self._fits(self._cut(self._factors[candidates[0].order], limit)):
+        while self._fits(self._cut(next(iter(orders)), limit)):
             values: dict[_Candidate, float] = {}
-            for told in self._of_limit(candidates, limit, values):
+            for told in self._of_limit(orders, limit, values):
                 best = told if told.bound > best.bound else best
                 yield best
             if self._ibound or not told.split:
                 return
-            candidates = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
+            chosen = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
+            orders = {each.order: tuple(c.last for c in chosen if c.order == each.order) for each in chosen}
             limit += RISE
 
-    def _of_limit(self, candidates: list[_Candidate], limit: int, values: dict[_Candidate, float]) -> Iterator[Told]:
+    def _of_limit(
+        self, orders: dict[int, tuple[bool, ...]], limit: int, values: dict[_Candidate, float]
+    ) -> Iterator[Told]:
         """Trials, whose `values` are written, and further passes of the best; where nothing is split there is one."""
         best: Ascent | None = None
-        for each in candidates:
-            factors = self._factors[each.order]
-            at = lay_out(factors, self._cut(factors, limit), self._code.fill)
-            ascent = Ascent(at, self._code.passes(at), each.last)
-            yield from self._passes(ascent, _TRIAL, limit)
-            if not ascent.split:
-                return
-            values[each] = ascent.best.value
-            best = ascent if best is None or ascent.best.value > best.best.value else best
+        for order, lasts in orders.items():
+            at = lay_out(self._factors[order], self._cut(order, limit), self._code.fill)
+            for last in lasts:
+                ascent = Ascent(at, self._code.passes(at), last)
+                yield from self._passes(ascent, _TRIAL, limit)
+                if not ascent.split:
+                    return
+                values[_Candidate(order, last)] = ascent.best.value
+                best = ascent if best is None or ascent.best.value > best.best.value else best
         if best is not None:
             yield from self._passes(best, _PASSES - _TRIAL, limit)
 
@@ -181,8 +185,12 @@ class Raising:
             if ascent.ended:
                 return
 
-    def _cut(self, factors: Factors, limit: int) -> Partition:
-        return partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
+    def _cut(self, order: int, limit: int) -> Partition:
+        """The last one is kept: it is asked for again."""
+        if self._last is None or self._last[0] != (order, limit):
+            factors = self._factors[order]
+            self._last = (order, limit), partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
+        return self._last[1]
 
     def _fits(self, found: Partition) -> bool:
         return bytes_of(found) <= self._max_bytes and found.entries < 2.0**31

@@ -15,6 +15,7 @@ PASSES = 80
 LARGEST = 30
 """log2 of the entries of one mini-bucket, which int32 maps still hold."""
 _FIRST = 2
+_ROUNDING = 1e-6
 
 
 class Costs(NamedTuple):
@@ -47,12 +48,13 @@ class Costs(NamedTuple):
 
 
 def choose(
-    logs: Sequence[float], scopes: Sequence[Scope], costs: Costs, seconds: float, max_bytes: float
+    logs: Sequence[float], scopes: Sequence[Scope], total: float, costs: Costs, seconds: float, max_bytes: float
 ) -> tuple[int, Partition]:
     """The largest limit whose passes end in time, and its partition.
 
     Args:
         logs, scopes: as of `partition`.
+        total: log2 of the entries of all tables where nothing is split.
         costs: of the code that will run.
         seconds: for all passes; a partition that splits nothing needs one.
         max_bytes: of all tables.
@@ -62,9 +64,12 @@ def choose(
     def fits(found: Partition, passes: int) -> bool:
         return found.entries <= most and bytes_of(found) <= max_bytes and costs.of_passes(found, passes) <= seconds
 
-    whole = partition(logs, scopes, math.inf, most)
-    if fits(whole, 1):
-        return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
+    if total <= math.log2(max(most, 1.0)) + _ROUNDING:
+        whole = partition(logs, scopes, math.inf, most)
+        if fits(whole, 1):
+            return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
+    if PASSES * costs.clique * len(logs) > seconds:  # a variable has one mini-bucket at least
+        return _FIRST, partition(logs, scopes, _FIRST)
 
     def at(limit: int) -> Partition | None:
         found = partition(logs, scopes, limit, most)

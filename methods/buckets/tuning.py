@@ -165,7 +165,9 @@ class Tuner:
         if limit:
             found = partition(logs, factors.scopes(), limit)
         else:
-            limit, found = choose(logs, factors.scopes(), self._code.costs, seconds, limits.max_gib * 2**30)
+            limit, found = choose(
+                logs, factors.scopes(), order.total, self._code.costs, seconds, limits.max_gib * 2**30
+            )
         needed = bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
             raise UnsupportedError(

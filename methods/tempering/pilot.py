@@ -13,7 +13,10 @@ from spinbench.methods.tempering.program import Replicas
 
 FloatArray = npt.NDArray[np.float64]
 
-PARTICLES = 32
+PARTICLES = 8, 32
+"""At least and at most: of `VALUES` values in all, as far as that goes. Λ grows with the root of the variables, and so
+does its error, so that few particles tell it of many variables: eight within 5 % on grids of 10 to 100 a side."""
+VALUES = 2**15
 TEMPERATURES = 32
 SWEEPS = 4
 """At each temperature. Particles lag behind, so that the barrier is found too large rather than too small: more rungs
@@ -57,7 +60,7 @@ def barrier(
 def anneal(
     replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike, every: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """(betas (T,) from 0 to 1, D (T, P) of the particles at each); the same for the same tables.
+    """(betas (T,) from 0 to 1, D (T, P) of P particles at each); the same for the same tables.
 
     Args:
         replicas: over `HostArrays`.
@@ -67,13 +70,14 @@ def anneal(
     """
     rng = np.random.default_rng(0)
     betas = np.minimum((np.arange(TEMPERATURES) / (TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
-    start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), PARTICLES))
+    particles = int(np.clip(VALUES // max(np.size(cardinalities), 1), *PARTICLES))
+    start = rng.integers(0, np.asarray(cardinalities)[:, None], size=(np.size(cardinalities), particles))
     x = replicas.begin(tables, start.astype(np.float64))
     seen = []
     for beta in betas:
         for _ in range(SWEEPS // every if beta else 1):
             deadline.check()
-            x, _ = replicas.sweep(rng, tables, x, np.full(PARTICLES, beta))
+            x, _ = replicas.sweep(rng, tables, x, np.full(particles, beta))
         seen.append(np.asarray(replicas.log_weights(tables, x)[0]))
     return np.append(betas[:-1], 1.0), np.array(seen)
 

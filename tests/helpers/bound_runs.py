@@ -18,9 +18,9 @@ CHAINS = 3
 
 
 def estimates(
-    method: Method, backend: str, precision: Precision, models: Sequence[Model], batches: Sequence[int]
+    method: Method, backend: str, precision: Precision, models: Sequence[Model], batches: Sequence[int], warm: int = 0
 ) -> Iterator[tuple[Model, Estimate]]:
-    """What is said of each model after each batch of steps."""
+    """What is said of each model after each batch of steps, and after a burn-in of `warm` of them."""
     first: Any = None
     for k, model in enumerate(models):
         tables = method.plan(model)
@@ -30,6 +30,8 @@ def estimates(
             engine = _like(first, method, backend, precision, model, tables)
         start = np.random.default_rng(k).integers(0, 2, size=(model.num_variables, CHAINS), dtype=np.int8)
         state = engine.init(0, start)
+        if warm:
+            state = engine.adapt(engine.warm(state, warm), True)
         trace = Trace(method.reductions)
         for steps in batches:
             state, seen = engine.advance(state, steps)

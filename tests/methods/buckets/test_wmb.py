@@ -209,8 +209,8 @@ def test_mini_buckets_stay_where_the_time_for_others_is_over() -> None:
 def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
     """Along Alchemy_11's best order 2 million entries look into 79 million places of messages."""
     problem = problem_of(spinbench.load("uai14hard/Alchemy_11"))
-    order = search(problem, 0.03, 0)[0].order
-    factors = factors_of(problem, order)
+    order = search(problem, 0.03, 0)[0]
+    factors = factors_of(problem, order.order)
     logs, scopes = [1.0] * len(factors.cards), factors.scopes()
     for limit in (3, 8):
         found = partition(logs, scopes, limit)
@@ -218,7 +218,7 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
         assert (found.looks, found.entries) == (len(at.maps), len(at.base))
     costs = NumbaBucketKernel.code.costs
     free = costs._replace(look=0.0, made=0.0)
-    assert not choose(logs, scopes, free, 0.4, 2.0**30)[1].split
-    assert choose(logs, scopes, costs, 0.4, 2.0**30)[1].split
-    assert not choose(logs, scopes, costs, 4.0, 2.0**30)[1].split
-    assert choose(logs, scopes, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
+    assert not choose(logs, scopes, order.total, free, 0.4, 2.0**30)[1].split
+    assert choose(logs, scopes, order.total, costs, 0.4, 2.0**30)[1].split
+    assert not choose(logs, scopes, order.total, costs, 4.0, 2.0**30)[1].split
+    assert choose(logs, scopes, order.total, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
