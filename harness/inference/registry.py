@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -30,6 +31,7 @@ if __name__ != "spinbench.inference.registry":
 
 PROGRAMS = 4
 """Whose compiled code is kept in memory, for one model's shapes each."""
+_IMPORTED = set[type[Backend]]()
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,7 @@ def bound(
     """
     how = check(method, backend, precision, wish)
     cls = backend_class(backend)
-    with deadline.compiling():  # a first one imports what it stands on
-        instance = cls(precision=precision, device=device)
+    instance = _constructed(cls, precision, device)
     found = kernels.first(kernels.asked(method.name, backend, wish), method, instance, model, tables)
     notes = (*found.refusals, *how.notes)
     if found.engine is not None:
@@ -219,6 +220,14 @@ def bound(
     except UnsupportedError as why:
         raise UnsupportedError("; ".join([*found.refusals, str(why)])) from why
     return Bound(engine, "generic", "", notes)
+
+
+def _constructed(cls: type[Backend], precision: Precision, device: str) -> Backend:
+    """A backend; the first of its kind imports what it stands on, and the clocks that tell so are slow."""
+    with nullcontext() if cls in _IMPORTED else deadline.compiling():
+        made = cls(precision=precision, device=device)
+    _IMPORTED.add(cls)
+    return made
 
 
 def _program_engine(method: Method, backend: Backend, tables: Tables) -> ProgramEngine:
