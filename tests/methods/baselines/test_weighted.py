@@ -73,7 +73,7 @@ def test_mean_field_is_a_stationary_point() -> None:
         assert bound([*q[:v], moved / moved.sum(), *q[v + 1 :]]) < best
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])
 def test_accepted_draws_have_the_exact_law(backend: str) -> None:
     model = graph("zeros")
     method = Rejection()
@@ -94,10 +94,11 @@ def test_accepted_draws_have_the_exact_law(backend: str) -> None:
 
 @pytest.mark.parametrize("kind", ["loop", "order three", "zeros"])
 @pytest.mark.parametrize("name", ["importance", "rejection"])
-def test_answers_agree_with_enumeration(name: str, kind: str) -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_answers_agree_with_enumeration(name: str, kind: str, backend: str) -> None:
     model = graph(kind)
     exact = spinbench.exact(model)
-    found = spinbench.run(model, name, "numpy", budget=600, chains=16, seed=3)
+    found = spinbench.run(model, name, backend, budget=600, chains=16, seed=3)
     assert found.status == "ok"
     for got, error, want in zip(found.marginals, found.marginals_se, exact.marginals, strict=True):
         assert (np.abs(got - want) < 4 * error + 1e-9).all()
@@ -105,9 +106,10 @@ def test_answers_agree_with_enumeration(name: str, kind: str) -> None:
     assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se < 0.3
 
 
-def test_a_forest_is_its_own_proposal() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_forest_is_its_own_proposal(backend: str) -> None:
     model = generators.tree(n=40, seed=1)
-    found = spinbench.run(model, "importance", "numpy", budget=10, chains=16)
+    found = spinbench.run(model, "importance", backend, budget=10, chains=16)
     assert found.log_z_kind == "exact"
     assert found.log_z == pytest.approx(spinbench.exact(model).log_z)
     assert found.diagnostics["effective_draws"] == pytest.approx(160)
