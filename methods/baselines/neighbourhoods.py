@@ -55,7 +55,7 @@ class Tables(NamedTuple):
 
 def neighbourhoods(tables: FactorTables) -> Near:
     """Of all variables."""
-    shared = _shared(tables)
+    shared = shared_factors(tables)
     count = len(tables.cardinalities)
     most = 1 + max(map(len, shared), default=0)
     deep = max((len(factors) for own in shared for factors in own.values()), default=1)
@@ -77,7 +77,7 @@ def neighbourhoods(tables: FactorTables) -> Near:
     return Near(*(part.astype(np.int32) for part in (rows, bases, strides, moved, others, steps)))
 
 
-def _shared(tables: FactorTables) -> list[dict[int, list[int]]]:
+def shared_factors(tables: FactorTables) -> list[dict[int, list[int]]]:
     """For each variable its neighbours, and the factors that they share; variables of one state are left out."""
     found: list[dict[int, list[int]]] = [{} for _ in tables.cardinalities]
     for f in range(len(tables.offsets) - 1):

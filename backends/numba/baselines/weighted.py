@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.simd.random import ULP, chain_keys, hash64
+from spinbench.backends.numba.simd.functions import OPTIONS
+from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.baselines.draws import Layers, Tables
 from spinbench.methods.baselines.weighted import Rejection, Weighted
@@ -96,26 +97,21 @@ def run(law, model, keys, numbers, rejects, sums):
                 squares += weight * weight
                 if not rejects:
                     _count(model, x, weight, sums.states[chain])
-                elif not kept and _uniform(start, gamma, counter + np.uint64(n)) < math.exp(log - model.most):
+                elif not kept and uniform(start, gamma, counter + np.uint64(n)) < math.exp(log - model.most):
                     kept = True
                     sums.accepted[chain] += 1.0
                     _count(model, x, 1.0, sums.states[chain])
         sums.weights[chain, 0], sums.weights[chain, 1], sums.weights[chain, 2] = scale, total, squares
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
-def _uniform(start, gamma, counter):
-    return np.float64(hash64(start, gamma, counter) >> np.uint64(11)) * ULP
-
-
-@nb.njit(cache=True, error_model="numpy", nogil=True)
+@nb.njit(**OPTIONS)
 def _drawn(law, start, gamma, counter, x):
     """A draw into x, from the roots on; its log q."""
     total = law.logs.dtype.type(0)
     for k in range(len(law.rows)):
         parent = law.parents[k]
         above = x[parent] if parent >= 0 else 0
-        u, state = _uniform(start, gamma, counter + np.uint64(k)), 0
+        u, state = uniform(start, gamma, counter + np.uint64(k)), 0
         while u >= law.passed[k, above, state]:
             state += 1
         while state > 0 and law.logs[k, above, state] == -np.inf:  # where rounding left something of a sum of 1
@@ -125,7 +121,7 @@ def _drawn(law, start, gamma, counter, x):
     return total
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
+@nb.njit(**OPTIONS)
 def _log_weight(model, x, log_q):
     """Of state x, less the model's constant."""
     total = -log_q
@@ -137,7 +133,7 @@ def _log_weight(model, x, log_q):
     return total
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
+@nb.njit(**OPTIONS)
 def _count(model, x, weight, states):
     for v in range(len(x)):
         states[model.firsts[v] + x[v]] += weight

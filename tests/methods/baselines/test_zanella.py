@@ -43,7 +43,9 @@ def test_a_variable_alone_waits_as_barker_has_it() -> None:
         np.testing.assert_allclose(seen["s"], s)
 
 
-@pytest.mark.parametrize(("name", "backend"), [("zeros", "numpy"), ("bits", "numpy")])
+@pytest.mark.parametrize(
+    ("name", "backend"), [("zeros", "numpy"), ("bits", "numpy"), ("zeros", "numba"), ("bits", "numba")]
+)
 def test_runs_are_right_within_what_they_claim(name: str, backend: str) -> None:
     found = check_run(name, "zanella", backend, 1500)
     assert found.log_z is None
@@ -82,5 +84,3 @@ def test_what_it_does_not_take() -> None:
     groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
         spinbench.run(groups, "zanella", "numpy", 10)
-    with pytest.raises(UnsupportedError, match="numba"):
-        spinbench.run(MODELS["bits"], "zanella", "numba", 10)
