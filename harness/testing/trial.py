@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
-from unittest import SkipTest
+from unittest import SkipTest, mock
 
 import numpy as np
 
@@ -141,3 +142,21 @@ def _differ(at: Trial) -> bool:
     state = at.engine.init(WATCHED_SEED, random_start(at.given, FEW_CHAINS, WATCHED_SEED))
     _, batches = advance(at.engine, state, [1, 1])
     return any((array != array[..., :1]).any() for array in batches[-1][1].values())
+
+
+@contextmanager
+def settings_read(method: Method, seen: set[str]) -> Iterator[None]:
+    """Adds to `seen` the settings that are read meanwhile, of this method and of others of its class; all, where what
+    the method made of them is kept in it, or they are read as a whole."""
+    kind = type(method)
+    names = {field.name for field in fields(method)}  # type: ignore[arg-type]
+    plain = kind.__getattribute__
+
+    def noted(self: Method, name: str) -> Any:
+        seen.update(names if name == "__dict__" else {name})
+        return plain(self, name)
+
+    if set(getattr(method, "__dict__", ())) - names:
+        seen |= names
+    with mock.patch.object(kind, "__getattribute__", noted):
+        yield

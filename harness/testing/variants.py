@@ -19,9 +19,10 @@ from spinbench.foundation.parameters import hints_of
 from spinbench.models import FactorGraph
 from spinbench.testing import agreement, answers, burn_in, conduct, diagnostics, hidden, kept, shapes, streams
 from spinbench.testing.check import CheckError, skip
-from spinbench.testing.laws.cases import potts
+from spinbench.testing.laws.cases import law, potts
 from spinbench.testing.laws.known import known
 from spinbench.testing.pair import SEED, Pair
+from spinbench.testing.trial import settings_read, trial
 
 CHAINS = 512
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
@@ -115,21 +116,50 @@ def _numbered(pair: Pair, changed: dict[str, Any]) -> str:
 
 
 def heeded(pair: Pair) -> None:
-    """A kernel heeds each setting that the method's program heeds; what changes nothing by itself is named."""
+    """A kernel heeds each setting that the method's program heeds, and something reads each; what changes nothing by
+    itself is named: speed, limits, tolerances, and what counts beside others, are read where they do not count."""
     where = agreement.other(pair) if pair.native else None
     program = Pair(pair.method, where[0], pair.precision, pair.chains, where[1]) if where else None
-    idle = []
+    idle: dict[str, str] = {}
     for name, values in _many(pair.method).items():
         taken = [{name: value} for value in values if _takes(pair, {name: value})]
         if not taken or any(_counts(pair, {}, changed) for changed in taken):
             continue
+        shown = " and ".join(str(changed[name]) for changed in taken)
+        idle[name] = f"{name}={getattr(pair.method, name)}, {shown} give the same to the last bit"
         if where and program and any(_counts(program, {}, changed) for changed in taken):
-            own = getattr(pair.method, name)
-            shown = " and ".join(str(changed[name]) for changed in taken)
-            raise CheckError(f"{name}={own}, {shown} give the same to the last bit; the program on {where[0]} heeds it")
-        idle.append(name)
+            raise CheckError(f"{idle[name]}; the program on {where[0]} heeds it")
+    if unread := set(idle) - _read(pair, set(idle)):
+        raise CheckError("; ".join(f"{idle[name]}: nothing reads {name}" for name in sorted(unread)))
     if idle:
         skip(f"by itself none of {', '.join(idle)} changes what {STEPS} steps report: some others, or longer runs, may")
+
+
+def _read(pair: Pair, names: set[str]) -> set[str]:
+    """Those of these settings that something reads once the method is made, in whole runs, with each other setting."""
+    seen: set[str] = set()
+    for changed in ({}, *({name: value} for name, value in of(pair.method))):
+        if names <= seen:
+            break
+        with suppress(SpinbenchError):
+            other = _changed(pair, changed, TOLD)
+            with settings_read(other.method, seen):
+                _tried(other)
+    return names & seen
+
+
+def _tried(pair: Pair) -> None:
+    """Whole runs on a model of two states and on one of several, and what is asked of some runs alone."""
+    for model in (law("dense").model, potts()):
+        with suppress(SkipTest, SpinbenchError):
+            at = trial(pair, model)
+            found = at.whole(TOLD, SEED)
+            if callable(found.pairs):
+                found.pairs()
+            state = at.begin(TOLD, SEED, steps=1)
+            at.engine.states(state)
+            at.engine.slopes(state)
+            at.engine.climb(state, np.array([0.5]), 1)
 
 
 def _many(method: Method) -> dict[str, list[Any]]:
@@ -182,12 +212,16 @@ def _other(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
         SkipTest: they are refused.
     """
     try:
-        method = replace(pair.method, **changed)  # type: ignore[type-var]
-        other = Pair(method, pair.backend, pair.precision, min(pair.chains, chains), pair.wish, pair.device)
+        other = _changed(pair, changed, chains)
         other.bound("dense")
     except SpinbenchError as refusal:
         skip(f"refused: {refusal}")
     return other
+
+
+def _changed(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
+    method = replace(pair.method, **changed)  # type: ignore[type-var]
+    return Pair(method, pair.backend, pair.precision, min(pair.chains, chains), pair.wish, pair.device)
 
 
 def setting(pair: Pair, name: str, value: Any) -> None:

@@ -3,13 +3,13 @@
 Installed as a plugin by test_planted_bugs.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from spinbench.api import Estimate, Method, Program, standard_error
-from spinbench.errors import UnsupportedError
+from spinbench.errors import SpinbenchError, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -121,3 +121,44 @@ class Tempered(Placed):
 class Unburnt(Tempered):
     name = "unburnt"
     burnt_in = False
+
+
+@dataclass(frozen=True)
+class Deaf(Placed):
+    """Gibbs sampling with settings that change nothing, or nothing by themselves; one of them nobody reads."""
+
+    pace: float = 1.0
+    """Is read where the bug is another one."""
+    max_bytes: int = 2**30
+    """A limit."""
+    unroll: int = 4
+    """For speed."""
+    rounds: int = 1
+    """Counts beside way=down alone."""
+    way: Literal["up", "down"] = "up"
+    bug: str = ""
+
+    name = "deaf"
+    summary = "Gibbs in raster order, with settings"
+
+    def __post_init__(self):
+        if self.pace < 0:
+            raise SpinbenchError(f"deaf: pace={self.pace} was given; at least 0 is needed")
+
+    def plan(self, model):
+        if 8 * model.num_variables**2 > self.max_bytes:
+            raise UnsupportedError("deaf: max_bytes")
+        return super().plan(model)
+
+    def program(self, backend):
+        plain = super().program(backend)
+        sweeps = max(self.rounds, 1) if self.way == "down" else max(self.unroll, 1) // max(self.unroll, 1)
+        pace = 1.0 if self.bug else self.pace
+
+        def step(key, tables, s):
+            def again(i, s):
+                return plain.step(backend.fold_in(key, i), tables, s)
+
+            return backend.fori_loop(0, sweeps * int(pace > 0) + int(pace <= 0), again, s)
+
+        return replace(plain, step=step)
