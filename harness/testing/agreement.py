@@ -12,10 +12,10 @@ from spinbench.inference import registry
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.inference.runner import run
-from spinbench.models import Model
+from spinbench.models import Model, PairwiseModel
 from spinbench.testing.check import REFUSALS, require, skip
 from spinbench.testing.laws.cases import CASES, law
-from spinbench.testing.laws.known import known
+from spinbench.testing.laws.known import SETTLED, known
 from spinbench.testing.pair import FEW_CHAINS, SEED, Pair, advance
 from spinbench.testing.trial import flat, watched
 
@@ -28,6 +28,8 @@ ENDED = 1e-9
 """Changes at which iterations end, relative for log Z."""
 CLOSE = 1e-6
 """What they leave."""
+ORDERED = 0.02
+"""Between marginals of a model whose variables stand in two orders, which bounds may heed."""
 
 
 def tree(pair: Pair, name: str) -> None:
@@ -59,6 +61,28 @@ def alike(pair: Pair, backend: str, wish: Wish, ended: float = ENDED) -> None:
             seen += 1
     if not seen:
         skip(f"there is no model of the suite on which it ends here and on {backend}")
+
+
+def order(pair: Pair) -> None:
+    """Answers that are said to have ended do not depend on which variable is the last, and settles early."""
+    model = known(SETTLED).model
+    assert isinstance(model, PairwiseModel)
+    one, two = (_answer(pair, given, pair.backend, pair.wish) for given in (model, _backwards(model)))
+    if one.status != "ok" or two.status != "ok":
+        skip(f"in one order it says {one.status}, in the other {two.status}")
+    if one.marginals is None or two.marginals is None:
+        skip("it has no marginals")
+    off = float(np.abs(np.hstack(one.marginals) - np.hstack(two.marginals)[::-1]).max())
+    require(
+        off <= ORDERED,
+        f"marginals of one model differ by up to {off:.2g} between two orders of its variables, and both answers are "
+        "said to have ended: does the end look at all variables?",
+    )
+
+
+def _backwards(model: PairwiseModel) -> PairwiseModel:
+    edges, last = model.edges[::-1], model.num_variables - 1
+    return PairwiseModel.from_edges(model.biases[::-1], last - edges, model.couplings[::-1], name=f"{model.name}, back")
 
 
 def digits(pair: Pair) -> None:

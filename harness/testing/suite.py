@@ -240,6 +240,7 @@ def _of_iterations(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     if pair.method.exact_on_trees:
         for name in agreement.TREES:
             yield f"accuracy, {name}", partial(agreement.tree, pair, name)
+    yield "order of variables", partial(agreement.order, pair)
     if pair.native and (where := agreement.other(pair)):
         yield "kernel and program", partial(agreement.alike, pair, *where)
 

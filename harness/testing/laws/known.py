@@ -27,6 +27,7 @@ ODD = {
     )
 }
 """Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not."""
+SETTLED = "ring, the last settled early"
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 """States of a rung."""
 
@@ -172,11 +173,30 @@ def _tree() -> Known:
     """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
     rng = np.random.default_rng(21)
     edges = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (6, 7), *((k, k + 1) for k in range(7, 13))]
-    model = PairwiseModel.from_edges(0.8 * rng.normal(size=14), edges, 1.4 * rng.normal(size=len(edges)), name="tree")
-    states = ((np.arange(2**14)[:, None] >> np.arange(14)) & 1).astype(np.int8)
+    return _summed(
+        PairwiseModel.from_edges(0.8 * rng.normal(size=14), edges, 1.4 * rng.normal(size=len(edges)), name="tree")
+    )
+
+
+def _summed(model: PairwiseModel) -> Known:
+    """The answers of a small model, by enumeration."""
+    n = model.num_variables
+    states = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
     weights = model.log_weight(states)
     log_z = float(np.logaddexp.reduce(weights))
     return Known(model, log_z, np.exp(weights - log_z) @ states)
+
+
+def _settled_early() -> Known:
+    """A ring around which messages go many times, and behind it a pair and a variable whose states are all alike, so
+    that they are done at the start. Naive mean field has one fixed point, too."""
+    rng = np.random.default_rng(3)
+    edges = np.array([(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (5, 6)])
+    couplings = np.array([*[3.2] * 5, 1.0])
+    fields = np.append(0.6 * rng.normal(size=5), np.zeros(3)) - 0.5 * np.bincount(
+        edges.ravel(), np.repeat(couplings, 2), minlength=8
+    )
+    return _summed(PairwiseModel.from_edges(fields, edges, couplings, name=SETTLED))
 
 
 def _long_tree() -> Known:
@@ -212,6 +232,7 @@ MODELS: dict[str, Callable[[], Known]] = {
     "slow pair": _slow_pair,
     "tree": _tree,
     "long tree": _long_tree,
+    SETTLED: _settled_early,
     "tree of factors": graphs.tree_of_factors,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

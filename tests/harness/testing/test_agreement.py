@@ -50,6 +50,50 @@ def test_a_kernel_that_computes_something_else_with_a_setting_is_found() -> None
         check_of("iterated", "plain=True", bug="fields where plain")()
 
 
+@pytest.mark.parametrize(
+    ("bug", "tier"),
+    [
+        ("ends with the last variable", "generic"),
+        ("a kernel that ends with the last variable", "native"),
+        ("a kernel that ends with the first variable", "native"),
+    ],
+)
+def test_an_end_that_looks_at_one_variable_is_found(bug: str, tier: Any) -> None:
+    (check,) = [c for c in method_checks("iterated", "numpy", tier=tier, bug=bug) if c.name == "order of variables"]
+    with pytest.raises(AssertionError, match=r"between two orders of its variables, .* does the end look at all"):
+        check()
+
+
+HURRIED = """
+from dataclasses import dataclass
+from spinbench.api import Program
+from spinbench.methods.messages import bp
+
+class Hurry(bp._FloodingProgram):
+    def _iteration(self, t, state):
+        found, xp = super()._iteration(t, state), self._xp
+        own = t.graph.source[t.incidence.target] == t.graph.source.max()
+        moved = xp.where(own[:, None], xp.abs(found.messages - state.messages), 0.0)
+        moved = xp.max(xp.concat([moved, xp.zeros_like(state.residual)[None, :]], axis=0), axis=0)
+        ended = (state.converged > 0) | (moved <= self._tolerance)
+        return found._replace(converged=xp.where(ended, 1.0, 0.0), residual=xp.where(ended, 0.0, found.residual))
+
+@dataclass(frozen=True)
+class Hurried(bp.BeliefPropagation):
+    name = "hurried"
+    summary = "belief propagation whose end looks at messages to the last variable alone"
+
+    def program(self, backend):
+        return Hurry(self, backend).program()
+"""
+
+
+def test_an_end_that_looks_at_one_variables_messages_is_found(install_plugin: Any) -> None:
+    install_plugin("hurriedplugin", HURRIED, {"methods": {"hurried": "Hurried"}})
+    with pytest.raises(AssertionError, match=r"between two orders of its variables, .* does the end look at all"):
+        check_of("hurried", "order of variables")()
+
+
 def test_what_is_said_on_the_way_is_looked_at() -> None:
     with pytest.raises(AssertionError, match=r"the lower bound on log Z is .* too high"):
         check_of("iterated", "end of iterations", bug="a bound at fixed points alone")()
