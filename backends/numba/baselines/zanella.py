@@ -18,7 +18,6 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.simd.functions import OPTIONS
 from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
-from spinbench.methods.baselines.jumps import LEAST
 from spinbench.methods.baselines.neighbourhoods import Tables, shared_factors
 from spinbench.methods.baselines.zanella import Zanella
 from spinbench.models import Model
@@ -97,7 +96,7 @@ def run(f, keys, numbers, chains, sums):
             clock = walk.since.dtype.type(0)
             for jump in range(jumps):
                 total = walk.tree[1]
-                if not total > LEAST:
+                if not total > 1e-30:  # as `jumps.LEAST`
                     clock += 1
                     sums.stuck[c] += 1
                     continue
