@@ -135,6 +135,8 @@ def _of_variables(rows: FloatArray, means: FloatArray) -> FloatArray | None:
     if len(own) != len(means):
         return None
     far = np.abs(own[None, :, :] - means[:, None, :]).max(axis=-1)
+    if (far.diagonal() < CLOSE).all():  # two rows may have the same means
+        return rows
     return rows[:, far.argmin(axis=1)] if (far.min(axis=1) < CLOSE).all() else None
 
 

@@ -65,7 +65,7 @@ def test_list_tells_why_a_pair_does_not_run_once_for_all_that_share_the_reason()
     (of_numba,) = [
         line for line in lines if line.endswith(" on numba: numba does not provide arrays and there is no kernel")
     ]
-    assert {"nested", "metropolis"} <= set(of_numba.partition(" on numba")[0].split(", "))
+    assert {"nested", "multicanonical"} <= set(of_numba.partition(" on numba")[0].split(", "))
 
 
 def test_help_and_version_load_nothing() -> None:

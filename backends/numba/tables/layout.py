@@ -145,4 +145,5 @@ def states_of(x: Array, chains: int) -> Array:
 
 def of_chains(values: Array, chains: int) -> Array:
     """(…, C) of values (K, …, B)."""
-    return np.moveaxis(values, 0, -2).reshape(*values.shape[1:-1], -1)[..., :chains]
+    blocks, *rows, lanes = values.shape
+    return np.moveaxis(values, 0, -2).reshape(*rows, blocks * lanes)[..., :chains]

@@ -68,16 +68,16 @@ def drawn_state(weights, size, goal, total, none):
 
 
 @nb.njit(**INLINE)
-def _add_total(totals, at, credit):
+def add_total(totals, at, credit):
     store_sum_vector(totals, at, load_sum_words(totals, at, WORDS) + credit)
 
 
 @nb.njit(**INLINE)
-def _credit(b, row, size, drawn, total, averaged, c):
+def credit_states(b, row, size, drawn, total, averaged, c):
     for k in range(size):
         weight = load_field_words(b.weights, 16 * k, WORDS)
         credit = weight / total if averaged else choose(drawn == k, ONE(weight), ZERO(weight))
-        _add_total(b.totals, (row + k) * b.count + c, credit)
+        add_total(b.totals, (row + k) * b.count + c, credit)
 
 
 @nb.njit(**INLINE)
@@ -104,7 +104,7 @@ def _update_binary(t, v, b, c, asked):
     _put(b.x, v * b.count + c, choose(drawn, none + 1, none))
     if asked.credited:
         credit = ONE(odds) / odds if asked.averaged else choose(drawn, ONE(odds), ZERO(odds))
-        _add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
+        add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
 
 
 @nb.njit(**INLINE)
@@ -115,11 +115,11 @@ def _update_any(t, v, b, c, asked):
     drawn = drawn_state(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
     _put(b.x, v * b.count + c, drawn)
     if asked.credited:
-        _credit(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
+        credit_states(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
 
 
 @nb.njit(**INLINE)
-def _walk(keys, k, counter, walker):
+def set_walk(keys, k, counter, walker):
     for c in range(keys.shape[2]):
         store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
 
@@ -164,7 +164,7 @@ def run_sweeps(t, order, asked, chains, sums):
             line_address(weights),
         )
         for s in range(asked.first, asked.end):
-            _walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
+            set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
             for q in range(order.size):
                 v = order[q]
                 for c in range(0, count, 16):
@@ -192,7 +192,7 @@ def _force(t, v, k, b, c):
     none = load_state_vector(b.x, v * b.count + c) & 0
     _put(b.x, v * b.count + c, none + k)
     part = choose(chosen > ZERO(chosen), log(chosen / total), NEVER(chosen))
-    _add_total(b.totals, c, part)
+    add_total(b.totals, c, part)
 
 
 @nb.njit(**JIT)
