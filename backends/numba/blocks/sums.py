@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import vector_width
 from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep
 from spinbench.backends.numba.simd.vector_memory import (
@@ -277,7 +278,7 @@ def add_log_probability(m, block, target, x, room, logs):
             p = room.T[_entry(m, b, target, lane) + target[v, lane], lane]
             logs[lane] += math.log(p) if p > 0 else -np.inf
     for b in range(m.starts[block], m.starts[block + 1]):
-        x[m.variable[b], :] = target[m.variable[b], :]
+        copy_into(x[m.variable[b]], target[m.variable[b]])
 
 
 @nb.njit(**OPTIONS)

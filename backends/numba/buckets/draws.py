@@ -83,7 +83,9 @@ def advance(source, keys, index, steps, sums):
             for v in range(n):
                 if x[v] > 0:
                     rows[chain, source.firsts[v] + x[v] - 1] += weight
-        sums.states[:, chain], sums.last[chain] = x, max(min(found, 0.0), DEAD)
+        for v in range(n):
+            sums.states[v, chain] = x[v]
+        sums.last[chain] = max(min(found, 0.0), DEAD)
         sums.weights[chain, 0], sums.weights[chain, 1], sums.weights[chain, 2] = scale, total, squares
 
 

@@ -15,6 +15,7 @@ from spinbench.backends.numba.exact.options import ALLOCATES, ONCE
 from spinbench.backends.numba.gauge.cholesky import factorise, solve
 from spinbench.backends.numba.gauge.derivatives import derivatives
 from spinbench.backends.numba.gauge.gauged import evaluate, sigmoid
+from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.methods.gauge.ascent.newton import (
     ENDS,
     FLAT,
@@ -101,7 +102,9 @@ def step(net, blocks, weights, tolerance, limit, patience, point, room):
         status[SHIFT] *= 100.0
         return STALLED if status[SHIFT] > 1e8 else GOING
     gain = value - status[VALUE]
-    point.z[:], point.tables[:], status[VALUE] = room.trial, room.found, value
+    copy_into(point.z, room.trial)
+    copy_into(point.tables, room.found)
+    status[VALUE] = value
     if length == 1.0:
         status[SHIFT] = max(0.2 * status[SHIFT], 1e-12)
     elif length < 0.2:
@@ -152,7 +155,7 @@ def _direction(blocks, status, room):
     number = blocks.place.size
     b = room.gradient.size // number
     while True:
-        room.factor[:] = room.matrix
+        copy_into(room.factor, room.matrix)
         for k in range(number):
             for i in range(b):
                 at = b * b * blocks.first[k] + i * (b + 1)
@@ -160,7 +163,7 @@ def _direction(blocks, status, room):
         if factorise(blocks.first, blocks.rows, b, room.factor, room.columns, room.where):
             break
         status[SHIFT] = max(4.0 * status[SHIFT], 1e-6)
-    room.move[:] = room.gradient
+    copy_into(room.move, room.gradient)
     solve(blocks.first, blocks.rows, b, room.factor, room.move)
     longest = 1.0
     for k in range(room.move.size):

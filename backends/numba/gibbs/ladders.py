@@ -21,7 +21,7 @@ from spinbench.backends.numba.gibbs.shared import (
 )
 from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.gibbs.unit_updates import log_transition, update_unit
-from spinbench.backends.numba.simd.arrays import empty_array, zero_array
+from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_sum, store_uniform
 from spinbench.backends.numba.simd.random import below, chain_keys, fill_rows
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros, line_address, store_state_vector
@@ -97,13 +97,13 @@ def run_ladders(f, steps, length, mode, ladders, total):
             done = t % length
             place = below(places[0], places[1], np.uint64(t // length), length)
             if done == 0:
-                s[c] = mode
+                copy_into(s[c], mode)
             elif done == length - place:
-                s[c] = middle[c]
+                copy_into(s[c], middle[c])
             fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
             _sweep(g, units, done == 0 or done >= length - place, v, row, fields)
             if done == 0:
-                middle[c] = s[c]
+                copy_into(middle[c], s[c])
             log_t = log_transition(g, units, row)
             log_sum[c] = log_t if done == 0 else log_add(log_sum[c], log_t)
             if done == length - 1:
@@ -207,7 +207,7 @@ def run_looks(f, keys, step, mode, s, log_t, log_r):
     v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
     for c in range(s.shape[0]):
         log_t[c] = log_transition(g, units, address(s, c * n))
-        drawn[:] = mode
+        copy_into(drawn, mode)
         fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
         for k in range(units):
             q = units - 1 - k

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import JIT, log_add
+from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 
@@ -108,7 +109,7 @@ def _resampled(course, u, x, part):
             for j in range(count):
                 part.source[c * count + j] = c * count + j
     if any_poor:
-        part.spare[:] = x
+        copy_into(part.spare, x)
         for lane in range(chains * count):
             at = part.source[lane]
             for i in range(x.shape[1]):

@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, vector_width
+from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
@@ -249,7 +250,8 @@ def run_weighed(t, order, mode, asked, chains, sums, log_t):
     sweep, too."""
     mixed, levels = np.empty_like(chains.x), np.empty(log_t.shape)
     for s in range(asked.first, asked.end):
-        mixed[:], levels[:] = chains.x, 0.0
+        copy_into(mixed, chains.x)
+        levels[:] = 0.0
         force_sweep(t, order, mode, mixed, levels)
         for k in range(len(levels)):
             for c in range(levels.shape[1]):

@@ -7,8 +7,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
-from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
+from spinbench.backends.numba.simd.arrays import as_words, copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.formulas import formula, formula_pair
 from spinbench.backends.numba.simd.functions import larger, smaller
 
@@ -32,6 +33,20 @@ def test_arrays_have_shape_type_and_zeros(n: int, kind: str) -> None:
     i, j, k = np.indices((n, 2, 3))
     np.testing.assert_array_equal(cube, 100 * i + 10 * j + k)
     assert cube.flags.c_contiguous
+
+
+def test_copies_are_whole_or_refused() -> None:
+    copied = nb.njit(lambda target, source: copy_into(target, source))
+    source = np.arange(24.0).reshape(2, 3, 4)
+    target = np.zeros((2, 3, 4))
+    copied(target, source)
+    np.testing.assert_array_equal(target, source)
+    copied(target[1], source[0])
+    np.testing.assert_array_equal(target[1], source[0])
+    with pytest.raises(ValueError, match="different sizes"):
+        copied(target, source[:1])
+    with pytest.raises(TypingError):
+        copied(target[:, :, 1], source[:, :, 1])
 
 
 def test_words_are_the_same_memory() -> None:
