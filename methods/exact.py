@@ -13,7 +13,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
-from spinbench.reference.answer import left_open
+from spinbench.reference.answer import MOST_GIB, left_open
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class Exact(Method):
     draws: int = 0
 
     def __post_init__(self) -> None:
-        if not self.max_gib > 0:
-            raise SpinbenchError(f"method exact: max_gib={self.max_gib} was given; a positive number is needed")
+        if not 0 < self.max_gib <= MOST_GIB:
+            raise SpinbenchError(
+                f"method exact: max_gib={self.max_gib} was given; a positive number is needed, 2^33 at most"
+            )
         check_whole(self, "draws", 0, 2**30)
 
     @property

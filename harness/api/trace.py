@@ -129,11 +129,7 @@ class Trace:
         Raises:
             InvalidResultError: one that the reductions name is not there, or holds no numbers.
         """
-        if lacking := [name for name in self.reductions if name not in batch]:
-            raise InvalidResultError(
-                f"a batch of steps reported {', '.join(map(repr, batch)) or 'nothing'}; the method's reductions name "
-                f"{', '.join(map(repr, lacking))}, too"
-            )
+        check_reported(batch, self.reductions)
         stored = {name: _numbers(batch[name], name) for name in self.reductions}
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
@@ -280,6 +276,19 @@ class Trace:
                 case _:
                     joined[name] = second[name]
         return joined
+
+
+def check_reported(batch: Mapping[str, object], reductions: Mapping[str, Reduction]) -> None:
+    """What steps report, by name, has all that is reduced.
+
+    Raises:
+        InvalidResultError: some of it is not there.
+    """
+    if lacking := [name for name in reductions if name not in batch]:
+        raise InvalidResultError(
+            f"a batch of steps reported {', '.join(map(repr, batch)) or 'nothing'}; the method's reductions name "
+            f"{', '.join(map(repr, lacking))}, too"
+        )
 
 
 def check_seen(seen: Mapping[str, object], *names: str) -> None:

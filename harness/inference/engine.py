@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Backend, Program, Reduction, State, Tables
+from spinbench.api.trace import check_reported
 from spinbench.foundation import deadline
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference.host import Host
@@ -181,6 +182,7 @@ class ProgramEngine:
             return inner, {name: self._combine(name, total, seen[name]) for name, total in carry[1].items()}
 
         empty = self._program.observe(tables, inner)  # for its shapes; compilers drop the values
+        check_reported(empty, self._reductions)
         totals = {name: self._empty(name, empty[name]) for name in self._reductions}
         inner, totals = self._backend.fori_loop(0, steps, body, (inner, totals))
         return inner, {name: total[0] if self._compensates(name) else total for name, total in totals.items()}

@@ -44,8 +44,8 @@ class Joint:
         self._who = who
 
     def taken(self, estimate: Estimate) -> Estimate:
-        """The estimate without its pairs, which are kept here."""
-        self._estimate = estimate
+        """The estimate without its pairs, which are kept here, for the method may write into them again."""
+        self._estimate = replace(estimate, pairs=_copied(estimate.pairs), pairs_se=_copied(estimate.pairs_se))
         return replace(estimate, pairs=None, pairs_se=None)
 
     def found(self) -> tuple[Any, Any]:
@@ -56,7 +56,7 @@ class Joint:
         """
         whole = self._estimate
         if callable(whole.pairs) and self._model is not None:
-            whole = replace(whole, pairs=whole.pairs())
+            whole = replace(whole, pairs=_copied(whole.pairs()))
             check_joint(whole, self._model, self._who)
         if whole is not self._estimate or self._back is not None:
             pairs, errors = (whole.pairs, whole.pairs_se) if self._back is None else self._back(whole)
@@ -91,6 +91,18 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
             _check_agreement(estimate, model, pairs, errors, who)
     if estimate.draws is not None:
         _check_draws(estimate.draws, model, who)
+
+
+def owned_draws(draws: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Copies: the method may write into them again."""
+    states, weights = draws
+    return np.array(states), None if weights is None else np.array(weights, dtype=np.float64)
+
+
+def _copied(tables: Any) -> Any:
+    if tables is None or callable(tables):
+        return tables
+    return [np.array(table) for table in tables] if isinstance(tables, list | tuple) else np.array(tables)
 
 
 def _sizes(model: Model) -> list[int]:

@@ -88,7 +88,7 @@ class Result:
             for each of another distribution that was not asked.
         status: the verdict: "ok", or what speaks against the numbers: "not converged" (an iteration ended without
             reaching its tolerance), "marginals not mixed", "marginals too short", "marginals too few chains",
-            "log Z unresolved".
+            "marginals unresolved" and "log Z unresolved" (nobody knows their errors).
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars such as the acceptance rate.
         method, backend, model: names; settings: the method's settings.

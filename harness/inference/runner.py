@@ -38,7 +38,7 @@ from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
-from spinbench.reference.answer import left_open
+from spinbench.reference.answer import MOST_GIB, left_open
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
-        said = validity.owned(joint.taken(said), given)
+        said = validity.doubted(validity.owned(joint.taken(said), given))
         said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
@@ -232,11 +232,11 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
     Raises:
         IntractableError: too wide; the message names the width and the memory it would take.
         ModelError: Z = 0.
-        SpinbenchError: `max_gib` is not a positive number.
+        SpinbenchError: `max_gib` is no number from 0 to 2^33.
     """
     check_model(model)
-    if not (isinstance(max_gib, int | float | np.number) and 0 < max_gib < np.inf):
-        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed")
+    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
+        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
     binary = set(model.cardinalities) <= {2}
     found = Estimate(
@@ -270,7 +270,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
 
 
 def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:
-    if method.name == "exact":
+    if method.heaviest == "exact":
         return Best(model, exact=reference.DEFAULT_MAX_BYTES)
     return Best(model, taken, ended_in(engine, state if method.stochastic and method.started else None))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
-from spinbench.inference.joint_validity import check_joint
+from spinbench.inference.joint_validity import check_joint, owned_draws
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model
 
@@ -48,7 +48,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
-        beyond = np.isnan(p) & (estimate.log_z_kind == "exact")  # what an exact answer leaves open
+        solved = estimate.log_z_kind == "exact" and estimate.log_z is not None
+        beyond = np.isnan(p) & solved  # what an exact answer leaves open
         _refuse(~((p >= -ROUNDING) & (p <= 1 + ROUNDING) | beyond), p, f"{who} gave marginals", "0 to 1", sizes)
         if not binary:
             total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
@@ -66,7 +67,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 
 def owned(estimate: Estimate, model: Model) -> Estimate:
-    """What was checked, in float64 arrays that no method writes into, of probabilities from 0 to 1."""
+    """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1."""
     binary = set(model.cardinalities) <= {2}
 
     def real(values: Any) -> Any:
@@ -79,13 +80,41 @@ def owned(estimate: Estimate, model: Model) -> Estimate:
         p = np.clip(p, 0.0, 1.0) if binary else [np.clip(part, 0.0, 1.0) for part in p]
     return replace(
         estimate,
+        doubts=tuple(" ".join(doubt.split()) for doubt in estimate.doubts),
         marginals=p,
         marginals_se=real(estimate.marginals_se),
         ess=real(estimate.ess),
         r_hat=real(estimate.r_hat),
         log_z=None if estimate.log_z is None else float(estimate.log_z),
         log_z_se=None if estimate.log_z_se is None else float(estimate.log_z_se),
+        log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
+        diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
+        bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
+        draws=None if estimate.draws is None else owned_draws(estimate.draws),
     )
+
+
+def doubted(said: Estimate) -> Estimate:
+    """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
+    if said.marginals is None or said.doubted("marginals"):
+        return said
+    doubts = list(said.doubts)
+    if _any(said.r_hat, np.isinf):
+        doubts.append("marginals not mixed")
+    elif _any(said.marginals_se, lambda errors: ~np.isfinite(errors)):
+        doubts.append("marginals unresolved")
+    return replace(said, doubts=tuple(doubts))
+
+
+def _any(values: Any, wrong: Callable[[FloatArray], npt.NDArray[np.bool_]]) -> bool:
+    if values is None or not len(values):
+        return False
+    return bool(wrong(np.concatenate(values) if isinstance(values, list) else values).any())
+
+
+def _plain(value: Any) -> float:
+    """Python's own number."""
+    return int(value) if isinstance(value, int | np.integer) else float(value)
 
 
 def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
@@ -154,7 +183,9 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
 
 def _is_real(value: Any) -> bool:
     """Whether it is a number that a float can hold."""
-    return isinstance(value, float | np.integer | np.floating) or (isinstance(value, int) and abs(value) < _MOST)
+    if isinstance(value, int):
+        return abs(value) < _MOST
+    return isinstance(value, float | np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
 
 
 def _flat(values: Any, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:

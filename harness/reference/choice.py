@@ -117,7 +117,8 @@ def first(
 def _too_large(solver: Solver, needed: int, max_bytes: int) -> str:
     allowed = f"{_human(needed)} of memory, and {_human(max_bytes)} is allowed (max_gib)"
     if not solver.complete:
-        return f"{solver.name} found no order below width {solver.width} before it stopped, which would take {allowed}"
+        found = f"{solver.name} found no order below width {solver.width} before it stopped"
+        return f"{found}, which would take at least {allowed}"
     width = "" if solver.width is None else f"meets width {solver.width} and "
     return f"{solver.name} {width}would take {allowed}"
 

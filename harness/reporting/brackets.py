@@ -14,11 +14,15 @@ STANDARD_ERRORS = 4.0
 ROUNDING = 1e-9
 """A bound may pass the exact log Z, and an estimate a bound, by this share of its size (of 1 nat if that is more)."""
 
+AGREEMENT = 1e-6
+"""An exact answer may differ from another one by this share of its size: it may have been found in float32."""
+
 VIOLATED = "bound violated"
+WRONG = "not the exact answer"
 OUTSIDE = "outside the bracket"
 UNLIKELY = "outside the probable bracket"
-FLAGS = (VIOLATED, OUTSIDE, UNLIKELY)
-DISQUALIFYING = (VIOLATED, OUTSIDE)
+FLAGS = (VIOLATED, WRONG, OUTSIDE, UNLIKELY)
+DISQUALIFYING = (VIOLATED, WRONG, OUTSIDE)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Bracket:
     def flag(self, record: Record) -> str | None:
         """`VIOLATED` for a bound on the wrong side of the exact log Z, or of a bound from the other side.
 
+        `WRONG` for an answer that calls itself exact and is not.
         `OUTSIDE` for an estimate of an unknown log Z that no value within the bracket explains.
         """
         found = _answer(record)
@@ -83,6 +88,8 @@ class Bracket:
                 return OUTSIDE
             below, above = self.probable
             return None if below - _slack(below) - slack <= value <= above + _slack(above) + slack else UNLIKELY
+        if kind == "exact" and self.exact is not None:
+            return None if abs(value - self.exact) <= AGREEMENT * max(abs(self.exact), 1.0) else WRONG
         low, high = (self.lower, self.upper) if self.exact is None else (self.exact, self.exact)
         wrong = (kind == "lower" and value > high + _slack(high)) or (kind == "upper" and value < low - _slack(low))
         return VIOLATED if wrong else None

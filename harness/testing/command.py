@@ -28,13 +28,13 @@ def outcome(check: Check) -> tuple[str, str]:
         return "skipped", str(reason)
     except CheckError as error:
         return "failed", str(error)
-    except Exception as error:  # a plugin may raise anything
+    except (Exception, SystemExit) as error:  # a plugin may raise anything
         text = " ".join(str(error).split())
         return "failed", text if isinstance(error, SpinbenchError) else f"{type(error).__name__}: {text}{_place(error)}"
     return "passed", ""
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """The last line of others' plugins that the error passed, else of spinbench: a framework's own lines say little."""
     kinds = ("backends", "methods", "kernels")
     points = [point for kind in kinds for found in plugins.entry_points(kind).values() for point in found]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.kept.exports import Kept
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model, Origin
@@ -66,6 +67,7 @@ class Best:
 
         Raises:
             IntractableError: the answer is exact, and maxima do not fit where sums did.
+            InvalidResultError: the chains did not end in states.
         """
         if self._found is None:
             if self._exact is not None:
@@ -79,7 +81,7 @@ class Best:
         """(S, N) states of the model."""
         last = self._last()
         if last is not None:
-            yield self._lowered(_up(self._taken.origin, np.asarray(last).T))
+            yield self._lowered(_up(self._taken.origin, checked_states(last, self._taken, "a method").T))
         if kept is not None:
             yield self._lowered(kept.states.reshape(-1, kept.states.shape[-1]))
         if draws is not None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spinbench.api import Engine, Reduction, State
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.budget import Budget
+from spinbench.inference.kept.checked import checked_states
 from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
@@ -58,6 +59,7 @@ class Keeping:
                 f"take more than {MAX_BYTES >> 30} GiB; fewer chains or states take less"
             )
         self._engine, self._reductions, self._model, self._most = engine, dict(reductions), model, keep
+        self._who = who
         counted = budget.samples is not None and budget.until is None
         self._first = max(1, (budget.samples or 0) // keep) if counted else 1
         self._kept: list[np.ndarray] = []
@@ -89,7 +91,12 @@ class Keeping:
 
         Args:
             seed: of the draws of variables that were summed out.
+
+        Raises:
+            UnsupportedError: the method never went from one step to the next.
         """
+        if not self._kept:
+            raise UnsupportedError(f"keep={self._most} was given; {self._who} makes no chains of draws")
         kept = np.stack(self._kept[-self._most :], axis=-1).transpose(1, 2, 0)
         origin = self._model.origin
         if origin is None:
@@ -105,8 +112,7 @@ class Keeping:
         self._step, self._every = 0, self._first
 
     def _take(self, state: State) -> None:
-        seen = np.asarray(self._engine.states(state))
-        self._kept.append(seen.astype(self._small))
+        self._kept.append(checked_states(self._engine.states(state), self._model, self._who).astype(self._small))
         if len(self._kept) >= 2 * self._most:
             del self._kept[::2]
             self._every *= 2

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from spinbench.api import Engine, State
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.budget import Budget
+from spinbench.inference.kept.checked import checked_states
+from spinbench.models import Model
 
 RUNGS, FEWEST = 64, 8
 """Temperatures of a run down the ladder, and the fewest of them."""
@@ -34,12 +36,12 @@ class Annealed:
 
 
 def anneal(
-    engine: Engine, start: np.ndarray, hot: float, cold: float, budget: Budget, *, seed: int, who: str
+    engine: Engine, model: Model, start: np.ndarray, hot: float, cold: float, budget: Budget, *, seed: int, who: str
 ) -> Annealed:
     """One run of so many sweeps, or runs of twice as many again and again while there are seconds.
 
     Args:
-        engine: whose `climb` sweeps at a temperature.
+        engine, model: bound to each other; its `climb` sweeps at a temperature.
         start: (N, C) states.
         hot, cold: inverse temperatures of the ladder's ends.
         budget: sweeps of each chain, or seconds.
@@ -48,6 +50,7 @@ def anneal(
 
     Raises:
         UnsupportedError: the engine knows no temperatures, or does not tell states.
+        InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a run can end.
     """
     since = time.perf_counter()
@@ -62,7 +65,7 @@ def anneal(
     for rungs, sweeps in _plans(budget, per_sweep, found):
         begun = time.perf_counter()
         state = _down(engine, state, np.geomspace(hot, cold, rungs), sweeps)
-        found.states.append(np.asarray(engine.states(state), dtype=np.int64))
+        found.states.append(checked_states(engine.states(state), model, who))
         found.run_seconds += time.perf_counter() - begun
         found.sweeps += sweeps
     return found

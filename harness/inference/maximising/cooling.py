@@ -12,6 +12,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
+from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.maximising.annealing import Annealed
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
@@ -33,13 +34,21 @@ def cooled(model: Model, beta: float) -> Model:
 
 
 def cool(
-    engine: Engine, method: Method, tables: Tables, start: np.ndarray, budget: Budget, *, seed: int, who: str
+    engine: Engine,
+    method: Method,
+    tables: Tables,
+    model: Model,
+    start: np.ndarray,
+    budget: Budget,
+    *,
+    seed: int,
+    who: str,
 ) -> Annealed:
     """Run a method until its budget is spent; where its chains are in the end is what was found.
 
     Args:
         engine: bound to the model that was cooled.
-        method, tables: of the engine.
+        method, tables, model: of the engine.
         start: (N, C) states.
         budget: samples of each chain, burn-in on top of them, or seconds.
         seed: of all random numbers.
@@ -47,6 +56,7 @@ def cool(
 
     Raises:
         UnsupportedError: the engine does not tell states.
+        InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a sample.
     """
     trace = Trace(method.reductions, method.batches(start.shape[1]), method.counted_by, start.shape[1], 0)
@@ -55,5 +65,5 @@ def cool(
     states = engine.states(run.state)
     if states is None:
         raise UnsupportedError(f"target='map' was given; {who} hands over no states")
-    ended = np.asarray(states, dtype=np.int64)
+    ended = checked_states(states, model, who)
     return Annealed([ended], run.burn_in + trace.samples, run.compile_seconds, run.burn_in_seconds + run.run_seconds)

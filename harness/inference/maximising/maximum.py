@@ -115,9 +115,9 @@ def _by_chains(model: Model, method: Method, asked: Asked) -> Result:
         bound, who = time.perf_counter(), f"{method.name} on {asked.backend}"
         check_step(method, tables, found.tier, asked.budget, asked.chains)
         if cools:
-            ended = cool(found.engine, method, tables, start, asked.budget, seed=asked.seed, who=who)
+            ended = cool(found.engine, method, tables, taken, start, asked.budget, seed=asked.seed, who=who)
         else:
-            ended = anneal(found.engine, start, hot, cold, asked.budget, seed=asked.seed, who=who)
+            ended = anneal(found.engine, taken, start, hot, cold, asked.budget, seed=asked.seed, who=who)
     states = raised(taken, np.concatenate(ended.states, axis=1))
     logs = taken.log_weight(states.T)
     best, hits = _heaviest(model, taken, states, logs)

@@ -49,7 +49,10 @@ def show(
             raise SpinbenchError(f"--output {path} was given; {', '.join(SUFFIXES)} are the suffixes that are allowed")
     made = _method(method, dict(settings))
     model, _ = opened(name, evidence)
-    found = run(model, made, **how)
+    try:
+        found = run(model, made, **how)
+    except SystemExit:  # no exit status of a plugin's is an answer
+        raise SpinbenchError(f"{made.name} ended the program before it gave an answer") from None
     output = console()
     for line in _sentences(found):
         output.print(Text(line), soft_wrap=True)

@@ -16,8 +16,9 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 MOST = 2**14
 """States that are summed over again and again."""
-BETTER = 0.25
-"""Of the distance from the right marginals, in what is allowed, that a cause's may be off at most."""
+BETTER, TUNED = 0.25, 0.1
+"""Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted."""
+TEMPERATURE = "the inverse temperature"
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
 """Inverse temperatures that are tried, but for 1."""
 TIMES = (
@@ -52,14 +53,15 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
     if (said := _reordered(states, found, exact, allowed, binary)) is not None:
         return said
     indicators = _indicators(states, binary)
-    best, limit = "", BETTER * float((np.abs(found - exact) / allowed).max())
+    worst = float((np.abs(found - exact) / allowed).max())
+    best, limit = "", BETTER * worst
     for name, weights in _laws(model, states):
         top = weights.max()
         if not np.isfinite(top):
             continue
         p = np.exp(weights - top)
         off = float((np.abs(found - (p / p.sum()) @ indicators) / allowed).max())
-        if off <= 1 and off < limit:
+        if off <= 1 and off < min(limit, TUNED * worst if name.startswith(TEMPERATURE) else np.inf):
             best, limit = name, off
     return best and f"; they are those of a law in which {best}"
 
@@ -107,7 +109,7 @@ def _laws(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, 
             if 1 < len(own) < len(pairs):
                 yield f"the couplings of variable {v} {several}", _scaled(terms, own, factor)
     for beta in BETAS[BETAS != 1]:
-        yield f"the inverse temperature is about {beta:.2g}", beta * whole
+        yield f"{TEMPERATURE} is about {beta:.2g}", beta * whole
     yield from _of_states(states, whole)
     if isinstance(model, PairwiseModel) and not model.groups:
         drive = model.biases + states @ model.dense()
@@ -130,7 +132,8 @@ def _scaled(terms: list[_Term], chosen: list[_Term], factor: float) -> FloatArra
     total = np.zeros(len(terms[0].values))
     for term in terms:
         times = factor if any(term is other for other in chosen) else 1.0
-        total = total + np.where(np.isfinite(term.values), times * np.nan_to_num(term.values), term.values)
+        finite = np.isfinite(term.values)
+        total = total + np.where(finite, times * np.where(finite, term.values, 0.0), term.values)
     return np.asarray(total)
 
 

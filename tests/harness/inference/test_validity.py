@@ -13,6 +13,7 @@ from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.errors import InvalidResultError
 from spinbench.inference import validity
+from spinbench.inference.joint_validity import Joint
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel
 
@@ -54,6 +55,8 @@ def test_good_ones_pass() -> None:
         ({"log_z_kind": "guess"}, "a log Z of kind 'guess'; estimate, lower, upper, exact are allowed"),
         ({"log_z_kind": ["lower"]}, r"a log Z of kind \['lower'\]"),
         ({"log_z": 10**400}, "a finite number is needed"),
+        ({"log_z": np.longdouble("1e4000")}, "a finite number is needed"),
+        ({"marginals": np.array([np.nan] * 2), "log_z": None, "log_z_kind": "exact"}, "nan at variable 0"),
         ({"marginals": [[0.2], [0.3, 0.4]]}, "marginals of type list that are no array"),
         ({"marginals": np.ma.array([0.2, 0.3], mask=[True, False])}, "some are masked"),
         ({"log_z_estimates": {"other": (None, None)}}, "a value and its error are needed"),
@@ -98,6 +101,44 @@ def test_a_result_owns_its_numbers() -> None:
     assert (owned.marginals.dtype, owned.marginals[0], round(float(owned.marginals[1]), 6)) == (np.float64, 1.0, 0.7)
     assert (type(owned.log_z), owned.ess.tolist()) == (float, [3.0, 4.0])
     assert [part.max() for part in validity.owned(GOOD_K_ARY, K_ARY).marginals] == [0.8, 0.4]
+
+
+def test_a_result_owns_what_stands_beside_its_marginals() -> None:
+    told: dict[str, Any] = {"rate": np.longdouble(0.5), "flips": np.int8(3)}
+    states, weights, pairs = np.array([[0, 1], [1, 1]]), np.zeros(2), np.array([0.15])
+    given = replace(GOOD, diagnostics=told, draws=(states, weights), pairs=pairs)
+    joint = Joint(model=PAIR)
+    owned = validity.owned(joint.taken(given), PAIR)
+    for array in (states, weights, pairs):
+        array[:] = 7
+    told["rate"] = np.longdouble(9)
+    assert owned.diagnostics == {"rate": 0.5, "flips": 3}
+    assert [type(value) for value in owned.diagnostics.values()] == [float, int]
+    np.testing.assert_array_equal(owned.draws[0], [[0, 1], [1, 1]])  # type: ignore[index]
+    np.testing.assert_array_equal(owned.draws[1], [0, 0])  # type: ignore[index]
+    assert joint.found()[0] == [0.15]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({}, "marginals unresolved, log Z unresolved"),
+        ({"marginals_se": np.array([0.1, np.nan])}, "marginals unresolved, log Z unresolved"),
+        ({"r_hat": np.array([1.0, np.inf]), "log_z_se": 0.1}, "marginals not mixed"),
+        ({"doubts": ("marginals too short",), "log_z_se": 0.1}, "marginals too short"),
+        ({"marginals_se": np.array([0.1, 0.2]), "log_z_se": 0.1}, "ok"),
+    ],
+)
+def test_numbers_that_nobody_knows_are_doubted(more: dict[str, Any], status: str) -> None:
+    assert validity.doubted(validity.owned(replace(GOOD, **more), PAIR)).status == status
+
+
+def test_errors_of_several_states_that_nobody_knows_are_doubted() -> None:
+    errors = [np.array([0.1, 0.1]), np.array([0.1, np.inf, 0.1])]
+    assert validity.doubted(validity.owned(replace(GOOD_K_ARY, marginals_se=errors), K_ARY)).status == (
+        "marginals unresolved"
+    )
+    assert validity.doubted(validity.owned(GOOD_K_ARY, K_ARY)).status == "ok"
 
 
 def test_what_is_no_estimate_is_refused() -> None:

@@ -113,6 +113,12 @@ def test_bounds_on_the_wrong_side_of_the_exact_answer_are_violated(kind: str, va
     assert (brackets.VIOLATED in found["method"]) == violated
 
 
+@pytest.mark.parametrize(("value", "wrong"), [(100.00009, False), (100.0002, True), (99.9, True)])
+def test_answers_that_call_themselves_exact_are(value: float, wrong: bool) -> None:
+    found = statuses([record("method", value, "exact", exact=100.0)])
+    assert (brackets.WRONG in found["method"]) == wrong
+
+
 def test_an_exact_record_is_an_exact_answer() -> None:
     """Where the reference gave up but the method itself, with other limits, did not."""
     found = statuses([record("exact", 5.0, "exact"), record("mf", 5.1, "lower"), record("gibbs", 7.0)])

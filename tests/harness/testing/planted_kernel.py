@@ -160,6 +160,10 @@ class PlantedKernel(Kernel):
                 self.dense *= -1
             case "no fields":
                 self.biases *= 0
+            case "biases cut at 8":
+                self.biases = self.biases.clip(-8, 8)
+            case "couplings cut at 8":
+                self.dense = self.dense.clip(-8, 8)
             case "one field is lost" if len(biases) > 3:
                 self.biases[3] = 0
             case "one coupling is lost" if len(biases) > 1:
@@ -316,6 +320,8 @@ class PlantedKernel(Kernel):
             field = self.dense[unit] @ (before if self.bug == "all at once" else s) + self.biases[unit][:, None]
             if self.bug == "the last chain is warmer" and chains % 4:
                 field[:, chains // 4 * 4 :] *= 0.5
+            if self.bug == "fields cut at 8":
+                field = field.clip(-8, 8)
             self._update(s, p, unit, field * scale, u[unit[0]], moving)
         if moving != slice(None):
             p = np.where(np.isin(np.arange(chains), np.arange(chains)[moving]), p, s)
