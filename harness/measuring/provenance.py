@@ -10,6 +10,10 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
 
+from packaging.markers import UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
 from spinbench.inference import kernels
@@ -28,8 +32,8 @@ def foreign(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     metrics all, by "metrics.NAME".
 
     Nothing is imported but formats, to see which one a model's file is of. Each has "name", "distribution", "version",
-    "source" (a hash of the files of all packages and modules of its distribution), and, where these are tracked by git,
-    "commit" and "dirty".
+    "source" (a hash of the files of all packages and modules of its distribution, and of distributions with plugins
+    that it requires: it may inherit from theirs), and, where its own are tracked by git, "commit" and "dirty".
     """
     method, backend = str(cell["method"]["name"]), str(cell["backend"]["name"])
     asked = {"methods": method, "backends": backend, "models": str(cell["model"]["name"])}
@@ -70,11 +74,36 @@ def _described(point: EntryPoint) -> dict[str, Any]:
 
 
 def _source(home: Path, distribution: Distribution | None) -> str:
-    """Hash of what a plugin is in, and of all else that its distribution brings to be imported."""
-    homes = map(_home, _modules(distribution) if distribution else ())
+    """Hash of what a plugin is in, and of all else that its distribution and those it requires bring to be imported."""
+    related = _related(distribution) if distribution else []
+    homes = [_home(module) for each in related for module in _modules(each)]
     others = {one for one in homes if one is not None} - {home}
     digests = [source_digest(one) for one in (home, *sorted(others))]
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+
+
+def _related(distribution: Distribution) -> list[Distribution]:
+    """A distribution, and those with plugins, but for spinbench, which it requires, or they require in turn."""
+    known = {canonicalize_name(point.dist.name): point.dist for point in plugins.every() if point.dist is not None}
+    known.pop(canonicalize_name(OWN), None)
+    found = {canonicalize_name(distribution.name): distribution}
+    open_ones = [distribution]
+    while open_ones:
+        for name in _required(open_ones.pop()) & known.keys() - found.keys():
+            found[name] = known[name]
+            open_ones.append(known[name])
+    return list(found.values())
+
+
+def _required(distribution: Distribution) -> set[NormalizedName]:
+    """Names of what a distribution requires here, without its extras; of what cannot be read, nothing."""
+    names: set[NormalizedName] = set()
+    for line in distribution.requires or ():
+        with suppress(InvalidRequirement, UndefinedEnvironmentName):
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                names.add(canonicalize_name(requirement.name))
+    return names
 
 
 def _modules(distribution: Distribution) -> set[str]:

@@ -89,3 +89,18 @@ def test_another_module_of_the_distribution_counts(faulty: Path) -> None:
     assert key() == before
     helper.write_text("ONE = 2\n")
     assert key() != before
+
+
+def test_a_distribution_that_it_requires_counts(faulty: Path, install_plugin: Callable[..., Path]) -> None:
+    """A kernel may inherit from that of another distribution; what no plugin is in is as good as its version."""
+    (info,) = (found for found in faulty.glob("*.dist-info") if "faulty" in found.name)
+    folder = install_plugin("spinbench_base", "ONE = 1\n", {"methods": {"x": "X"}})
+    alone = key()
+    with (info / "METADATA").open("a") as metadata:
+        metadata.write("Requires-Dist: Spinbench.Base>=1\nRequires-Dist: numpy\nRequires-Dist: ?\n")
+        metadata.write('Requires-Dist: spinbench-other; extra == "more"\n')
+    before = key()
+    assert before != alone
+    assert key() == before
+    (folder / "spinbench_base.py").write_text("ONE = 2\n")
+    assert key() != before
