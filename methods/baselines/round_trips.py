@@ -53,7 +53,9 @@ class RoundTrips:
 
     def program(self) -> Program:
         """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe, look=self.look)
+        return Program(
+            init=self.init, step=self.step, observe=self.observe, look=self.look, states=lambda t, state: state.x
+        )
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""

@@ -16,10 +16,11 @@ CHAINS = 4096
 METHOD = TemperedTransitions(temperatures=3)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_exact_draws_stay_exact(name: str) -> None:
+def test_exact_draws_stay_exact(name: str, backend: str) -> None:
     """What they report, though much is accepted; and products have the means Z / Z_0 and, but for zeros, Z_0 / Z."""
-    tables, engine = bound(name, "numpy", METHOD)
+    tables, engine = bound(name, backend, METHOD)
     states, p, log_z = law(name)
     state, _ = engine.advance(engine.init(2, exact_start(name, CHAINS)), 2)
     state, seen = engine.advance(state, 1)
@@ -36,25 +37,28 @@ def test_exact_draws_stay_exact(name: str) -> None:
         assert products.std() > 0.1
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_runs_are_right_within_what_they_claim(name: str) -> None:
-    found = check_run(name, "tempered_transitions", "numpy", 200)
+def test_runs_are_right_within_what_they_claim(name: str, backend: str) -> None:
+    found = check_run(name, "tempered_transitions", backend, 200)
     assert abs(found.log_z - law(name)[2]) < 3 * found.log_z_se < 0.3
     assert 0.1 < found.diagnostics["acceptance"] < 0.9
 
 
-def test_transitions_reach_what_single_updates_do_not() -> None:
-    found = spinbench.run(parted(), "tempered_transitions", "numpy", 150, chains=64)
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_transitions_reach_what_single_updates_do_not(backend: str) -> None:
+    found = spinbench.run(parted(), "tempered_transitions", backend, 150, chains=64)
     exact = spinbench.exact(parted(), cache=False)
     np.testing.assert_array_less(np.abs(found.marginals - exact.marginals), 3 * found.marginals_se + 1e-9)
     assert found.marginals_se[0] < 0.02
 
 
-def test_where_few_are_accepted_nothing_is_believed() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_where_few_are_accepted_nothing_is_believed(backend: str) -> None:
     rng = np.random.default_rng(1)
     edges = np.argwhere(np.triu(np.ones((12, 12)), 1))
     glass = PairwiseModel.from_edges(np.zeros(12), edges, 12 * rng.normal(size=len(edges)))
-    found = spinbench.run(glass, "tempered_transitions", "numpy", 40, chains=16, temperatures=2)
+    found = spinbench.run(glass, "tempered_transitions", backend, 40, chains=16, temperatures=2)
     assert "marginals not mixed" in found.status
     assert "log Z unresolved" in found.status
 
@@ -63,7 +67,5 @@ def test_what_it_does_not_take() -> None:
     groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
         spinbench.run(groups, "tempered_transitions", "numpy", 10)
-    with pytest.raises(UnsupportedError, match="numba"):
-        spinbench.run(MODELS["bits"], "tempered_transitions", "numba", 10)
     with pytest.raises(SpinbenchError, match="temperatures=-1 was given; an integer from 0"):
         TemperedTransitions(temperatures=-1)
