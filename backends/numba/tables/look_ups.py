@@ -113,10 +113,16 @@ def _weigh(weights, size, beta):
 
 
 @nb.njit(**INLINE)
-def weights_of(t, v, b, c):
-    """Sum of the weights of the states of v, which `b.weights` holds then."""
+def find_logits(t, v, b, c):
+    """Log weights of the states of v given the rest, into `b.weights`."""
     begin = load_table(t.starts, v)
     for e in range(begin, load_table(t.starts, v + 1)):
         at = _places(t, e, b, c)
         _add_entries(t.values, at, load_table(t.strides, e), load_table(t.sizes, v), e == begin, b.weights)
+
+
+@nb.njit(**INLINE)
+def weights_of(t, v, b, c):
+    """Sum of the weights of the states of v, which `b.weights` holds then."""
+    find_logits(t, v, b, c)
     return _weigh(b.weights, load_table(t.sizes, v), load_table_words(b.betas, c, WORDS))

@@ -35,31 +35,34 @@ def test_sweeps_keep_the_law_above_a_level(name: str) -> None:
     np.testing.assert_allclose(moved.d, shells.log_weights(tables, moved.x), atol=1e-9)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_z_is_unbiased_with_few_points_and_sweeps(name: str) -> None:
+def test_z_is_unbiased_with_few_points_and_sweeps(name: str, backend: str) -> None:
     """Over 2560 runs of 4 points: where levels are those of the run itself, copies together make it biased."""
-    tables, engine = bound(name, "numpy", NestedSampling(points=4, sweeps=1))
+    tables, engine = bound(name, backend, NestedSampling(points=4, sweeps=1))
     _, seen = engine.advance(engine.init(5, np.zeros((6, 2560), dtype=np.int8)), 1)
     ratios = np.exp(seen["z"] + float(tables.base) - law(name)[2])
     assert 0.1 < ratios.std() < 3
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_runs_are_right_within_what_they_claim(name: str) -> None:
-    found = check_run(name, "nested", "numpy", 30)
+def test_runs_are_right_within_what_they_claim(name: str, backend: str) -> None:
+    found = check_run(name, "nested", backend, 30)
     assert abs(found.log_z - law(name)[2]) < 3 * found.log_z_se < 0.2
     assert 0.3 < found.log_z_se / found.diagnostics["published_error"] < 3
     assert found.diagnostics["halves_apart"] < 3
 
 
-def test_plateaus_and_certain_models() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_plateaus_and_certain_models(backend: str) -> None:
     """All states alike, and only two of 1024 of any weight to speak of."""
     even = FactorGraph.from_log_tables([2, 3], [((0, 1), np.full((2, 3), 7.5))], log_constant=1.0)
-    found = spinbench.run(even, "nested", "numpy", 20)
+    found = spinbench.run(even, "nested", backend, 20)
     assert found.log_z == pytest.approx(8.5 + np.log(6), abs=1e-9)
     tied = FactorGraph.from_log_tables([2] * 10, [((v, v + 1), 12 * np.eye(2)) for v in range(9)])
-    found = spinbench.run(tied, "nested", "numpy", 20)
+    found = spinbench.run(tied, "nested", backend, 20)
     exact = spinbench.exact(tied, cache=False)
     assert found.status == "ok"
     assert abs(found.log_z - exact.log_z) < 3 * found.log_z_se < 0.6
@@ -77,14 +80,15 @@ def test_halves_of_the_chains_have_to_agree(shift: float, agree: bool) -> None:
     assert (method.estimate(MODELS[name], method.plan(MODELS[name]), trace).status == "ok") == agree
 
 
-def test_wells_that_no_point_climbs_to_are_doubted() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_wells_that_no_point_climbs_to_are_doubted(backend: str) -> None:
     """Most of Z is where most variables are alike, which sweeps do not reach from where they all differ: runs that find
     such states by chance count for all others."""
     scopes = [(a, b) for b in range(16) for a in range(b)]
     potts = FactorGraph.from_log_tables([8] * 16, [(scope, 0.5 * np.eye(8)) for scope in scopes])
     ordered = 120 * 0.5 + np.log(8)
     for seed in range(3):
-        found = spinbench.run(potts, "nested", "numpy", 2, chains=16, seed=seed)
+        found = spinbench.run(potts, "nested", backend, 2, chains=16, seed=seed)
         assert found.log_z < ordered - 1
         assert found.status == "marginals not mixed, log Z unresolved"
         assert np.isinf(found.log_z_se)
@@ -106,7 +110,5 @@ def test_what_it_does_not_take() -> None:
     groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
         spinbench.run(groups, "nested", "numpy", 10)
-    with pytest.raises(UnsupportedError, match="numba"):
-        spinbench.run(MODELS["bits"], "nested", "numba", 10)
     with pytest.raises(SpinbenchError, match="sweeps=0 was given"):
         NestedSampling(sweeps=0)

@@ -1,0 +1,121 @@
+"""Compiled sweeps whose weights are a function of D = log p* of the whole state, in vectors over chains.
+
+An update finds D with each state of a variable, from what it is and the factors of the variable alone. Hard zeros are
+soft, as at β < 1.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, at_most
+from spinbench.backends.numba.simd.memory import address, keep, load_table, store_sum
+from spinbench.backends.numba.simd.vector_memory import (
+    line_address,
+    load_state_vector,
+    load_sum_words,
+    load_table_words,
+    store_field_vector,
+    store_state_vector,
+    store_sum_vector,
+)
+from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, find_logits, load_field_words, pointers
+from spinbench.backends.numba.tables.sweeps import drawn_state, fill_numbers, set_walk
+
+
+@nb.njit(**INLINE)
+def _room(above):
+    return at_most(at_least(above, ZERO(above)), ONE(above))
+
+
+@nb.njit(**INLINE)
+def _update_binary(t, v, b, c):
+    down, up = binary_logits(t, v, b, c)
+    u, scale = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+    x, d = load_state_vector(b.x, v * b.count + c), load_sum_words(b.totals, c, WORDS)
+    rest = d - scale * choose(x == 0, down, up)
+    low, high = rest + scale * down, rest + scale * up
+    first, total = _room(low), _room(low) + _room(high)
+    none = x & 0
+    drawn = choose(first <= u * total, choose(first < total, none + 1, none), none)
+    drawn = choose(total > ZERO(total), drawn, x)
+    store_state_vector(b.x, v * b.count + c, drawn)
+    store_sum_vector(b.totals, c, choose(drawn == 0, low, high))
+
+
+@nb.njit(**INLINE)
+def _update_any(t, v, b, c, offered):
+    find_logits(t, v, b, c)
+    size, x = load_table(t.sizes, v), load_state_vector(b.x, v * b.count + c)
+    u, scale = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+    rest, total = load_sum_words(b.totals, c, WORDS), ZERO(scale)
+    for k in range(size):
+        rest = rest - choose(x == k, scale * load_field_words(b.weights, 16 * k, WORDS), ZERO(scale))
+    for k in range(size):
+        height = rest + scale * load_field_words(b.weights, 16 * k, WORDS)
+        store_field_vector(offered, 16 * k, height)
+        store_field_vector(b.weights, 16 * k, _room(height))
+        total = total + _room(height)
+    drawn = choose(total > ZERO(total), drawn_state(b.weights, size, u * total, total, x & 0), x)
+    d = ZERO(total)
+    for k in range(size):
+        d = d + choose(drawn == k, load_field_words(offered, 16 * k, WORDS), ZERO(d))
+    store_state_vector(b.x, v * b.count + c, drawn)
+    store_sum_vector(b.totals, c, d)
+
+
+@nb.njit(**JIT)
+def sweep_above(t, order, first, end, chains, above):
+    """Sweeps number first … end - 1 of all chains over the variables `order` (int64, those of 2 states or more): each
+    is drawn given the rest, by the room that its states leave, D's part of [0, 1] below `above`.
+
+    Args:
+        t: LaneTables.
+        order: in which variables are updated.
+        first, end: numbers of the sweeps in the run, by which their random numbers are told.
+        chains: LaneChains; x is written to; betas holds the scale of D in `above`.
+        above: (K, B) of the kernel's precision, D times that, less a level, as chains begin.
+    """
+    keys, x, betas = chains
+    blocks, n, count = x.shape
+    kmax = t.sizes.max()
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
+    weights, spare = np.empty(16 * kmax + 16, dtype=betas.dtype), np.empty(16 * kmax + 16, dtype=betas.dtype)
+    now = np.empty(count + 16, dtype=betas.dtype)
+    walker, kept, offered = line_address(walk), line_address(saved), line_address(spare)
+    shifts[:] = t.floored
+    g, like = pointers(t), t.values[0]
+    for k in range(blocks):
+        gammas, d = address(keys, (2 * k + 1) * count), line_address(now)
+        for c in range(count):
+            store_sum(d, c, above[k, c])
+        b = Lane(
+            count,
+            address(x, k * n * count),
+            d,
+            address(betas, k * count),
+            address(shifts, 0),
+            line_address(numbers),
+            line_address(weights),
+        )
+        for s in range(first, end):
+            set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
+            for q in range(order.size):
+                v = order[q]
+                for c in range(0, count, 16):
+                    fill_numbers(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
+                    if t.sizes[v] == 2:
+                        _update_binary(g, v, b, c)
+                    else:
+                        _update_any(g, v, b, c, offered)
+    keep(walk)
+    keep(saved)
+    keep(shifts)
+    keep(numbers)
+    keep(weights)
+    keep(spare)
+    keep(now)
