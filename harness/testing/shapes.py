@@ -79,6 +79,9 @@ def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) ->
     size = exact.marginals.size
     kind = "variables" if size == exact.model.num_variables else "variables' states"
     still = np.flatnonzero(np.isinf(found.r_hat)) if found.r_hat is not None else np.zeros(0, dtype=np.int64)
+    if still.size:  # of weighed states it may be infinite though chains move
+        alone = np.stack([at.estimate(batches, slice(c, c + 1)).marginals for c in range(chains)])
+        still = still[np.isin(alone[:, still], (0, 1)).all(axis=0)]
     require(not still.size, f"of {size} {kind}, {_ranges(still)} stand still in every chain")
     unknown = found.r_hat is not None and np.isnan(found.r_hat).any()
     require(not unknown, f"R-hat of some of {size} {kind} is NaN, in {chains} chains")

@@ -104,7 +104,7 @@ def _one_variable() -> PairwiseModel:
 def _zero_couplings() -> PairwiseModel:
     """Two fields are so strong that a sigmoid which is cut short shows."""
     edges = [(0, 1), (1, 2), (0, 3), (3, 4)]
-    return PairwiseModel.from_edges([0.3, -2.0, 0.0, 3.0, 40.0, -45.0], edges, [0.0] * 4, name="zero couplings")
+    return PairwiseModel.from_edges([0.3, -2.0, 0.0, 3.0, 22.0, -21.0], edges, [0.0] * 4, name="zero couplings")
 
 
 def _strong_couplings() -> PairwiseModel:

@@ -16,10 +16,11 @@ from spinbench.models import PairwiseModel
 CHAINS = 4096
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_reweighted_states_have_the_law(name: str) -> None:
+def test_reweighted_states_have_the_law(name: str, backend: str) -> None:
     """Of many chains that have been burnt in: marginals, and both means whose ratio is Z / Z_0."""
-    tables, engine = bound(name, "numpy", Multicanonical())
+    tables, engine = bound(name, backend, Multicanonical())
     state = engine.adapt(engine.warm(engine.init(2, exact_start(name, CHAINS)), 40), True)
     _, seen = engine.advance(state, 1)
     s = seen["s"] if name != "bits" else np.stack([seen["w"] - seen["s"], seen["s"]], axis=1).reshape(-1, CHAINS)
@@ -49,6 +50,17 @@ def test_histograms_become_flat() -> None:
     assert np.ptp(state.theta) > 0.5
 
 
+def test_compiled_code_learns_the_levels_that_the_program_does() -> None:
+    """θ after burn-in, of as many chains that start alike; both flatten the same histogram."""
+    learnt = []
+    for backend in ("numpy", "numba"):
+        engine = bound("bits", backend, Multicanonical(bins=4))[1]
+        state = engine.adapt(engine.warm(engine.init(2, exact_start("bits", CHAINS)), 60), True)
+        _, seen = engine.advance(state, 1)
+        learnt.append(seen["levels"][0, 0])
+    assert abs(learnt[0] - learnt[1]) < 0.1
+
+
 def test_levels_are_the_integral_of_beta() -> None:
     betas = np.linspace(0, 1, 11)
     knots, levels = first_levels(betas, 10 * betas, 20)  # the mean of D is 10 β
@@ -58,18 +70,20 @@ def test_levels_are_the_integral_of_beta() -> None:
     assert np.isfinite(levels).all()
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_runs_are_right_within_what_they_claim(name: str) -> None:
-    found = check_run(name, "multicanonical", "numpy", 1000)
+def test_runs_are_right_within_what_they_claim(name: str, backend: str) -> None:
+    found = check_run(name, "multicanonical", backend, 1000)
     assert abs(found.log_z - law(name)[2]) < 3 * found.log_z_se < 0.3
     assert found.diagnostics["round_trips"] > 100
 
 
-def test_chains_that_make_no_round_trips_are_doubted() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_chains_that_make_no_round_trips_are_doubted(backend: str) -> None:
     rng = np.random.default_rng(1)
     edges = np.argwhere(np.triu(np.ones((40, 40)), 1))
     glass = PairwiseModel.from_edges(np.zeros(40), edges, 4 * rng.normal(size=len(edges)))
-    found = spinbench.run(glass, "multicanonical", "numpy", 60, chains=16)
+    found = spinbench.run(glass, "multicanonical", backend, 60, chains=16)
     assert found.diagnostics["round_trips"] < 20
     assert found.status == "marginals not mixed, log Z unresolved"
 
@@ -78,7 +92,5 @@ def test_what_it_does_not_take() -> None:
     groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
     with pytest.raises(UnsupportedError, match="1-of-K groups"):
         spinbench.run(groups, "multicanonical", "numpy", 10)
-    with pytest.raises(UnsupportedError, match="numba"):
-        spinbench.run(MODELS["bits"], "multicanonical", "numba", 10)
     with pytest.raises(SpinbenchError, match="from 2 to"):
         Multicanonical(bins=1)
