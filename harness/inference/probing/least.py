@@ -60,7 +60,7 @@ class Bounds:
         for own in rows:
             log_q += logs[own].T
         states = rows - _firsts(flat.cardinalities)[:, None]
-        log_p = flat.log_constant + flat.values[flat.positions(states)].sum(axis=0)
+        log_p = flat.log_weights(states)
         return _least(log_p - np.logaddexp.reduce(log_q) + np.log(PROBES), rows, len(logs), DRAWS // 2)
 
     @cached_property

@@ -17,6 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Tables = dict[tuple[int, ...], FloatArray]
 """Log tables by scope, variables ascending."""
+NEAR = 2**16
+"""Entries that are looked up at once."""
 
 
 def links(model: Model) -> int:
@@ -55,11 +57,23 @@ class FactorTables(NamedTuple):
 
     def positions(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(F, ...) indices into `values` of states (N, ...)."""
-        steps = self.scope_strides.reshape(-1, *([1] * (states.ndim - 1))) * states[self.scope_variables]
-        offsets = self.offsets[:-1].reshape(-1, *([1] * (states.ndim - 1)))
-        if not len(steps):
-            return np.asarray(offsets + np.zeros(states.shape[1:], dtype=np.int64))
-        return np.asarray(offsets + np.add.reduceat(steps, self.scope_starts[:-1], axis=0))
+        alike = [1] * (states.ndim - 1)
+        found = self.offsets[:-1].reshape(-1, *alike) + np.zeros(states.shape[1:], dtype=np.int64)
+        orders = np.diff(self.scope_starts)
+        for axis in range(int(orders.max(initial=0))):
+            longer = slice(None) if (orders > axis).all() else np.flatnonzero(orders > axis)
+            at = self.scope_starts[:-1][longer] + axis
+            found[longer] += self.scope_strides[at].reshape(-1, *alike) * states[self.scope_variables[at]]
+        return found
+
+    def log_weights(self, states: npt.NDArray[np.integer]) -> FloatArray:
+        """(C,) of states (N, C), a few at a time: what they look up stays in a cache."""
+        found = np.full(states.shape[1], self.log_constant)
+        width = max(1, NEAR // len(self.offsets))
+        for first in range(0, states.shape[1], width):
+            few = slice(first, first + width)
+            found[few] += self.values[self.positions(states[:, few])].sum(axis=0)
+        return found
 
 
 def factor_tables(model: Model, absorb: bool = True) -> FactorTables:

@@ -85,7 +85,8 @@ def test_chains_that_make_no_round_trips_are_doubted(backend: str) -> None:
     glass = PairwiseModel.from_edges(np.zeros(40), edges, 4 * rng.normal(size=len(edges)))
     found = spinbench.run(glass, "multicanonical", backend, 60, chains=16)
     assert found.diagnostics["round_trips"] < 20
-    assert found.status == "marginals not mixed, log Z unresolved"
+    assert found.status.startswith("marginals ")  # not mixed, or too few states that count
+    assert found.status.endswith(", log Z unresolved")
 
 
 def test_what_it_does_not_take() -> None:
