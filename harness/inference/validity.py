@@ -129,7 +129,16 @@ def widened_to(precision: Precision, found: Estimate, model: Model) -> Estimate:
     claim = found.log_z_se
     if found.log_z is not None and claim is not None:
         claim = widened_log_z(claim, found.log_z, model, precision)
-    return replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others)
+    bounds = tuple(_widened_bound(bound, model, precision) for bound in found.bounds)
+    return replace(found, marginals_se=errors, log_z_se=claim, log_z_estimates=others, bounds=bounds)
+
+
+def _widened_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
+    """A probable one is of means of weights that chains computed; a certified one has its rounding off already."""
+    if bound.grade != "probable" or not np.isfinite(bound.value):
+        return bound
+    off = widened_log_z(0.0, bound.value, model, precision)
+    return replace(bound, value=bound.value + (off if bound.side == "upper" else -off))
 
 
 def _check_bounds(estimate: Estimate, who: str) -> None:

@@ -13,13 +13,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Kernel, Method, Reduction
+from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.bounds import Bound
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.mathematics.claims import UNSEEN, expit, t_factor
+from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, log_cosh, seconds_of
+from spinbench.methods.relaxed.gaussian_draws import Draws
+from spinbench.methods.relaxed.gaussian_fit import Fit, FloatArray, fit, seconds_of
 from spinbench.models import Model, PairwiseModel
 
 LARGEST = 3000
@@ -73,6 +74,10 @@ class GaussianBound(Method):
             )
         return fit(model)
 
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return Draws(backend).program()
+
     def estimate(self, model: Model, tables: Fit, trace: Trace) -> Estimate:
         """Self-normalised marginals and the mean weight, between the bounds."""
         weights = _weights(trace)
@@ -84,7 +89,7 @@ class GaussianBound(Method):
             marginals=means,
             marginals_se=errors,
             ess=np.full(len(means), weights.effective),
-            log_z=tables.value + weights.log_mean,
+            log_z=float(tables.value) + weights.log_mean,
             log_z_se=float(np.hypot(np.sqrt(relative), _unseen(weights))),
             bounds=bounds,
             diagnostics={
@@ -93,57 +98,6 @@ class GaussianBound(Method):
             },
             doubts=() if enough else ("marginals too short", "log Z unresolved"),
         )
-
-
-@dataclass
-class GaussianState:
-    """One run: seed, chains and the next step's index."""
-
-    seed: int
-    chains: int
-    index: int
-
-
-class GaussianKernel(Kernel):
-    """In NumPy. The bound and weights are float64 whatever precision is asked for; draws have it."""
-
-    block: ClassVar[int] = 2**18
-    """Numbers that are drawn in one go, about."""
-
-    def __init__(self, method: GaussianBound, backend: Backend, model: PairwiseModel, tables: Fit) -> None:
-        self._fit, real = tables, np.dtype(backend.precision)
-        self._mean, self._root = tables.mean.astype(real)[:, None], tables.root.astype(real)
-
-    def init(self, seed: int, start: np.ndarray) -> GaussianState:
-        return GaussianState(seed, start.shape[1], 1)
-
-    def warm(self, state: GaussianState, steps: int) -> GaussianState:
-        """There is nothing to forget."""
-        return GaussianState(state.seed, state.chains, state.index + steps)
-
-    def advance(self, state: GaussianState, steps: int) -> tuple[GaussianState, dict[str, np.ndarray]]:
-        block = max(1, self.block // (max(len(self._fit.xi), 1) * state.chains))
-        parts = [self._drawn(state, state.index + k, min(block, steps - k)) for k in range(0, steps, block)]
-        found = {name: np.logaddexp.reduce([part[name] for part in parts]) for name in parts[0]}
-        return GaussianState(state.seed, state.chains, state.index + steps), found
-
-    def _drawn(self, state: GaussianState, index: int, steps: int) -> dict[str, np.ndarray]:
-        """Of so many draws of each chain."""
-        at, n, chains = self._fit, len(self._fit.xi), state.chains
-        streams = (np.random.default_rng((state.seed, index + k)) for k in range(steps))
-        normal = np.concatenate([stream.standard_normal((n, chains)) for stream in streams], axis=1)
-        u = (self._mean + self._root @ normal.astype(self._root.dtype)).astype(np.float64)
-        above = log_cosh(at.xi) - at.slopes * at.xi**2 / 2
-        logs = np.minimum((log_cosh(u) - at.slopes[:, None] / 2 * u**2).sum(axis=0) - above.sum(), 0.0)
-        each = logs.reshape(steps, chains)
-        top = each.max(axis=0)
-        shares = np.exp(each - top)
-        rows = (shares * expit(2 * u).reshape(n, steps, chains)).sum(axis=1)
-        return {
-            "log_weight": np.log(shares.sum(axis=0)) + top,
-            "log_square": np.log((shares**2).sum(axis=0)) + 2 * top,
-            "rows": np.log(np.maximum(rows, 1e-300)) + top,
-        }
 
 
 def _weights(trace: Trace) -> betting.Weights:
@@ -155,8 +109,9 @@ def _weights(trace: Trace) -> betting.Weights:
 
 
 def _bounds(at: Fit, weights: betting.Weights, delta: float) -> tuple[Bound, ...]:
-    highest = at.value + at.slack
-    low = at.value - at.slack + betting.lower(weights, delta / 2)
+    value, slack = float(at.value), float(at.slack)
+    highest = value + slack
+    low = value - slack + betting.lower(weights, delta / 2)
     high = min(highest + betting.upper(weights, delta / 2), highest)
     by = GaussianBound.name
     return (

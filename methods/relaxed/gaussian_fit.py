@@ -44,14 +44,14 @@ class Fit(NamedTuple):
     """Where the bound stands.
 
     Attributes:
-        value: the bound, its rounding not added.
-        slack: nats by which rounding may put it off.
+        value: () the bound, its rounding not added.
+        slack: () nats by which rounding may put it off.
         xi, slopes: (N,) ξ and λ.
         mean: (N,) of u; root: (N, N) of its covariance.
     """
 
-    value: float
-    slack: float
+    value: FloatArray
+    slack: FloatArray
     xi: FloatArray
     slopes: FloatArray
     mean: FloatArray
@@ -144,7 +144,7 @@ def _at(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> Fit:
     slack = work_of(model).allowance(float(xi.sum()) + abs(quadratic)) + UNITS * EPS * n * (n + quadratic) / least
     mean = vectors @ (along / values) / root
     spread = np.sqrt(np.maximum(1 / values - 1, 0.0))
-    return Fit(value, slack, xi, slopes, mean, vectors * spread / root[:, None])
+    return Fit(np.array(value), np.array(slack), xi, slopes, mean, vectors * spread / root[:, None])
 
 
 def log_cosh(u: FloatArray) -> FloatArray:

@@ -7,25 +7,43 @@ import pytest
 from bounded_models import KINDS, log_z
 
 import spinbench
+from spinbench.api import Precision, Tier
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.relaxed.gaussian_fit import fit, log_cosh, spins_of
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import sherrington_kirkpatrick
 
 
-def test_bounds_of_random_models() -> None:
-    count = 0
+@pytest.mark.parametrize(("backend", "precision"), [("numpy", "float64"), ("numba", "float64"), ("numba", "float32")])
+def test_bounds_of_random_models(backend: str, precision: Precision) -> None:
+    count, how = 0, {"chains": 8, "simplify": False, "delta": 1e-6, "precision": precision}
     for kind in ("pairwise", "frustrated", "pairs"):
         draw, rng = KINDS[kind](np.random.default_rng(3)), np.random.default_rng(4)
         for k in range(10):
             model = draw(rng)
-            found = spinbench.run(model, "gaussian_bound", "numpy", 20, chains=8, seed=k, simplify=False, delta=1e-6)
+            found = spinbench.run(model, "gaussian_bound", backend, 20, seed=k, **how)  # type: ignore[arg-type]
             true, slack = log_z(model)
             for bound in found.bounds:
                 beyond = (bound.value - true) * (1 if bound.side == "lower" else -1)
                 assert beyond <= slack, (kind, k, bound)
                 count += bound.grade == "certified"
     assert count == 30
+
+
+@pytest.mark.parametrize(("backend", "tier"), [("numpy", "generic"), ("numba", "native"), ("jax", "generic")])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_draws_have_the_weights_of_those_of_numpy(backend: str, tier: Tier, precision: Precision) -> None:
+    """Within their errors; the largest is 1, whatever is drawn."""
+    model = sherrington_kirkpatrick(12, 0.8, seed=2)
+    found, exact = (
+        spinbench.run(model, "gaussian_bound", backend, 400, chains=64, precision=precision, tier=tier),
+        (spinbench.exact(model)),
+    )
+    assert found.status == "ok"
+    assert abs(found.log_z - exact.log_z) < 4 * found.log_z_se < 0.2
+    np.testing.assert_array_less(np.abs(found.marginals - exact.marginals), 4 * found.marginals_se)
+    lower, upper = ([b.value for b in found.bounds if b.side == side] for side in ("lower", "upper"))
+    assert max(lower) < exact.log_z < min(upper)
 
 
 def test_the_bound_holds_at_any_xi_and_weights_are_below_it() -> None:
