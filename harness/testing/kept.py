@@ -21,6 +21,8 @@ from spinbench.testing.laws.cases import FloatArray, joint_law, law, potts
 from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, advance, burn_in
 from spinbench.testing.trial import Trial, trial
 
+FEW = 5
+"""Chains of which a kernel's arrays may be handed over as they lie."""
 Kept = npt.NDArray[np.integer[Any]]
 
 
@@ -30,7 +32,7 @@ def states(pair: Pair) -> None:
     with suppress(SkipTest):
         graph = potts()
         at = trial(pair, graph)
-        _handed_over(at, pair.chains)
+        _handed_over(pair, at)
         _law(at, pair.chains, graph.cardinalities, joint_law(graph)[1])
 
 
@@ -41,7 +43,7 @@ def two(pair: Pair) -> None:
         SkipTest: there are none.
     """
     at, exact = trial(pair, law("dense").model), law("dense")
-    _handed_over(at, pair.chains)
+    _handed_over(pair, at)
     sizes = (2,) * exact.model.num_variables
     ordered = exact.probabilities.reshape(sizes).transpose()  # enumerated with the first variable fastest
     kept, batches = _law(at, pair.chains, sizes, ordered)
@@ -52,7 +54,12 @@ def two(pair: Pair) -> None:
             require(same, f"the statistics of chain {chain} are of other states than those that are kept")
 
 
-def _handed_over(at: Trial, chains: int) -> None:
+def _handed_over(pair: Pair, at: Trial) -> None:
+    for chains in (pair.chains, *((FEW,) if pair.native else ())):
+        _handed_over_by(at, chains)
+
+
+def _handed_over_by(at: Trial, chains: int) -> None:
     state = at.begin(chains, SEED, steps=LAGS)
     require(callable(at.engine.states), "an attribute `states` hides the engine's function of that name: rename it")
     seen = at.engine.states(state)

@@ -14,7 +14,7 @@ from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.simd.random import uniform
-from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, of_chains
+from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, of_chains, states_of
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
@@ -155,4 +155,4 @@ class TemperedTransitionsKernel(Kernel):
         return {"up": of_chains(up.copy(), state.chains), "down": of_chains(down.copy(), state.chains)}
 
     def states(self, state: TripState) -> Array:
-        return of_chains(state.lanes.x, state.chains).copy()
+        return states_of(state.lanes.x, state.chains)

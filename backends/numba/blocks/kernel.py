@@ -108,7 +108,7 @@ class BlocksKernel(Kernel):
         return {"slope": self._log_weights(state.x)[: state.chains]}
 
     def states(self, state: BlocksState) -> Array:
-        return np.moveaxis(state.x, 0, 1).reshape(state.x.shape[1], -1)[:, : state.chains]
+        return np.moveaxis(state.x, 0, 1).reshape(state.x.shape[1], -1)[:, : state.chains].copy()
 
     def _draw(
         self, blocks: Array, x: Array, keys: Array, steps: Steps, beta: Array | None = None, sums: Array | None = None

@@ -11,7 +11,15 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.kernel import CLIMB_STREAM, LOOK_STREAM
-from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains, put_states
+from spinbench.backends.numba.tables.layout import (
+    Array,
+    LaneChains,
+    lane_chains,
+    lane_tables,
+    of_chains,
+    put_states,
+    states_of,
+)
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweeps, run_weighed, sum_weights
 from spinbench.errors import UnsupportedError
@@ -119,7 +127,7 @@ class GraphKernel(Kernel):
         return {"slope": self._slopes(state)} if self._method.climbs else {}
 
     def states(self, state: GraphState) -> Array:
-        return of_chains(state.lanes.x, state.chains)
+        return states_of(state.lanes.x, state.chains)
 
     def _shape(self, lanes: LaneChains) -> tuple[int, int, int]:
         return len(lanes.x), self._rows, lanes.x.shape[2]

@@ -23,7 +23,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_state_vector,
 )
 from spinbench.backends.numba.simd.vectors import choose
-from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains
+from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains, states_of
 from spinbench.backends.numba.tables.look_ups import (
     WORDS,
     Lane,
@@ -206,7 +206,7 @@ class MetropolisKernel(Kernel):
         return state, {"p" if self._averaged else "s": of_chains(sums, state.chains)}
 
     def states(self, state: MetropolisState) -> Array:
-        return of_chains(state.lanes.x, state.chains)
+        return states_of(state.lanes.x, state.chains)
 
     def _run(self, state: MetropolisState, steps: int, *, credited: bool) -> Array:
         x = state.lanes.x
