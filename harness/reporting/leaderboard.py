@@ -94,12 +94,12 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def _ranked(board: Sequence[Row]) -> list[Row]:
-    """A model's rows, those that are vouched for with their ranks."""
+    """A model's rows, those that are vouched for with their ranks, in their order."""
     known = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
     places = ranks.ranks(known)  # of the first rows of the board
     count = Counter(places)
     first = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, places, strict=False)]
-    return [*first, *board[len(places) :]]
+    return [*sorted(first, key=lambda row: row.rank or 0), *board[len(places) :]]
 
 
 def place(row: Row) -> str:

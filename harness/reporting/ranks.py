@@ -89,14 +89,12 @@ def averaged(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
 
 
 def ranks(values: Sequence[tuple[float, float]]) -> list[int]:
-    """Of (value, half-width) in ascending order: one more than the number of those before it, less beyond noise.
+    """Of (value, half-width) in ascending order: one more than the number of those that are less beyond noise.
 
     The half-width of a difference is the root of the sum of both squares (Zou and Donner, "Construction of confidence
-    intervals about effect measures", Stat. Med. 27, 2008). Ranks do not fall along the order: a value of which little
-    is known shares the rank of the one before it.
+    intervals about effect measures", Stat. Med. 27, 2008). A value of which little is known has a low rank.
     """
-    result: list[int] = []
-    for i, (value, half_width) in enumerate(values):
-        less = sum(value - other > max(math.hypot(half_width, own), ROUNDING) for other, own in values[:i])
-        result.append(max([1 + less, *result[-1:]]))
-    return result
+    return [
+        1 + sum(value - other > max(math.hypot(half_width, own), ROUNDING) for other, own in values[:i])
+        for i, (value, half_width) in enumerate(values)
+    ]

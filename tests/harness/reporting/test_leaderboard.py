@@ -119,7 +119,8 @@ def test_error_of_replicates_covers_the_truth() -> None:
 def test_rows_within_noise_share_a_rank() -> None:
     errors = {"a": (0.010, 0.001), "b": (0.011, 0.001), "c": (0.015, 0.001), "d": (0.016, 0.02), "e": (0.030, 0.001)}
     board = leaderboard.rows([record(name, rmse=rmse, error=error) for name, (rmse, error) in errors.items()])
-    assert [leaderboard.place(row) for row in board] == ["1=", "1=", "3=", "3=", "4"]
+    assert [leaderboard.place(row) for row in board] == ["1=", "1=", "1=", "3", "4"]
+    assert [row.method for row in board] == ["a", "b", "d", "c", "e"]  # little is known of d
     output = Console(record=True, width=140, file=open("/dev/null", "w"))  # noqa: SIM115
     output.print(*board_tables.tables(board))
     assert "=: within noise (95 %) of others of this rank" in output.export_text()
