@@ -12,6 +12,7 @@ from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile, unpacked_name
+from spinbench.models.files.garbage import uncollected
 from spinbench.models.files.text import read_head
 from spinbench.models.pairwise import PairwiseModel
 
@@ -123,7 +124,8 @@ def read(chosen: Format, file: ModelFile) -> Model:
         BrokenPluginError: the reader returned something else, or raised what is no SpinbenchError.
     """
     try:
-        model = _answer(chosen, f"read {file.name}", lambda: chosen.read(file))
+        with uncollected():
+            model = _answer(chosen, f"read {file.name}", lambda: chosen.read(file))
     except ModelError as error:  # of a model's constructor, which knows no file
         if file.name in str(error):
             raise
