@@ -101,6 +101,8 @@ class Multicanonical(Method):
         moving = Travel(float(tables.barrier), trips, chains, np.inf, 1.0, 0.0)
         found = weighed_estimate(model, trace, not moving.enough, moving.visits)
         value, error = log_ratio(trace, 1, moving)
+        if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
+            error = np.inf
         value += float(tables.base)
         return replace(
             found,

@@ -18,6 +18,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
 
 
+LARGEST = 1e300
+"""Weights beyond may be anything."""
+
+
 class Weighed(NamedTuple):
     """Attributes: means (R,); series (B, R, C), of these means; share of the steps that count in effect, 0 to 1."""
 
@@ -43,12 +47,13 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
     order its error, whatever s and w have to do with each other.
     """
     w = trace.series("w")
-    mean = float(trace.mean("w").mean())
-    if not mean > 0:
+    top = float(w.max(initial=0.0))
+    if not 0 < top < LARGEST:
         equal = equal_shares(cardinalities)
         return Weighed(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
-    means = np.clip(trace.mean("s").mean(axis=-1) / mean, 0.0, 1.0)
-    series = means[:, None] + (trace.series("s") - means[:, None] * w[:, None, :]) / mean
+    w, mean = w / top, float(trace.mean("w").mean()) / top  # squares of small numbers are none
+    means = np.clip(trace.mean("s").mean(axis=-1) / top / mean, 0.0, 1.0)
+    series = means[:, None] + (trace.series("s") / top - means[:, None] * w[:, None, :]) / mean
     return Weighed(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 

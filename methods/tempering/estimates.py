@@ -100,7 +100,7 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
     up, down = (in_units(trace.series(name), unit) for name in ("up", "down"))
     levels = trace.total("levels")[:, 0]
     a, b = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
-    if not (a > 0).all() or not (b > 0).all():
+    if not all(((mean > 0) & (mean < np.inf)).all() for mean in (a, b)):
         return 0.0, np.inf
     value = float((levels + np.log(a) - np.log(b)).sum())
     sway = (up / a[:, None] - down / b[:, None]).sum(axis=1)[:, None, :]

@@ -73,9 +73,11 @@ def _see(t, x, flat, asked, credited, seen):
                 seen.risen[k, c] = 0.0
             if credited:
                 height = theta_at(theta, last, flat, d)
-                seen.down[k, c] += exp(asked.hot - height)
+                below = asked.hot - height
+                seen.down[k, c] += exp(below) if below > -700.0 else 0.0
                 if not t.floored or seen.hard[k, c] > -np.inf:
-                    w = exp(d - height - asked.cold)
+                    log_w = d - height - asked.cold
+                    w = exp(log_w) if log_w > -700.0 else 0.0  # `exp` makes a tiny number of less
                     seen.w[k, c] += w
                     for r in range(asked.variables.size):
                         if x[k, asked.variables[r], c] == asked.states[r]:

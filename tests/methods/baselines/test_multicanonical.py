@@ -7,6 +7,7 @@ import pytest
 from small_graphs import MODELS, bound, check_run, exact_start, law, marginals
 
 import spinbench
+from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.baselines.flat import FlatSweeps
 from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
@@ -95,3 +96,20 @@ def test_what_it_does_not_take() -> None:
         spinbench.run(groups, "multicanonical", "numpy", 10)
     with pytest.raises(SpinbenchError, match="from 2 to"):
         Multicanonical(bins=1)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e305, np.inf])
+def test_weights_that_no_square_holds_end_in_a_verdict(size: float) -> None:
+    """Steep steps of θ that few visits have left make weights as small and as large as these."""
+    method, model = Multicanonical(), MODELS["bits"]
+    tables, trace = method.plan(model), Trace(method.reductions)
+    rng = np.random.default_rng(5)
+    for _ in range(8):
+        w = size * rng.random(16)
+        s = w * (rng.random((6, 16)) < 0.5) if np.isfinite(size) else np.full((6, 16), np.inf)
+        trace.add(
+            {"s": s, "w": w, "up": w[None], "down": np.ones((1, 16)), "levels": np.zeros((1, 16)), "trips": w}, 40
+        )
+    found = method.estimate(model, tables, trace)
+    assert np.isfinite(found.marginals).all()
+    assert found.status != "ok" or size < 1
