@@ -18,7 +18,7 @@ class Tables(NamedTuple):
     Attributes:
         sweep: with single variables.
         knots: (M,) D, ascending, equally spaced; levels: (M,) θ there, where burn-in begins.
-        variables, states: (R,) int32, what is reported.
+        variables, states: (R,) int32, what is reported; sizes: (N,) numbers of the variables' states.
         base: () log Z at β = 0, and what is added to every log weight; barrier: () Λ.
     """
 
@@ -27,12 +27,14 @@ class Tables(NamedTuple):
     levels: Array
     variables: Array
     states: Array
+    sizes: Array
     base: Array
     barrier: Array
 
 
 class State(NamedTuple):
-    """Attributes: x (N, C) int32; d (C,) D; theta (M,); risen (C,) 1 on the way up; trips (C,) ended in the step."""
+    """Attributes: x (N, C) int32; d (C,) D; theta (M,); risen (C,) 1 on the way up from the first knot, 0 on the way
+    down from the last, -1 before the last has been reached; trips (C,) ended in the step."""
 
     x: Array
     d: Array
@@ -50,13 +52,13 @@ class FlatSweeps:
 
     def program(self) -> Program:
         """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm)
+        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm, look=self.look)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
         none = self._xp.zeros_like(start[0, :])
         x = self._xp.astype(start, self._xp.int32)
-        return State(x, self._log_weights(t, x), t.levels + 0, none, none)
+        return State(x, self._log_weights(t, x), t.levels + 0, none - 1, none)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep."""
@@ -88,7 +90,7 @@ class FlatSweeps:
             x, d = backend.fori_loop(0, single.rows.shape[0], body, (x, d))
         top = d >= t.knots[t.knots.shape[0] - 1]
         ended = top & (state.risen > 0)
-        risen = xp.where(d <= t.knots[0], 1.0, xp.where(top, 0.0, state.risen))
+        risen = xp.where(top, 0.0, xp.where((d <= t.knots[0]) & (state.risen >= 0), 1.0, state.risen))
         return State(x, d, state.theta, risen, xp.astype(ended, d.dtype))
 
     def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
@@ -109,6 +111,14 @@ class FlatSweeps:
         level = (xp.zeros_like(w) + (hot + cold))[None, :]
         seen = {"s": xp.where(there, w, 0.0), "w": w, "up": w[None, :], "down": xp.exp(hot - height)[None, :]}
         return seen | {"levels": level, "trips": state.trips}
+
+    def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
+        """θ, less that of β = 0, of the chains and of as many independent draws at β = 0."""
+        xp, sizes = self._xp, t.sizes[:, None]
+        u = self._backend.uniform(key, state.x.shape)
+        drawn = xp.astype(xp.minimum(xp.floor(u * sizes), sizes - 1), xp.int32)
+        there, free = (self._theta(t, state.theta, d)[0] for d in (state.d, self._log_weights(t, drawn)))
+        return {"there": there - state.theta[0], "free": free - state.theta[0]}
 
     def _theta(self, t: Tables, theta: Array, d: Array) -> tuple[Array, Array]:
         """(θ (…, C), shares (M, …, C) of the knots): linear between knots, of slope 0 below them and 1 above."""

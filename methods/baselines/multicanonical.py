@@ -7,8 +7,10 @@ burn-in where chains are, all chains together, by amounts inverse to the number 
 updated one after another, given the rest, as by Gibbs sampling of e^θ. What lies beyond the end knots counts as there.
 
     marginals  ratios of means with the weights w = e^(D - θ(D)), which reach 1 at the last knot.
-    log Z      log Z at β = 0, which is known, and the logarithm of E[e^(D - θ)] / E[e^-θ].
-    doubts     besides those of chains: fewer round trips between both ends than chains, or than 20, unless Λ < 1/2.
+    log Z      log Z at β = 0, which is known, and the logarithm of E[e^(D - θ)] / E[e^-θ]. States of β = 0 that chains
+               have not seen are missing in the second, which looks from the other side show: Bennett's ratio with θ at
+               independent draws has to agree.
+    doubts     besides those of chains: fewer round trips between both ends than chains, or than 20.
 
 Berg and Neuhaus, "Multicanonical ensemble: a new approach to simulate first-order phase transitions", Phys. Rev. Lett.
 1992; Wang and Landau, "Efficient, multiple-range random walk algorithm to calculate the density of states", Phys. Rev.
@@ -26,6 +28,7 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
+from spinbench.mathematics.claims import beside, ratio
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatSweeps, Tables
@@ -40,6 +43,8 @@ BINS, FEWEST, MOST = 4.0, 4, 64
 """For a unit of the barrier, at least and at most."""
 LEAST = 0.1
 """Nats that the knots cover at least."""
+UNREACHED = 100.0
+"""Nats of θ below all that chains have seen."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ class Multicanonical(Method):
             knots,
             levels,
             *state_pairs(model.cardinalities),
+            np.array(model.cardinalities, dtype=np.float64),
             np.array(tables.log_constant + np.log(model.cardinalities).sum()),
             np.array(barrier),
         )
@@ -98,20 +104,34 @@ class Multicanonical(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
         trips, chains = float(trace.total("trips").sum()), trace.total("trips").shape[-1]
-        moving = Travel(float(tables.barrier), trips, chains, np.inf, 1.0, 0.0)
+        level = tables.knots[-1] - tables.knots[0] < 2 * LEAST  # no way to go
+        moving = Travel(0.0 if level else np.inf, trips, chains, np.inf, 1.0, 0.0)
         found = weighed_estimate(model, trace, not moving.enough, moving.visits)
         value, error = log_ratio(trace, 1, moving)
         if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
             error = np.inf
+        value, error = _agreed(trace, value, error)
         value += float(tables.base)
         return replace(
             found,
             log_z=value,
             log_z_se=error,
             log_z_estimates={"reweighted": (value, error)},
-            diagnostics={**found.diagnostics, "round_trips": trips, "barrier": moving.barrier},
+            diagnostics={**found.diagnostics, "round_trips": trips, "barrier": float(tables.barrier)},
             doubts=(*found.doubts, *(() if np.isfinite(error) else ("log Z unresolved",))),
         )
+
+
+def _agreed(trace: Trace, value: float, error: float) -> tuple[float, float]:
+    """An estimate beside that with another one of E[e^-θ]."""
+    if not trace.looks:  # nobody looked, and nothing speaks against it
+        return value, error
+    forward = trace.looked("there")
+    other = ratio(forward, np.maximum(trace.looked("free").ravel(), forward.min() - UNREACHED))
+    down = float(trace.mean("down").mean())
+    if not 0 < down < np.inf:
+        return value, np.inf
+    return beside(value, error, other._replace(value=value + float(np.log(down)) + other.value))
 
 
 def first_levels(betas: FloatArray, means: FloatArray, bins: int) -> tuple[FloatArray, FloatArray]:

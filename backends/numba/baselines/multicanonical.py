@@ -43,7 +43,7 @@ class Seen(NamedTuple):
 
     Attributes:
         d: D; soft, hard: the same in float64, and with hard zeros.
-        risen: 1 on the way up.
+        risen: as of `State` there.
         s: (K, R, B) weights in states; w, down, trips: sums over steps.
     """
 
@@ -67,10 +67,10 @@ def _see(t, x, flat, asked, credited, seen):
             top = d >= flat.knots[3]
             if credited and top and seen.risen[k, c] > 0:
                 seen.trips[k, c] += 1.0
-            if d <= flat.knots[0]:
-                seen.risen[k, c] = 1.0
-            elif top:
+            if top:
                 seen.risen[k, c] = 0.0
+            elif d <= flat.knots[0] and seen.risen[k, c] >= 0:
+                seen.risen[k, c] = 1.0
             if credited:
                 height = theta_at(theta, last, flat, d)
                 below = asked.hot - height
@@ -115,13 +115,14 @@ class FlatState:
 
     Attributes:
         chains: their number.
-        step: sweeps so far, burn-in included.
+        seed: of the run; step: sweeps so far, burn-in included.
         lanes: the chains.
         theta: (M,) float64.
-        risen: (K, B) 1 on the way up.
+        risen: (K, B) as of `State` there.
     """
 
     chains: int
+    seed: int
     step: int
     lanes: LaneChains
     theta: Array
@@ -141,7 +142,7 @@ class MulticanonicalKernel(Kernel):
 
     def init(self, seed: int, start: Array) -> FlatState:
         lanes = lane_chains(seed, start, self._real)
-        return FlatState(start.shape[1], 0, lanes, self._levels.copy(), np.zeros(lanes.betas.shape))
+        return FlatState(start.shape[1], seed, 0, lanes, self._levels.copy(), np.full(lanes.betas.shape, -1.0))
 
     def warm(self, state: FlatState, steps: int) -> FlatState:
         """After each step θ falls where chains are, by less from step to step."""
@@ -163,6 +164,18 @@ class MulticanonicalKernel(Kernel):
         asked = self._asked(state)
         levels = np.full((1, state.chains), asked.hot + asked.cold)
         return state, {"s": s, "w": w, "up": w[None], "down": down[None], "levels": levels, "trips": trips}
+
+    def look(self, state: FlatState) -> dict[str, Array]:
+        x, sizes = state.lanes.x, self._t.sizes[None, :, None]
+        free = np.random.default_rng((state.seed, state.step)).integers(0, sizes, size=x.shape).astype(x.dtype)
+        found = {}
+        for name, states in (("there", x), ("free", free)):
+            d = np.zeros(state.lanes.betas.shape)
+            sum_weights(self._t, True, states, d)
+            d = of_chains(d, state.chains)
+            above = np.maximum(d - self._knots[-1], 0.0)
+            found[name] = np.interp(d, self._knots, state.theta) + above - state.theta[0]
+        return found
 
     def _run(self, state: FlatState, steps: int, seen: Seen, *, credited: bool) -> None:
         first, *_, last = self._knots

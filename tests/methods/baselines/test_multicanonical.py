@@ -12,7 +12,7 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.methods.baselines.flat import FlatSweeps
 from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
 from spinbench.methods.tempering.pilot import HostArrays
-from spinbench.models import PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel
 
 CHAINS = 4096
 
@@ -113,3 +113,25 @@ def test_weights_that_no_square_holds_end_in_a_verdict(size: float) -> None:
     found = method.estimate(model, tables, trace)
     assert np.isfinite(found.marginals).all()
     assert found.status != "ok" or size < 1
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_states_of_the_hot_end_that_chains_miss_are_seen(backend: str) -> None:
+    """Half of all states lie 80 nats below the others, and a fourth between: θ is linear there, and far too low."""
+    parity = np.array([[40.0, -40.0], [-40.0, 40.0], [40.0, -40.0], [-40.0, 40.0]])
+    model = FactorGraph.from_log_tables([4, 2], [((0, 1), 2 * parity), ((1,), np.array([-11.4, 14.8]))])
+    exact = spinbench.exact(model, cache=False).log_z
+    for seed in range(5):
+        found = spinbench.run(model, "multicanonical", backend, 400, chains=100, seed=seed, bins=2, simplify=False)
+        assert found.diagnostics["round_trips"] > 100
+        assert abs(found.log_z - exact) < 4 * found.log_z_se
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_single_way_up_is_no_round_trip(backend: str) -> None:
+    """Levels of 300 bins that short burn-in leaves hold every chain where it has come to."""
+    model = FactorGraph.from_log_tables([2] * 4, [((2,), np.array([-105.69, -100.46]))])
+    exact = spinbench.exact(model, cache=False).log_z
+    for seed in range(5):
+        found = spinbench.run(model, "multicanonical", backend, 60, chains=17, seed=seed, bins=300, simplify=False)
+        assert abs(found.log_z - exact) < 4 * found.log_z_se
