@@ -80,7 +80,7 @@ def keys(pair: Pair) -> None:
 
 
 def period(pair: Pair) -> None:
-    """What a chain did does not come back: random numbers that begin anew drive it along the same way."""
+    """What a chain did does not come back, as where random numbers begin anew, nor does it end."""
     at = pair.bound("dense")
     if isinstance(at.engine, ProgramEngine):
         skip("a program gets another key in each step")
@@ -90,6 +90,10 @@ def period(pair: Pair) -> None:
     if not moving:
         skip("no statistic is finite in every batch")
     x = np.concatenate(moving, axis=1)
+    moved = (x[1:] != x[:-1]).any(axis=1)  # (T - 1, chains)
+    still = np.flatnonzero(moved.any(axis=0) & ~moved[-len(x) // 8 :].any(axis=0))
+    last = EACH * (int(np.flatnonzero(moved[:, still].any(axis=1)).max(initial=0)) + 2)
+    require(not still.size, f"of {LANES} chains, {still.tolist()} stand still after {last} steps, about")
     back = _back(x - x.mean(axis=0))
     lag = int(np.argmax(back >= 0.8 * back.max()))  # it comes back again and again
     require(

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[int, dict[str, Any]]] = {
     "nested": (40, {}),
 }
 """Samples of each of 16 chains, and settings."""
-WIDE = {"multicanonical": "1.5 over the number of round trips is claimed for what they have not shown, or what looks tell"}
+WIDE = {"multicanonical": "what looks tell, or 1.5 over the number of round trips, is claimed for what was not seen"}
 """Whose claims may be wider than their errors, and why."""
 
 

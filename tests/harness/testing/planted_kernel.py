@@ -272,6 +272,8 @@ class PlantedKernel(Kernel):
                 return np.random.default_rng(seed).random(shape)
             case "numbers repeat after 128 steps":
                 return np.random.default_rng((seed, step % 128)).random(shape)
+            case "chains end after 1000 steps" if step > 1000:
+                return np.full(shape, 0.5)
             case "numbers repeat after 1000 steps":
                 return np.random.default_rng((seed, step % 1000)).random(shape)
             case "numbers shared by variables 64 apart" | "numbers shared by variables 200 apart":
