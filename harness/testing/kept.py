@@ -18,7 +18,8 @@ from spinbench.testing.answers import LAGS
 from spinbench.testing.check import require, skip
 from spinbench.testing.joint import UNSEEN
 from spinbench.testing.laws.cases import FloatArray, joint_law, law, potts
-from spinbench.testing.pair import BURN_IN, SEED, Batches, Pair, advance, burn_in
+from spinbench.testing.laws.known import known
+from spinbench.testing.pair import BURN_IN, FEW_CHAINS, SEED, Batches, Pair, advance, burn_in
 from spinbench.testing.trial import Trial, trial
 
 FEW = 5
@@ -34,6 +35,24 @@ def states(pair: Pair) -> None:
         at = trial(pair, graph)
         _handed_over(pair, at)
         _law(at, pair.chains, graph.cardinalities, joint_law(graph)[1])
+    if pair.native:
+        with suppress(SkipTest):
+            _many(pair)
+
+
+def _many(pair: Pair) -> None:
+    """Of a large model each variable's are its own."""
+    exact, at = known("101 variables"), trial(pair, known("101 variables").model)
+    turns: list[Any] = []
+    state = at.begin(FEW_CHAINS, SEED)
+    for _ in range(LAGS):
+        state, _ = at.engine.advance(state, 1)
+        turns.append(at.engine.states(state))
+    seen = np.mean(turns, axis=0)
+    spread = seen.std(axis=1, ddof=1) / FEW_CHAINS**0.5
+    allowed = limits.student_limit(FEW_CHAINS - 1, len(seen)) * spread + UNSEEN / FEW_CHAINS
+    wrong = np.flatnonzero(np.abs(seen.mean(axis=1) - exact.marginals) > allowed)
+    require(not wrong.size, f"of 101 variables, states of {wrong.tolist()} have other probabilities than theirs")
 
 
 def two(pair: Pair) -> None:

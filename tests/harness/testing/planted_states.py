@@ -63,6 +63,8 @@ class KeptKernel(Kernel):
                 state[1] += 1
             case "from 1 on":
                 return 1 + s
+            case "in reverse order on large models" if len(s) > 64:
+                return s[::-1]
             case "in reverse order":
                 return s[::-1]
             case "of the start":

@@ -269,6 +269,7 @@ def test_overflowing_indices_are_found(bug: str, message: str | None) -> None:
         ("one array for few", "overwritten by those of later steps: hand over a copy"),
         ("a step for each look", "chains whose states were asked for give other draws"),
         ("from 1 on", r"states of variables \[0, 1, 2, 3, 4, 5\] are none of theirs"),
+        ("in reverse order on large models", "of 101 variables, states of .* have other probabilities"),
         ("in reverse order", "states of variable 0 that are kept have probabilities that are off"),
         ("of the start", "stand still from one step to the next, and chains move"),
         ("of one chain", "states that are kept are the same in all chains"),
