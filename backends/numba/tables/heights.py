@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.gibbs.shared import CALLED, INLINE, JIT
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, at_most, exp
 from spinbench.backends.numba.simd.memory import address, keep, load_field, load_sum, load_table, store_field, store_sum
 from spinbench.backends.numba.simd.vector_memory import (
@@ -123,6 +123,65 @@ class Flat(NamedTuple):
     knots: Any
 
 
+class Scratch(NamedTuple):
+    """Of a sweep: `walk`, `saved`, `numbers` of its random numbers; where its entries begin; `weights` of a variable's
+    states, and D with each; D of the lanes of a block."""
+
+    walk: Any
+    saved: Any
+    numbers: Any
+    shifts: Any
+    weights: Any
+    offered: Any
+    now: Any
+
+
+@nb.njit(**CALLED)
+def _scratch(t, betas):
+    count, kmax = betas.shape[1], t.sizes.max()
+    s = Scratch(
+        np.empty(count + 8, dtype=np.uint64),
+        np.empty(count + 16, dtype=np.uint32),
+        np.empty(32, dtype=betas.dtype),
+        np.empty(count, dtype=np.uint32),
+        np.empty(16 * kmax + 16, dtype=betas.dtype),
+        np.empty(16 * kmax + 16, dtype=betas.dtype),
+        np.empty(count + 16, dtype=betas.dtype),
+    )
+    s.shifts[:] = t.floored
+    return s
+
+
+@nb.njit(**INLINE)
+def _keep(s):
+    keep(s.walk)
+    keep(s.saved)
+    keep(s.numbers)
+    keep(s.shifts)
+    keep(s.weights)
+    keep(s.offered)
+    keep(s.now)
+
+
+@nb.njit(**INLINE)
+def _block(k, chains, s, d):
+    """Block k in pointers, at D of (K, B)."""
+    _, x, betas = chains
+    _, n, count = x.shape
+    heights = line_address(s.now)
+    for c in range(count):
+        store_sum(heights, c, d[k, c])
+    return Lane(
+        count,
+        address(x, k * n * count),
+        heights,
+        address(betas, k * count),
+        address(s.shifts, 0),
+        line_address(s.numbers),
+        line_address(s.weights),
+    )
+
+
 @nb.njit(**JIT)
 def sweep_above(t, order, first, end, chains, above):
     """Sweeps number first … end - 1 of all chains over the variables `order` (int64, those of 2 states or more): each
@@ -137,29 +196,13 @@ def sweep_above(t, order, first, end, chains, above):
     """
     keys, x, betas = chains
     blocks, n, count = x.shape
-    kmax = t.sizes.max()
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
-    shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
-    weights, spare = np.empty(16 * kmax + 16, dtype=betas.dtype), np.empty(16 * kmax + 16, dtype=betas.dtype)
-    now = np.empty(count + 16, dtype=betas.dtype)
-    walker, kept, offered = line_address(walk), line_address(saved), line_address(spare)
-    shifts[:] = t.floored
+    s = _scratch(t, betas)
+    walker, kept, offered = line_address(s.walk), line_address(s.saved), line_address(s.offered)
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
-        gammas, d = address(keys, (2 * k + 1) * count), line_address(now)
-        for c in range(count):
-            store_sum(d, c, above[k, c])
-        b = Lane(
-            count,
-            address(x, k * n * count),
-            d,
-            address(betas, k * count),
-            address(shifts, 0),
-            line_address(numbers),
-            line_address(weights),
-        )
-        for s in range(first, end):
-            set_walk(keys, k, np.uint64(s) * np.uint64(n + 1), walker)
+        gammas, b = address(keys, (2 * k + 1) * count), _block(k, chains, s, above)
+        for number in range(first, end):
+            set_walk(keys, k, np.uint64(number) * np.uint64(n + 1), walker)
             for q in range(order.size):
                 v = order[q]
                 for c in range(0, count, 16):
@@ -168,13 +211,7 @@ def sweep_above(t, order, first, end, chains, above):
                         _update_binary(g, v, b, c)
                     else:
                         _update_any(g, v, b, c, offered)
-    keep(walk)
-    keep(saved)
-    keep(shifts)
-    keep(numbers)
-    keep(weights)
-    keep(spare)
-    keep(now)
+    _keep(s)
 
 
 @nb.njit(**JIT)
@@ -191,27 +228,11 @@ def sweep_flat(t, order, number, chains, flat, d):
     """
     keys, x, betas = chains
     blocks, n, count = x.shape
-    kmax = t.sizes.max()
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
-    shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
-    weights, spare = np.empty(16 * kmax + 16, dtype=betas.dtype), np.empty(16 * kmax + 16, dtype=betas.dtype)
-    now = np.empty(count + 16, dtype=betas.dtype)
-    walker, kept, offered = line_address(walk), line_address(saved), line_address(spare)
-    shifts[:] = t.floored
+    s = _scratch(t, betas)
+    walker, kept, offered = line_address(s.walk), line_address(s.saved), line_address(s.offered)
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
-        gammas, heights = address(keys, (2 * k + 1) * count), line_address(now)
-        for c in range(count):
-            store_sum(heights, c, d[k, c])
-        b = Lane(
-            count,
-            address(x, k * n * count),
-            heights,
-            address(betas, k * count),
-            address(shifts, 0),
-            line_address(numbers),
-            line_address(weights),
-        )
+        gammas, b = address(keys, (2 * k + 1) * count), _block(k, chains, s, d)
         set_walk(keys, k, np.uint64(number) * np.uint64(n + 1), walker)
         for q in range(order.size):
             v, size = order[q], t.sizes[order[q]]
@@ -222,11 +243,5 @@ def sweep_flat(t, order, number, chains, flat, d):
                 goal, none = load_table_words(b.numbers, 0, WORDS) * total, load_state_vector(b.x, v * b.count + c) & 0
                 _settle(v, size, b, c, offered, drawn_state(b.weights, size, goal, total, none))
         for c in range(count):
-            d[k, c] = load_sum(heights, c)
-    keep(walk)
-    keep(saved)
-    keep(shifts)
-    keep(numbers)
-    keep(weights)
-    keep(spare)
-    keep(now)
+            d[k, c] = load_sum(b.totals, c)
+    _keep(s)
