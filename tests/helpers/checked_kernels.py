@@ -87,11 +87,18 @@ def block_gibbs() -> Iterator[Run]:
         yield from (("block_gibbs", model, chains, {"form": "sparse"} | more) for model in (GRID, RING))
 
 
+def tables() -> Iterator[Run]:
+    """Sweeps that look factors up."""
+    for method in ("metropolis", "smc", "tempered_transitions", "multicanonical", "nested"):
+        yield from ((method, model, chains, {}) for model, chains in ((TRIPLES, 5), (GRID, 20)))
+        yield method, TRIPLES, 70, SINGLE
+
+
 def exact() -> Iterator[Run]:
     yield "exact", GRID, 1, {"solver": "grid"}
 
 
-FAMILIES = (gibbs_rows, gibbs_chains, dhmc_leapfrog, dhmc_rotation, block_gibbs, exact)
+FAMILIES = (gibbs_rows, gibbs_chains, dhmc_leapfrog, dhmc_rotation, block_gibbs, tables, exact)
 
 
 def main(family: str) -> None:
