@@ -46,6 +46,8 @@ from spinbench.models import Model
 from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import laid_out
 
+FACTORS = 16
+"""That are looked up in the time that an update takes at least."""
 FEWEST, MOST, CROWD = 8, 64, 2**16
 """Points, at least and at most: as many as levels; and that may be asked for."""
 
@@ -102,8 +104,10 @@ class NestedSampling(Method):
         return begun._replace(levels=levels, points=points, information=np.array(information))
 
     def step_updates(self, tables: Tables) -> float:
-        """Of a whole run; half of the chains make three times as many."""
-        return 2 * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
+        """Of a whole run; half of the chains make three times as many. One of many factors is as many as they fill."""
+        single = tables.sweep.single
+        each = 1.0 if single is None else max(1.0, single.bases.shape[1] / FACTORS)
+        return 2 * each * len(tables.sizes) * len(tables.levels) * len(tables.points) * self.sweeps
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
