@@ -18,7 +18,6 @@ MOST = 2**14
 """States that are summed over again and again."""
 BETTER, TUNED = 0.25, 0.1
 """Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted."""
-TEMPERATURE = "the inverse temperature"
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
 """Inverse temperatures that are tried, but for 1."""
 TIMES = (
@@ -55,13 +54,14 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
     indicators = _indicators(states, binary)
     worst = float((np.abs(found - exact) / allowed).max())
     best, limit = "", BETTER * worst
-    for name, weights in _laws(model, states):
+    tried = ((BETTER, _laws(model, states)), (TUNED, _temperatures(model, states)))
+    for share, name, weights in ((share, *law) for share, laws in tried for law in laws):
         top = weights.max()
         if not np.isfinite(top):
             continue
         p = np.exp(weights - top)
         off = float((np.abs(found - (p / p.sum()) @ indicators) / allowed).max())
-        if off <= 1 and off < min(limit, TUNED * worst if name.startswith(TEMPERATURE) else np.inf):
+        if off <= 1 and off < min(limit, share * worst):
             best, limit = name, off
     return best and f"; they are those of a law in which {best}"
 
@@ -108,12 +108,17 @@ def _laws(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, 
             own = [t for t in pairs if v in t.scope]
             if 1 < len(own) < len(pairs):
                 yield f"the couplings of variable {v} {several}", _scaled(terms, own, factor)
-    for beta in BETAS[BETAS != 1]:
-        yield f"{TEMPERATURE} is about {beta:.2g}", beta * whole
     yield from _of_states(states, whole)
     if isinstance(model, PairwiseModel) and not model.groups:
         drive = model.biases + states @ model.dense()
         yield "all variables are drawn at once", states @ model.biases + np.logaddexp(0, drive).sum(axis=1)
+
+
+def _temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
+    """As `_laws`, of a number that is fitted."""
+    whole = sum((t.values for t in _terms(model, states)), np.zeros(len(states)))
+    for beta in BETAS[BETAS != 1]:
+        yield f"the inverse temperature is about {beta:.2g}", beta * whole
 
 
 def _of_states(states: npt.NDArray[np.integer], whole: FloatArray) -> Iterator[tuple[str, FloatArray]]:
