@@ -261,7 +261,8 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     """Why a pair without a kernel to ask does not run; empty if the program does."""
     owner = "" if wish.kernel is None else f" from {wish.kernel}"
     if owner or wish.tier == "native" or (wish == ANY and not _has_program(method)):
-        return f"{method.name} has no kernel for {backend.name}{owner}"
+        why = f": {method.kernels_alone}" if method.kernels_alone else ""
+        return f"{method.name} has no kernel for {backend.name}{owner}{why}"
     why = _no_program(method, backend)
     return f"{why} and there is no kernel {method.name}.{backend.name}" if why and wish == ANY else why
 

@@ -65,6 +65,7 @@ class WeightedMiniBuckets(Method):
 
     name: ClassVar[str] = "wmb"
     summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
+    kernels_alone: ClassVar[str] = "mini-buckets are all of different shapes, each of which would be compiled"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     started: ClassVar[bool] = False
 

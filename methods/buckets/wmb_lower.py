@@ -41,6 +41,7 @@ class LowerMiniBuckets(Method):
 
     name: ClassVar[str] = "wmb_lower"
     summary: ClassVar[str] = "mini-buckets with negative weights, a lower bound on log Z"
+    kernels_alone: ClassVar[str] = "mini-buckets are all of different shapes, each of which would be compiled"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     stochastic: ClassVar[bool] = False
     started: ClassVar[bool] = False
