@@ -49,7 +49,8 @@ HALVES = 8.0
 
 def calibration(pair: Pair, case: str, precision: Precision | None = None, *, believed: bool = False) -> None:
     """Over independent replicas, errors divided by their standard errors have mean square 1; `believed`: a log Z that
-    the method doubts is left alone, as estimators that a setting chooses may suit other models."""
+    the method doubts is left alone, and doubted marginals may claim too much, as what a setting chooses may suit other
+    models."""
     groups, width = replicas(pair)
     sample = pair.sample(case, precision, least=groups * width)
     known = sample.bound.law
@@ -120,7 +121,7 @@ def compare_errors(
         estimates: of the replicas.
         log_z, marginals: exact.
         chains, steps: of each replica.
-        believed: leave a log Z alone that is doubted.
+        believed: leave a log Z alone that is doubted, and errors of doubted marginals that are too large.
         floor: errors below it are rounding, which need not be claimed.
     """
     z, what, most = np.zeros((len(estimates), 0)), [], np.zeros(0)
@@ -132,6 +133,8 @@ def compare_errors(
         sure = (claimed == 0).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
+        if believed and all(e.doubted("marginals") for e in estimates):
+            most[:] = np.inf
         what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
     told = not (believed and any(e.doubted("log Z") for e in estimates))
     if told and all(e.log_z is not None and e.log_z_se for e in estimates):

@@ -35,7 +35,7 @@ from spinbench.models.origin import equal_shares, laid_out
 
 FEWEST = 100.0
 """Draws, in effect."""
-MOST_UNSEEN = 0.1
+MOST_UNSEEN = 0.05
 """Share of Z."""
 PILOT = 2000
 """Draws that tell beforehand how many would be accepted."""
