@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spinbench.backends.numba.exact.options import ALLOCATES, ONCE
-from spinbench.backends.numba.gauge.cholesky import factorise, solve
+from spinbench.backends.numba.exact.options import CALLED, ONCE
+from spinbench.backends.numba.gauge.cholesky import factorise, lanes, solve
 from spinbench.backends.numba.gauge.derivatives import derivatives
 from spinbench.backends.numba.gauge.gauged import evaluate, sigmoid
 from spinbench.backends.numba.simd.arrays import copy_into
@@ -57,7 +57,15 @@ class Point(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a step writes into, kept from one to the next: coordinates (E·b,), tables and the blocks of a matrix."""
+    """What a step writes into, kept from one to the next: coordinates (E·b,), tables and the blocks of a matrix; the
+    other members are what `cholesky.factorise`, `derivatives` and `gauged.evaluate` use for themselves.
+
+    Attributes:
+        solution: (E·lanes,).
+        entries: (ROWS, 2**d) with the highest degree d.
+        turns: (2, E).
+        axes: (2, 2E).
+    """
 
     gradient: FloatArray
     move: FloatArray
@@ -67,18 +75,22 @@ class Room(NamedTuple):
     factor: FloatArray
     columns: npt.NDArray[np.int64]
     where: npt.NDArray[np.int64]
+    solution: FloatArray
+    entries: FloatArray
+    turns: FloatArray
+    axes: FloatArray
 
 
-@njit(**ALLOCATES)
-def begin(net, weights, point):
+@njit(**CALLED)
+def begin(net, weights, point, room):
     """Looks at the start; an index into `ENDS`."""
     point.status[:] = 0.0
-    point.status[VALUE], _ = evaluate(net, point.z, point.q, weights, point.given, point.z[:0], point.tables)
+    point.status[VALUE], _ = evaluate(net, point.z, point.q, weights, point.given, point.z[:0], point.tables, room.axes)
     point.status[SHIFT], point.status[MARK], point.status[RESIDUAL] = FIRST_SHIFT, point.status[VALUE], np.inf
     return GOING if np.isfinite(point.status[VALUE]) else STALLED
 
 
-@njit(**ALLOCATES)
+@njit(**CALLED)
 def step(net, blocks, weights, tolerance, limit, patience, point, room):
     """One Newton step, or the end: an index into `ENDS`."""
     status = point.status
@@ -86,11 +98,12 @@ def step(net, blocks, weights, tolerance, limit, patience, point, room):
         return SLOW_END
     for e in range(point.q.size):
         point.q[e] = sigmoid(point.z[2 * point.q.size + e])
-    derivatives(net, blocks, point.z, point.q, weights, point.tables, room.gradient, room.matrix)
+    derivatives(net, blocks, point.z, point.q, weights, point.tables, room)
     _hold(blocks, point, room)
-    if not (np.isfinite(room.gradient).all() and np.isfinite(room.matrix).all()):
+    largest = _largest(blocks, room)
+    if not largest < np.inf:
         return STALLED
-    status[RESIDUAL] = np.abs(room.gradient).max()
+    status[RESIDUAL] = largest
     if status[RESIDUAL] < tolerance:
         return GRADIENT
     if status[STEPS] >= limit:
@@ -111,6 +124,21 @@ def step(net, blocks, weights, tolerance, limit, patience, point, room):
         status[SHIFT] = min(4.0 * status[SHIFT], 1e6)
     status[FLATS] = status[FLATS] + 1 if gain < FLAT * (1.0 + abs(value)) else 0
     return FLAT_END if status[FLATS] >= FLAT_STEPS else GOING
+
+
+@njit(**ONCE)
+def _largest(blocks, room):
+    """Of the gradient's entries; infinite where one of them or of the matrix is not finite."""
+    largest, size = 0.0, room.matrix.size // blocks.rows.size
+    for slope in room.gradient:
+        if not abs(slope) < np.inf:
+            return np.inf
+        largest = max(largest, abs(slope))
+    for spot in blocks.pairs:  # the others are fill
+        for at in range(size * max(spot, 0), size * (spot + 1)):
+            if not abs(room.matrix[at]) < np.inf:
+                return np.inf
+    return largest
 
 
 @njit(**ONCE)
@@ -141,11 +169,11 @@ def _hold(blocks, point, room):
         for t in range(blocks.first[k], blocks.first[k + 1]):
             for i in range(3):
                 if held[k]:
-                    matrix[9 * t + 6 + i] = 0.0
+                    matrix[12 * t + 8 + i] = 0.0
                 if held[blocks.rows[t]]:
-                    matrix[9 * t + 3 * i + 2] = 0.0
+                    matrix[12 * t + 4 * i + 2] = 0.0
         if held[k]:
-            matrix[9 * blocks.first[k] + 8] = 1.0
+            matrix[12 * blocks.first[k] + 10] = 1.0
 
 
 @njit(**ONCE)
@@ -154,17 +182,23 @@ def _direction(blocks, status, room):
     into `room.move`; λ rises until the matrix is positive definite. Returns the slope along it."""
     number = blocks.place.size
     b = room.gradient.size // number
+    lead = lanes(b)
     while True:
         copy_into(room.factor, room.matrix)
         for k in range(number):
             for i in range(b):
-                at = b * b * blocks.first[k] + i * (b + 1)
+                at = b * lead * blocks.first[k] + i * (lead + 1)
                 room.factor[at] += status[SHIFT] * max(abs(room.matrix[at]), 1e-8)
         if factorise(blocks.first, blocks.rows, b, room.factor, room.columns, room.where):
             break
         status[SHIFT] = max(4.0 * status[SHIFT], 1e-6)
-    copy_into(room.move, room.gradient)
-    solve(blocks.first, blocks.rows, b, room.factor, room.move)
+    for k in range(number):
+        for i in range(lead):
+            room.solution[lead * k + i] = room.gradient[b * k + i] if i < b else 0.0
+    solve(blocks.first, blocks.rows, b, room.factor, room.solution)
+    for k in range(number):
+        for i in range(b):
+            room.move[b * k + i] = room.solution[lead * k + i]
     longest = 1.0
     for k in range(room.move.size):
         longest = max(longest, abs(room.move[k]) / (ANGLE_STEP if k % b < 2 else LOGIT_STEP))
@@ -187,7 +221,7 @@ def _search(net, place, weights, point, room, rise):
             for i in range(b):
                 to = 2 * e + i if i < 2 else 2 * number + e
                 room.trial[to] = point.z[to] + length * room.move[place[e] * b + i]
-        value, share = evaluate(net, room.trial, point.q, weights, point.given, point.tables, room.found)
+        value, share = evaluate(net, room.trial, point.q, weights, point.given, point.tables, room.found, room.axes)
         if value >= point.status[VALUE] + SUFFICIENT * length * rise:
             return value, length
         length *= share

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gauge import fields, newton
+from spinbench.backends.numba.gauge import cholesky, derivatives, fields, newton
 from spinbench.backends.numba.gauge.elimination import blocks_of
 from spinbench.backends.numba.gauge.network import flat, network_of
 from spinbench.methods.gauge.ascent import mean_field
@@ -66,7 +66,8 @@ class _Graph:
         self.net, self.blocks = network_of(model), blocks_of(model)
         self._given = flat([group.tables for group in model.groups])
         self._edges = edges = model.num_edges
-        size, entries = len(self._given), b * b * len(self.blocks.rows)
+        size, lead = len(self._given), cholesky.lanes(b)
+        entries = b * lead * len(self.blocks.rows)
         self.room = newton.Room(
             gradient=np.empty(b * edges),
             move=np.empty(b * edges),
@@ -76,6 +77,10 @@ class _Graph:
             factor=np.empty(entries),
             columns=np.empty((3, edges), dtype=np.int64),
             where=np.empty(edges, dtype=np.int64),
+            solution=np.empty(lead * edges),
+            entries=np.empty((derivatives.ROWS, 2 ** int(self.net.degree.max(initial=0)))),
+            turns=np.empty((2, edges)),
+            axes=np.empty((2, 2 * edges)),
         )
 
     def newton(
@@ -94,7 +99,7 @@ class _Ascent:
         self._graph, self._point = graph, point
         weights = each.conditioning, each.weight, zero_weight
         self._rules = weights, each.tolerance, each.limit, each.patience
-        self.end: End = ENDS[newton.begin(graph.net, weights, point)]
+        self.end: End = ENDS[newton.begin(graph.net, weights, point, graph.room)]
 
     @property
     def z(self) -> FloatArray:
