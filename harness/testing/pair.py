@@ -26,6 +26,8 @@ BATCH = 2
 BURN_IN = 64
 FEW_CHAINS = 67
 """On large models; prime, so that it fills no vectors. Checks that share it compile once."""
+LARGE = 25.0
+"""CPU seconds that models of many variables may take together."""
 SEED = 20120
 Batches = list[tuple[int, dict[str, npt.NDArray[Any]]]]
 
@@ -70,6 +72,8 @@ class Pair:
     chains: int = CHAINS
     wish: Wish = ANY
     device: str = "cpu"
+    seconds: float = LARGE
+    """That models of many variables may still take."""
     _bound: dict[tuple[str, Precision], Bound] = field(default_factory=dict)
     _samples: dict[tuple[str, Precision, int, int], Sample] = field(default_factory=dict)
     trials: dict[tuple[str, Precision], Any] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from unittest import SkipTest
 
 import numpy as np
@@ -19,7 +20,7 @@ from spinbench.testing.diagnostics import compare_errors, replicas, steps
 from spinbench.testing.joint import certain
 from spinbench.testing.laws.cases import FloatArray, law
 from spinbench.testing.laws.known import ODD, known
-from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, SEED, Pair, advance
+from spinbench.testing.pair import BATCH, BATCHES, FEW_CHAINS, LARGE, SEED, Pair, advance
 from spinbench.testing.trial import Trial, trial
 
 COUNTS = {"native": (1, 3, 5, 6, 17, 100), "generic": (1, 3, 17)}
@@ -40,7 +41,7 @@ RUNS = 3
 """Of each count, with seeds of their own."""
 LENGTHS = [16] * 8
 """Steps of the batches in which each chain is watched."""
-LONGEST = 20.0
+LONGEST = 10.0
 """CPU seconds beyond which a large model is left out, where Python gets to run between."""
 WIDE = 4.0
 """Times that claims may be too wide on average over the variables of a large model."""
@@ -54,9 +55,15 @@ def size(pair: Pair, name: str, precision: Precision | None = None, *, believed:
         believed: leave marginals alone that the method doubts: a step with some settings is less than a sweep.
 
     Raises:
-        SkipTest: it takes too long, or the method refuses the model.
+        SkipTest: it takes too long, also beside those before it, or the method refuses the model.
     """
-    at_most(LONGEST, name, lambda: _size(pair, name, precision, believed))
+    if pair.seconds <= 0:
+        skip(f"other large models took {LARGE:g} CPU s")
+    since = time.process_time()
+    try:
+        at_most(min(LONGEST, pair.seconds), name, lambda: _size(pair, name, precision, believed))
+    finally:
+        pair.seconds -= time.process_time() - since
 
 
 def _size(pair: Pair, name: str, precision: Precision | None, believed: bool) -> None:
