@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     run = _about_a_model(commands, "run", "one answer: a method on a model", "wall-clock, as 2s or 1min, or samples")
     run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
     run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
-    run.add_argument("--backend", default="numba", metavar="NAME", help="by default numba")
+    run.add_argument("--backend", metavar="NAME", help="by default numba, or another one that the method runs on")
     run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
     run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
     run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")

@@ -210,7 +210,8 @@ class Trace:
             groups: 4 or more.
 
         Returns:
-            In the shape of what the function returns; NaN where fewer than 4 batches leave nothing to estimate it from.
+            In the shape of what the function returns; infinite where fewer than 4 batches leave nothing to estimate it
+            from.
 
         Raises:
             ValueError: fewer than 4 groups.
@@ -220,7 +221,7 @@ class Trace:
         whole = self._grouped(groups)
         value, count = np.asarray(function(whole), dtype=np.float64), len(whole.counts)
         if count < FEWEST_GROUPS:
-            return np.full(value.shape, np.nan)
+            return np.full(value.shape, np.inf)
         left = np.array([function(whole._part([h for h in range(count) if h != g])) for g in range(count)], np.float64)
         shares = np.array(whole.counts, dtype=np.float64).reshape(-1, *([1] * value.ndim)) / sum(whole.counts)
         pseudo = value / shares - (1 / shares - 1) * left

@@ -19,14 +19,21 @@ from spinbench.errors import BrokenPluginError
 from spinbench.foundation import deadline
 from spinbench.foundation.names import unknown_name
 
+OWN = "spinbench"
+"""The distribution whose names nobody takes."""
+
 
 @cache
 def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
-    """Plugins of a kind by name, sorted; more than one where distributions claim the same name."""
+    """Plugins of a kind by name, sorted; several where distributions claim the same one, spinbench's own first."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
         found.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: tuple(found[name].values()) for name in sorted(found)}
+    points = {name: list(found[name].values()) for name in sorted(found)}
+    for several in points.values():
+        if len(several) > 1:
+            several.sort(key=lambda point: distribution(point) != OWN)
+    return {name: tuple(several) for name, several in points.items()}
 
 
 @cache
@@ -70,13 +77,14 @@ def load(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
 
     Raises:
         UnknownNameError: no such plugin; the closest names are offered.
-        BrokenPluginError: the plugin raised on import or is malformed, or two distributions claim the name.
+        BrokenPluginError: the plugin raised on import or is malformed, or two distributions claim the name, neither of
+            them spinbench, whose names stay its own.
     """
     points = entry_points(kind)
     if name not in points:
         raise unknown_name(kind[:-1], name, points)
     point, *others = points[name]
-    if others:
+    if others and distribution(point) != OWN:
         owners = " and ".join(sorted(origin(owner) for owner in points[name]))
         raise BrokenPluginError(f"{owners} both register {kind[:-1]} {name!r}; uninstall one")
     return load_point(kind, point, malformed)
@@ -116,9 +124,21 @@ def made(kind: str, name: str, malformed: Callable[[Any], str]) -> Any:
         raise BrokenPluginError(f"{titled(kind, name)} cannot be made: {told(error)}") from error
 
 
+def passed_over(kind: str) -> dict[str, str]:
+    """Others' plugins with the name of one of spinbench's, by "NAME of DISTRIBUTION": a sentence each."""
+    points = [
+        point
+        for first, *others in entry_points(kind).values()
+        if others and distribution(first) == OWN
+        for point in others
+    ]
+    why = "has the name of spinbench's own, which stays; rename it"
+    return {f"{point.name} of {distribution(point)}": f"{_titled(kind, point)} {why}" for point in points}
+
+
 def sorted_out(kind: str, load: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What `load` makes of all plugins of a kind, by name; and of those that cannot be used, the reasons."""
-    found, failed = {}, {}
+    found, failed = {}, passed_over(kind)
     for name in entry_points(kind):
         try:
             found[name] = load(name)

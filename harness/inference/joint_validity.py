@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
-from spinbench.errors import InvalidResultError
+from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.models import FactorGraph, Model
 
 FloatArray = npt.NDArray[np.float64]
@@ -52,16 +52,25 @@ class Joint:
         """Pairs and their errors.
 
         Raises:
-            InvalidResultError: as `check_joint`.
+            InvalidResultError: as `check_joint`, or the method's function raised.
         """
         whole = self._estimate
         if callable(whole.pairs) and self._model is not None:
-            whole = replace(whole, pairs=_copied(whole.pairs()))
+            whole = replace(whole, pairs=_copied(self._asked(whole.pairs)))
             check_joint(whole, self._model, self._who)
         if whole is not self._estimate or self._back is not None:
             pairs, errors = (whole.pairs, whole.pairs_se) if self._back is None else self._back(whole)
             self._estimate, self._back = Estimate(pairs=pairs, pairs_se=errors), None
         return self._estimate.pairs, self._estimate.pairs_se
+
+    def _asked(self, pairs: Callable[[], Any]) -> Any:
+        try:
+            return pairs()
+        except SpinbenchError:
+            raise
+        except Exception as error:
+            text = " ".join(str(error).split())
+            raise InvalidResultError(f"{self._who} failed to find pairs: {type(error).__name__}: {text}") from error
 
 
 def check_joint(estimate: Estimate, model: Model, who: str) -> None:

@@ -141,7 +141,7 @@ def _refusal(kernel: Any, point: EntryPoint, method: Method, backend: Backend, m
     except Exception as error:
         text = " ".join(str(error).split())
         raise BrokenPluginError(f"{name} failed in refuses: {type(error).__name__}: {text}") from error
-    if not isinstance(why, str):
+    if not isinstance(why, str) or (why and not why.strip()):
         raise BrokenPluginError(f"{name} answered refuses with {why!r}; a sentence is needed, or an empty text")
     return why
 

@@ -212,6 +212,10 @@ def bound(
     notes = (*found.refusals, *how.notes)
     if found.engine is not None:
         own = getattr(found.engine, "notes", ())  # an `Engine` need not be a `Kernel`
+        if isinstance(own, str) or not all(isinstance(note, str) for note in own):
+            raise BrokenPluginError(
+                f"{found.owner}'s kernel {method.name}.{backend} notes {own!r}; (text, …) is needed"
+            )
         return Bound(found.engine, "native", found.owner, (*own, *notes))
     if found.refusals and (wish.tier == "native" or _no_program(type(method), cls)):
         raise UnsupportedError("; ".join(found.refusals))

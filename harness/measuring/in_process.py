@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
@@ -61,6 +63,14 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     return {**cleaned, "stages": stages.seconds}
 
 
+def _lock(result: Result | None) -> None:
+    """Nobody may write into its arrays from now on: other metrics see them, too."""
+    for part in () if result is None else vars(result).values():
+        for array in part if isinstance(part, list | tuple) else (part,):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
+
+
 def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
     with stages("imports"):
         _import_plugins(cell)
@@ -72,8 +82,10 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
         reference, described = _reference(model, pairs=result.pairs is not None)
     with stages("metrics"):
         found, spread = tracked.numbers(result, reference, described)
-        found |= metrics.measured(model, result, reference)
         summary = tracked.summary(result, reference)
+        for each in (result, reference):
+            _lock(each)
+        found |= metrics.measured(model, result, reference)
     if (seconds := cell.get(MIXING)) is not None:
         from spinbench.measuring import coupled  # which most cells do not need
 

@@ -16,12 +16,10 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
+from spinbench.foundation.plugins import OWN
 from spinbench.inference import kernels
 from spinbench.measuring.environment import git_state, own_state, source_digest
 from spinbench.models import families, formats
-
-OWN = "spinbench"
-"""The distribution whose state records have under "git"."""
 
 KERNELS = ("kernels", "kernels_next")
 """Under which kinds the kernels stand that are asked: the first, and one that is asked where it refuses."""
@@ -63,7 +61,7 @@ def _described(point: EntryPoint) -> dict[str, Any]:
         "distribution": None if point.dist is None else point.dist.name,
         "version": None if point.dist is None else point.dist.version,
     }
-    home = _home(point.module.partition(".")[0])
+    home = _home(point.module)
     if home is None:
         return found
     folder = home if home.is_dir() else home.parent
@@ -107,24 +105,33 @@ def _required(distribution: Distribution) -> set[NormalizedName]:
 
 
 def _modules(distribution: Distribution) -> set[str]:
-    """Names of its modules and packages: those that it lists, has files of, or has plugins in."""
+    """Names of its modules and packages: those that it lists or has files of, and modules that it has plugins in."""
     listed = (distribution.read_text("top_level.txt") or "").split()
     files = [file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"]
-    points = [point.module.partition(".")[0] for point in distribution.entry_points]
-    return {name for name in (*listed, *files, *points) if name.isidentifier() and not name.startswith("__editable__")}
+    tops = {name for name in (*listed, *files) if name.isidentifier() and not name.startswith("__editable__")}
+    return tops | {point.module for point in distribution.entry_points}
 
 
 def _home(module: str) -> Path | None:
-    """The folder of a package, or the file of a module; None where there is neither."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        return None
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
-    return Path(spec.origin) if spec.origin else None
+    """The folder of the package that a module is in, or the file of one that is in none; None where there is neither.
+
+    A namespace, which other distributions may share, and which may lie where no folder is, is no such package.
+    """
+    name, _, rest = module.partition(".")
+    while True:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return None
+        if spec is None:
+            return None
+        if spec.origin is not None:
+            return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+        if not rest:
+            folders = [Path(one) for one in spec.submodule_search_locations or () if Path(one).is_dir()]
+            return folders[0] if folders else None
+        part, _, rest = rest.partition(".")
+        name = f"{name}.{part}"
 
 
 def _is_tracked(home: Path, folder: Path) -> bool:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from spinbench.metrics import MOST
+
 Check = Callable[[Any], bool]
 Shape = Check | Mapping[str, Any]
 """A check of a value, or the shapes of a mapping's entries; those whose name ends in "?" may be absent or None."""
@@ -58,7 +60,7 @@ def _mapping(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
 
 
 def _numbers(value: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from spinbench.foundation.atomic import write_json
 from spinbench.foundation.remarks import left_out
 from spinbench.measuring import record_shape
 from spinbench.metrics import METRICS as METRICS
+from spinbench.metrics import MOST
 
 SCHEMA = 1
 MAX_BYTES = 1 << 26
@@ -188,7 +188,7 @@ def model_label(spec: Mapping[str, Any]) -> str:
 
 
 def plain(content: Any) -> Any:
-    """As JSON can hold it: NumPy scalars and arrays become Python's, numbers that are not finite None."""
+    """As JSON can hold it: NumPy scalars and arrays are Python's, what is not finite, or 1e300 and more, is None."""
     if isinstance(content, Mapping):
         return {str(key): plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple | set | frozenset):
@@ -196,7 +196,7 @@ def plain(content: Any) -> Any:
     if hasattr(content, "tolist"):
         return plain(content.tolist())
     if isinstance(content, float):
-        return content if math.isfinite(content) else None
+        return content if abs(content) < MOST else None
     if content is None or isinstance(content, bool | int | str):
         return content
     return str(content)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from spinbench.api.metric import Measured, Metric
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.inference.result import Result
-from spinbench.metrics import METRICS, MIXING
+from spinbench.metrics import METRICS, MIXING, MOST
 from spinbench.models import Model
 
 Entry = dict[str, Any]
@@ -45,6 +44,13 @@ def working() -> dict[str, Metric]:
     return plugins.sorted_out("metrics", load)[0]
 
 
+def went_wrong(entries: Mapping[str, Entry]) -> dict[str, str]:
+    """Of a record's entries those that the plugin failed to measure, by name, with the reason; not those of which it
+    says itself why there is no number."""
+    told = {name: str(entries.get(name, {}).get("failed") or "") for name in names()}
+    return {name: why for name, why in told.items() if why.startswith(plugins.titled("metrics", name))}
+
+
 def measured(model: Model, result: Result, reference: Result | None) -> dict[str, Entry]:
     """The entries of all registered metrics; one that goes wrong costs its own entry alone."""
     return {name: _entry(name, model, result, reference) for name in names()}
@@ -67,12 +73,12 @@ def _entry(name: str, model: Model, result: Result, reference: Result | None) ->
     if odd := [each for each in found if not (each is spread is None or _is_real(each))]:
         kind = type(odd[0]).__name__
         return {"failed": f"{plugins.titled('metrics', name)} measured a {kind}; real numbers are needed"}
-    if not math.isfinite(value):
+    if not abs(value) < MOST:
         return {"failed": f"it came out as {value}"}
     entry: Entry = {"value": float(value), "title": metric.title, "better": metric.better}
     if spread is None:
         return entry
-    if not 0 <= spread < math.inf:
+    if not 0 <= spread < MOST:
         what = f"{plugins.titled('metrics', name)} gave a standard error of {float(spread)}"
         return entry | {"remark": f"{what}, which is left out; a finite number, 0 or more, or None is needed"}
     return entry | {"standard_error": float(spread)}

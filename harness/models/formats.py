@@ -84,7 +84,7 @@ def of_file(path: Path) -> Format:
 
 def name_of_file(path: Path) -> str | None:
     """The name of `of_file`'s format; None where there is none."""
-    with suppress(ModelError):
+    with suppress(ModelError, BrokenPluginError):
         chosen = of_file(path)
         return next(name for name, each in working().items() if each is chosen)
     return None
@@ -157,7 +157,7 @@ def _answer(chosen: Format, task: str, call: Callable[[], object]) -> object:
         return call()
     except SpinbenchError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BrokenPluginError(f"{_path(chosen)} failed to {task}: {plugins.told(error)}") from error
 
 
@@ -168,7 +168,7 @@ def _taking(asked: list[Format], head: bytes) -> tuple[list[Format], list[str]]:
         try:
             if each.recognises(head):
                 found.append(each)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failed.append(f"{_path(each)} failed to recognise a file: {plugins.told(error)}")
     return found, failed
 

@@ -19,6 +19,11 @@ from spinbench.reporting.ranks import Pooled
 
 R_HAT_LIMIT = 1.05
 """Chains above it have not met (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al. 2021 1.01)."""
+TAKEN = {
+    *("method", "backend", "settings", "seeds", "marginal rmse", "log z", "|log z error|", "ess/s", "compile seconds"),
+    *("run seconds", "tier", "status", "seconds to 1 % rmse"),
+}
+"""Headings of columns, in small letters, that stand for something of their own."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,10 @@ def _headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     entries = (entry for record in records for entry in record["metrics"].items())
     pairs = {(name, _heading(metric)) for name, metric in entries if "title" in metric}
     count = Counter(heading for _, heading in pairs)
-    return {(name, heading): f"{heading} ({name})" if count[heading] > 1 else heading for name, heading in pairs}
+    return {
+        (name, heading): f"{heading} ({name})" if count[heading] > 1 or heading.lower() in TAKEN else heading
+        for name, heading in pairs
+    }
 
 
 def _heading(metric: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import BrokenPluginError
+from spinbench.foundation import plugins
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
@@ -51,7 +52,8 @@ def _show_pairs(output: Console) -> None:
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for (backend, reason), methods in sorted(reasons.items()):
         output.print(Text(f"{', '.join(methods)} on {backend}: {reason}"), soft_wrap=True)
-    for note in (*notes, *kernels.astray()):
+    named = (why for kind in ("methods", "backends") for why in plugins.passed_over(kind).values())
+    for note in (*notes, *named, *kernels.astray()):
         output.print(Text(note), soft_wrap=True)
 
 

@@ -20,6 +20,8 @@ GROUPS = {"backend": "backends", "method": "methods", "family": "models", "forma
 """Entry points' groups of the kinds of packages."""
 RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": (*METRICS, MIXING)}
 """Names that are none of an entry point and yet taken."""
+LONGEST = 100
+"""Letters of a module's name, of which files' and folders' are made."""
 FILES = ("conftest", "setup")
 """Modules that pytest and setuptools run."""
 VALUES = ("true", "false", "null", "nan", "inf")
@@ -47,7 +49,7 @@ class Package:
         if not _is_identifier(self.name) or self.name.lower() in VALUES:
             raise SpinbenchError(
                 f"--{self.kind} {self.name} was given; a name of letters, digits and underscores is needed that begins "
-                "with a letter"
+                f"with a letter and is no word of Python, and none of {', '.join(VALUES)}"
             )
         if found := plugins.entry_points(GROUPS[self.kind]).get(self.name):
             owner = plugins.origin(found[0])
@@ -61,6 +63,8 @@ class Package:
                 f"{self.folder} was given; a folder is needed that can be a module: letters, digits and underscores, "
                 f"but not {' or '.join(FILES)}"
             )
+        if len(self.module) > LONGEST:
+            raise SpinbenchError(f"{self.folder} was given; a name of {LONGEST} letters at most is needed")
         if _is_importable(self.module):
             raise SpinbenchError(f"{self.folder} was given; there is a module {self.module} already")
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -154,8 +155,10 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     clear_fragments(folder / "records")
     try:
         everything = records.read_records(folder)
-    except records.RecordError:
-        return 1  # ended before the first record
+    except records.RecordError as error:
+        if any((folder / "records").glob("*.json")):
+            print(f"spinbench: {error}", file=sys.stderr)
+        return 1  # or it ended before the first record
     found = records.latest(everything, clock.earlier)
     status = int(any(record["status"] == "failed" and record["id"] not in clock.earlier for record in found))
     output = display.console()
@@ -170,6 +173,9 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
             output.print(line, soft_wrap=True)
     for reason in metrics.broken().values():
         output.print(f"a metric was left out: {reason}", soft_wrap=True)
+    wrong = [why for record in found for why in metrics.went_wrong(record["metrics"]).values()]
+    for why, count in Counter(wrong).items():
+        output.print(f"{why} ({count} of {len(found)} cells)", soft_wrap=True)
     if all(record["status"] == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
     return status

@@ -26,8 +26,8 @@ from spinbench.testing.trial import Trial, trial
 COUNTS = {"native": (1, 3, 5, 6, 17, 100), "generic": (1, 3, 17)}
 NEAR = 1e-5
 """What rounding leaves between chains that do the same."""
-ALONE = 24
-"""Steps in which chains from one start part."""
+ALONE = {False: 24, True: 96}
+"""Steps in which chains from one start part; of `MANY` chains, whose 10^7 pairs agree by chance for a while, more."""
 OTHER_COUNTS = (2, 7, 31)
 """Of what is compiled for any count."""
 MANY = 4099
@@ -196,7 +196,14 @@ def lanes(pair: Pair, count: int, model: Model | None = None, precision: Precisi
 
     Args:
         model: by default "dense", a small binary one; precision: by default the pair's.
+
+    Raises:
+        SkipTest: so many take too long.
     """
+    at_most(LONGEST, f"a run of {count} chains", lambda: _lanes(pair, count, model, precision))
+
+
+def _lanes(pair: Pair, count: int, model: Model | None, precision: Precision | None) -> None:
     if not pair.sampler:
         known_law = law("zero couplings")
         at = trial(pair, known_law.model)
@@ -244,18 +251,38 @@ def _short(at: Trial, count: int) -> None:
 def _twins(at: Trial, count: int) -> None:
     """Chains from one start go ways of their own; where `init` parts them, those with the same numbers soon meet."""
     start = np.repeat(random_start(at.given, 1, SEED), count, axis=1)
-    late = advance(at.engine, at.engine.init(SEED, start), [1] * ALONE)[1][ALONE // 2 :]
+    steps = ALONE[count >= MANY]
+    late = advance(at.engine, at.engine.init(SEED, start), [1] * steps)[1][steps // 2 :]
     rows = [[np.asarray(array, np.float64).reshape(-1, count) for array in batch.values()] for _, batch in late]
     paths = np.stack([np.concatenate(arrays) for arrays in rows])
     moving = np.flatnonzero((paths != paths[:1]).any(axis=(0, 1)))
     if moving.size < 2:
         return
     ways = paths[..., moving].reshape(-1, moving.size)
-    near = [np.all(np.isclose(ways, ways[:, [k]], rtol=NEAR, atol=NEAR), axis=0) for k in range(moving.size)]
-    twins = [f"{moving[a]} and {moving[b]}" for b in range(moving.size) for a in np.flatnonzero(near[b][:b])[:1]]
+    twins = [f"{moving[a]} and {moving[b]}" for a, b in _alike(ways)]
     alike = (ways == ways[:, :1]).all()  # what is averaged over chains
     told = f"of {count} chains from one start, {', '.join(twins[:6])} take the same way: they share random numbers"
     require(alike or not twins, told)
+
+
+def _alike(ways: FloatArray) -> list[tuple[int, int]]:
+    """Columns that are the same but for rounding: of each the first that it is like.
+
+    Those alike have nearly the same sum with any weights; only columns with such sums are compared.
+    """
+    ways = ways[(ways != ways[:, :1]).any(axis=1)]
+    known = np.where(np.isfinite(ways), ways, 0.0)
+    weights = np.random.default_rng(SEED).normal(size=len(ways))
+    sums, slack = weights @ known, NEAR * float(np.abs(weights) @ (1 + np.abs(known).max(axis=1)))
+    order = np.argsort(sums, kind="stable")
+    ends = np.searchsorted(sums[order], sums[order] + slack, side="right")
+    found: dict[int, int] = {}
+    for place, column in enumerate(order):
+        others = order[place + 1 : ends[place]]
+        near = others[np.isclose(ways[:, others], ways[:, [column]], rtol=NEAR, atol=NEAR).all(axis=0)][:1]
+        for a, b in (sorted((int(column), int(other))) for other in near):
+            found[b] = min(a, found.get(b, a))
+    return [(found[b], b) for b in sorted(found)]
 
 
 def _means(at: Trial, pair: Pair, chains: int, seed: int) -> dict[str, tuple[FloatArray | None, npt.NDArray[np.bool_]]]:

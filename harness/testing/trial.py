@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
@@ -29,8 +28,6 @@ from spinbench.testing.pair import BURN_IN, FEW_CHAINS, Batches, Pair, advance, 
 WATCHED = ("101 variables", "20 variables, dense")
 """Models of which two states are hardly ever alike by chance."""
 WATCHED_SEED = 3
-LONG_STEP = 0.05
-"""CPU seconds of a few chains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +124,7 @@ def trial(pair: Pair, model: Model, precision: Precision | None = None) -> Trial
 
 
 def watched(pair: Pair, precision: Precision | None = None) -> Trial:
-    """On the first model that the method takes of those on which states can be told apart, and chains differ, unless
-    its steps are long.
+    """On the first model that the method takes of those on which states can be told apart, and chains differ.
 
     Raises:
         SkipTest: it takes none of them.
@@ -136,7 +132,7 @@ def watched(pair: Pair, precision: Precision | None = None) -> Trial:
     for name in WATCHED if pair.method.anytime else ():  # an exact answer may be out of reach
         with suppress(SkipTest):
             at = trial(pair, known(name).model, precision)
-            if not pair.sampler or name == WATCHED[-1] or (_differ(at) and not _slow(at)):
+            if not pair.sampler or name == WATCHED[-1] or _differ(at):
                 return at
     return trial(pair, law("dense").model, precision)
 
@@ -146,14 +142,6 @@ def _differ(at: Trial) -> bool:
     state = at.engine.init(WATCHED_SEED, random_start(at.given, FEW_CHAINS, WATCHED_SEED))
     _, batches = advance(at.engine, state, [1, 1])
     return any((array != array[..., :1]).any() for array in batches[-1][1].values())
-
-
-def _slow(at: Trial) -> bool:
-    """Whether a step of a few chains is long, the first one, which may compile, left out."""
-    state, _ = at.engine.advance(at.engine.init(WATCHED_SEED, random_start(at.given, FEW_CHAINS, WATCHED_SEED)), 1)
-    since = time.process_time()
-    at.engine.advance(state, 1)
-    return time.process_time() - since > LONG_STEP
 
 
 @contextmanager

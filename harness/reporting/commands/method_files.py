@@ -31,7 +31,7 @@ def made(path: Path, settings: dict[str, Any]) -> Method:
     sys.modules[name] = module  # dataclasses look their own module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise BrokenPluginError(f"{path}: {type(error).__name__}: {error}") from error
     found = [

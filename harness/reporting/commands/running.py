@@ -19,6 +19,8 @@ from spinbench.reporting.commands import method_files
 from spinbench.reporting.commands.answer import of_log_z, of_marginals, opened
 from spinbench.reporting.display import console, shown
 
+USUAL = ("numba", "numpy", "jax")
+"""Backends, as they are tried where none is named."""
 SHOWN_STATES = 40
 """Variables whose states are printed."""
 
@@ -29,6 +31,7 @@ def show(
     *,
     method: str,
     settings: Mapping[str, Any],
+    backend: str | None,
     outputs: Sequence[Path],
     **how: Any,
 ) -> int:
@@ -38,6 +41,7 @@ def show(
         name, evidence: of the model.
         method: a registered name, or a file of Python that defines one.
         settings: of the method.
+        backend: a registered name; None: the first of `USUAL` that the method runs on.
         outputs: files as `Result.save` writes them.
         how: further arguments of `spinbench.run`.
 
@@ -50,7 +54,7 @@ def show(
     made = _method(method, dict(settings))
     model, _ = opened(name, evidence)
     try:
-        found = run(model, made, **how)
+        found = run(model, made, backend or _usual(made), **how)
     except SystemExit:  # no exit status of a plugin's is an answer
         raise SpinbenchError(f"{made.name} ended the program before it gave an answer") from None
     output = console()
@@ -74,6 +78,10 @@ def _method(name: str, settings: dict[str, Any]) -> Method:
     if name.endswith(method_files.SUFFIX):
         return method_files.made(Path(name), settings)
     return registry.make_method(name, settings)
+
+
+def _usual(method: Method) -> str:
+    return next((name for name in USUAL if registry.support(method, name).runs), USUAL[0])
 
 
 def _sentences(found: Result) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spinbench import cli
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -184,11 +185,19 @@ def test_what_is_no_plugin_is_refused_in_one_sentence(
 
 
 def test_two_owners_of_one_name_break_that_name_only(install_plugin: Any) -> None:
+    install_plugin("otherplugin", TOY, {"backends": {"slow": "Slow", "numpy": "Slow"}})
+    install_plugin("yetanother", TOY, {"backends": {"slow": "Slow"}})
+    with pytest.raises(BrokenPluginError, match=r"otherplugin 1\.0 and yetanother 1\.0 both register backend 'slow'"):
+        registry.backend_class("slow")
+    assert registry.support("gibbs", "slow").tier == "broken"
+    assert registry.support("gibbs", "numpy").runs  # spinbench's own, which stays
+
+
+def test_list_names_who_takes_a_name(install_plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:
     install_plugin("otherplugin", TOY, {"backends": {"numpy": "Slow"}})
-    with pytest.raises(BrokenPluginError, match=r"otherplugin 1\.0 and spinbench .* both register backend 'numpy'"):
-        registry.backend_class("numpy")
-    assert registry.support("gibbs", "numpy").tier == "broken"
-    assert registry.support("gibbs", "jax").runs
+    assert cli.main(["list"]) == 0
+    said = "backend 'numpy' (otherplugin:Slow, from otherplugin 1.0) has the name of spinbench's own, which stays"
+    assert said in capsys.readouterr().out
 
 
 def test_errors_are_one_family() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from spinbench.foundation import plugins
 from spinbench.measuring import environment, provenance, records
 from spinbench.models import formats
 
@@ -89,6 +90,25 @@ def test_another_module_of_the_distribution_counts(faulty: Path) -> None:
     assert key() == before
     helper.write_text("ONE = 2\n")
     assert key() != before
+
+
+def test_a_plugin_in_a_namespace_counts(install_plugin: Callable[..., Path]) -> None:
+    """Of a folder without an `__init__` module, which others may share, or which stands for no folder."""
+    folder = install_plugin("spinbench_spread", "", {"methods": {"x": "X"}})
+    (info,) = folder.glob("spinbench_spread*.dist-info")
+    (info / "entry_points.txt").write_text("[spinbench.methods]\nspread = spaces_of.inner.plugin:X\n")
+    inner = folder / "spaces_of" / "inner"
+    inner.mkdir(parents=True)
+    for name in ("__init__.py", "plugin.py"):
+        (inner / name).write_text("X = 1\n")
+    plugins.forget()
+    cell = {**CELL, "method": {"name": "spread"}}
+    before = provenance.foreign(cell)["methods"]["source"]
+    (inner / "plugin.py").write_text("X = 2\n")
+    after = provenance.foreign(cell)["methods"]["source"]
+    assert after != before
+    (folder / "spaces_of" / "other.py").write_text("X = 3\n")
+    assert provenance.foreign(cell)["methods"]["source"] == after
 
 
 def test_a_distribution_that_it_requires_counts(faulty: Path, install_plugin: Callable[..., Path]) -> None:

@@ -61,6 +61,17 @@ class Infinite(Share):
         return Measured(float("inf"))
 
 
+class Huge(Share):
+    def measure(self, model, result, reference):
+        return Measured(1e305, 1e305)
+
+
+class Writes(Share):
+    def measure(self, model, result, reference):
+        result.marginals[:] = 0.5
+        return Measured(1.0)
+
+
 class Unsure(Share):
     def measure(self, model, result, reference):
         return Measured(1.0, float("nan"))
@@ -177,6 +188,8 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
         "raises": "Raises",
         "odd": "Odd",
         "infinite": "Infinite",
+        "huge": "Huge",
+        "awrites": "Writes",
         "complex": "Complex",
         "leaves": "Leaves",
     }
@@ -200,6 +213,9 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
     assert found["complex"]["failed"].endswith("measured a complex; real numbers are needed")
     assert found["leaves"]["failed"].endswith("failed: SystemExit: 3")
     assert found["infinite"] == {"failed": "it came out as inf"}
+    assert found["huge"] == {"failed": "it came out as 1e+305"}
+    assert "read-only" in found["awrites"]["failed"]
+    assert sorted(registry.went_wrong(found)) == sorted({"function", *wrong} - {"unsure", "infinite", "huge"})
     assert found["function"]["failed"].endswith("a subclass of spinbench.api.Metric is needed")
     gibbs = measure_here({**CELL, "method": {"name": "gibbs"}})["metrics"]
     assert gibbs["pair_rmse"] == {"failed": "gibbs gives no pairs"}
@@ -227,6 +243,13 @@ def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> No
     with pytest.raises(BrokenPluginError, match=words):
         registry.load(name)
     assert list(registry.working()) == ["pair_rmse"]
+
+
+def test_a_name_of_spinbench_s_own_stays(plugin: Install) -> None:
+    plugin({"pair_rmse": "Share"})
+    assert isinstance(registry.load("pair_rmse"), PairRMSE)
+    (reason,) = registry.broken().values()
+    assert reason.startswith("metric 'pair_rmse' (spinbench_share:Share, from spinbench_share 1.0) has the name of")
 
 
 def record(value: float, seed: int, answer: str, numbers: str = "") -> dict[str, Any]:
@@ -303,13 +326,13 @@ def test_reports_show_them(plugin: Install, tmp_path: Path) -> None:
 
 def test_metrics_of_one_title_have_columns_of_their_own() -> None:
     cell: dict[str, Any] = measure.measure_cell(CELL)
-    for name, value, title in (("mine", 1.0, "error"), ("yours", 3.0, "error"), ("odd", 5.0, "method")):
+    for name, value, title in (("mine", 1.0, "error"), ("yours", 3.0, "error"), ("odd", 5.0, "marginal RMSE")):
         cell["metrics"][name] = {"value": value, "title": title, "better": "lower"}
     (row,) = board = leaderboard.rows([cell])
     assert {heading: found.value for heading, found in row.more.items() if heading != "RMSE of pairs"} == {
         "error (mine)": 1.0,
         "error (yours)": 3.0,
-        "method": 5.0,
+        "marginal RMSE (odd)": 5.0,
     }
     (line,) = export.leaderboard(board)
-    assert (line["method"], line["metric method"]) == ("bp", 5.0)
+    assert (line["method"], line["marginal RMSE (odd)"]) == ("bp", 5.0)

@@ -249,14 +249,20 @@ def test_plugin_that_raises_on_import(
     )
 
 
-def test_a_metric_that_two_register_is_named(
-    install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+def test_metrics_that_go_wrong_are_named(
+    install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install_plugin("spinbench_again", "", {"metrics": {"pair_rmse": "Mine"}})
+    source = (
+        "from spinbench.api import Metric\nclass Mine(Metric):\n    title = 'mine'\n"
+        "    def measure(self, *_): raise ValueError('no')\n"
+    )
+    folder = install_plugin("spinbench_again", source, {"metrics": {"pair_rmse": "Mine", "mine": "Mine"}})
+    monkeypatch.setenv("PYTHONPATH", str(folder))
     assert sweep("method=exact", "backend=numpy", "model=boltzmann/neural15", "sweep_dir=out") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "a metric was left out: " in shown
-    assert "both register metric 'pair_rmse'; uninstall one" in shown
+    assert "has the name of spinbench's own, which stays; rename it" in shown
+    assert "spinbench_again 1.0) failed: ValueError: no (1 of 1 cells)" in shown
 
 
 def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
