@@ -108,19 +108,22 @@ class Backend(Accelerators):
 
         Args:
             array: stays as it was, unless donated.
-            index: of rows: an integer (may be traced), a vector of integers, or a slice with static bounds.
+            index: of rows: an integer (may be traced), a vector of integers, none of them twice, or a slice with static
+                bounds. Negative ones count from the end.
             values: the rows, in `array`'s dtype.
             donate: `array` may be overwritten, for the caller uses it no more.
         """
         xp, rows = self.xp, array.shape[0]
         if isinstance(index, slice):
-            low, high, _ = index.indices(rows)
-            return xp.concat([array[:low, ...], values, array[high:, ...]], axis=0)
+            low, high, step = index.indices(rows)
+            if step == 1:
+                return xp.concat([array[:low, ...], values, array[max(low, high) :, ...]], axis=0)
+            index = xp.arange(low, high, step)
         flat = (rows, *[1] * (array.ndim - 1))
         if getattr(index, "ndim", 0) == 0:
-            return xp.where(xp.reshape(xp.arange(rows) == index, flat), values, array)
+            return xp.where(xp.reshape(xp.arange(rows) == index % rows, flat), values, array)
         if index.shape[0] == 0:
             return array
-        there = xp.reshape(index, (-1, 1)) == xp.arange(rows)[None, :]
+        there = xp.reshape(index % rows, (-1, 1)) == xp.arange(rows)[None, :]
         chosen = xp.take(values, xp.argmax(xp.astype(there, xp.int32), axis=0), axis=0)
         return xp.where(xp.reshape(xp.any(there, axis=0), flat), chosen, array)

@@ -173,9 +173,16 @@ def _files(home: Path) -> Iterator[Path]:
     if home.is_file():
         yield home
         return
-    for file in sorted(home.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts:
-            yield file
+    seen: set[str] = set()
+    found = []
+    for folder, inner, files in os.walk(home, followlinks=True):
+        inner[:] = [name for name in inner if name != "__pycache__"]
+        if (real := os.path.realpath(folder)) in seen:  # links may go in circles
+            inner.clear()
+            continue
+        seen.add(real)
+        found += [Path(folder) / name for name in files]
+    yield from sorted(file for file in found if file.is_file())
 
 
 def git_state(checkout: Path | None) -> dict[str, Any]:

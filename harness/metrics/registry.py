@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,15 @@ def _wrong(found: type[Metric]) -> Iterator[tuple[str, str]]:
     """What else cannot be right, each with what is needed."""
     kinds = (("unit", str, "text"), ("version", str, "text"), ("timed", bool, "bool"))
     yield from ((key, what) for key, kind, what in kinds if not isinstance(getattr(found, key), kind))
-    numbers = ("floor", "margin", "alpha", "falls")
-    yield from ((key, "number") for key in numbers if not _is_real(getattr(found, key)))
-    if _is_real(found.floor) and not found.floor > 0:
-        yield "floor", "positive number"
+    ranges: dict[str, tuple[str, Callable[[float], bool]]] = {
+        "floor": ("positive number", lambda x: 0 < x < MOST),
+        "margin": ("positive number", lambda x: 0 < x < MOST),
+        "alpha": ("number between 0 and 1", lambda x: 0 < x < 1),
+        "falls": ("number, 0 or more,", lambda x: 0 <= x < MOST),
+    }
+    for key, (what, holds) in ranges.items():
+        value = getattr(found, key)
+        if not _is_real(value):
+            yield key, "number"
+        elif not holds(value):
+            yield key, what

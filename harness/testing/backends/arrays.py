@@ -180,11 +180,22 @@ def updates(backend: Backend) -> None:
         one = backend.update(array, 1, array[0, :])
         several = backend.update(array, rows, array[:2, :] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3, :])
+        end = backend.update(backend.update(array, -3, array[0, :] - 1), rows - 3, array[:2, :] * 0 + 7)
+        every = backend.update(array, slice(0, 3, 2), array[1:3, :])
         last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, backend.take(carry, i) + i), array)
         row = array[0, :] + 0
         single = backend.update(row, 1, row[0] + 9)
         axis = {"one axis": single, "argument of one axis": row}
-        return {"integer": one, "integers": several, "slice": part, "run time": last, "argument": array, **axis}
+        return {
+            "integer": one,
+            "integers": several,
+            "slice": part,
+            "negative": end,
+            "step": every,
+            "run time": last,
+            "argument": array,
+            **axis,
+        }
 
     array = np.arange(6.0).reshape(3, 2)
     found = called(backend, function, array, np.array([2, 0]))
@@ -192,6 +203,8 @@ def updates(backend: Backend) -> None:
         "integer": [[0, 1], [0, 1], [4, 5]],
         "integers": [[7, 7], [2, 3], [7, 7]],
         "slice": [[2, 3], [4, 5], [4, 5]],
+        "negative": [[7, 7], [2, 3], [7, 7]],
+        "step": [[2, 3], [2, 3], [4, 5]],
         "run time": [[0, 1], [3, 4], [6, 7]],
         "argument": array.tolist(),
         "one axis": [0, 9],

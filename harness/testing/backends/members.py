@@ -162,7 +162,7 @@ def gradients(backend: Backend) -> None:
                 ends.append(float(called(backend, lambda x, y, w: value(Pair(x, y), w), *moved, weights)))
             wanted = (ends[0] - ends[1]) / (2 * step)
             close = abs(gradient[at] - wanted) <= 50 * step**2 * (1 + abs(wanted))
-            require(close, f"grad gives {gradient[at]:.6g} where differences give {wanted:.6g}")
+            require(close, f"grad gives {gradient[at]:.9g} where differences give {wanted:.9g}")
 
 
 def window_and_sigmoid(backend: Backend) -> None:

@@ -112,6 +112,14 @@ class Sunken(Share):
     floor = 0.0
 
 
+class Wild(Share):
+    margin = -1.0
+
+
+class Never(Share):
+    alpha = 0
+
+
 class Sideways(Share):
     better = "sideways"
 
@@ -236,6 +244,8 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
         ("mine", "Floor", "has floor = 'low'; a number is needed"),
         ("mine", "Clocked", "has timed = 'yes'; a bool is needed"),
         ("mine", "Sunken", "has floor = 0.0; a positive number is needed"),
+        ("mine", "Wild", "has margin = -1.0; a positive number is needed"),
+        ("mine", "Never", "has alpha = 0; a number between 0 and 1 is needed"),
     ],
 )
 def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> None:
