@@ -29,13 +29,15 @@ Combination = tuple[str, ...]
 
 
 class MeasuredBenchmarks(Benchmarks):  # type: ignore[misc]
-    """Those that some commit has numbers of; the first label of each axis is that of a cell with numbers."""
+    """Those that some published commit has numbers of; the first label of each axis is that of a cell with numbers."""
 
     @classmethod
     def load(cls, conf: Any) -> Any:
         """asv's classmethod, for publishing: the stored descriptions stay as they are."""
         found = Benchmarks.load(conf)
-        known = measured(publish.iter_results(conf.results_dir), found)
+        shown = published(conf)
+        results = (one for one in publish.iter_results(conf.results_dir) if one.commit_hash in shown)
+        known = measured(results, found)
         for name in list(found):
             if not known[name]:
                 del found[name]
@@ -63,11 +65,18 @@ def install() -> None:
     publish.Benchmarks = MeasuredBenchmarks
 
 
+def published(conf: Any) -> set[str]:
+    """Hashes of the commits that asv publishes: those of the branches in its configuration, and tagged ones."""
+    repo = publish.get_repo(conf)
+    branches = (repo.get_branch_commits(branch) for branch in conf.branches)
+    return {*itertools.chain.from_iterable(branches), *repo.get_tags().values()}
+
+
 def measured(results: Iterable[Any], benchmarks: Any) -> dict[str, Counter[Combination]]:
     """By benchmark, its combinations of labels with numbers, and at how many commits each has one.
 
     Args:
-        results: asv's `Results` of all commits.
+        results: asv's `Results`, one a commit.
         benchmarks: asv's descriptions by name; values of another version of a benchmark do not count.
     """
     found: dict[str, Counter[Combination]] = defaultdict(Counter)

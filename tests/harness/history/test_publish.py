@@ -153,6 +153,24 @@ def test_accuracy_that_stays_the_same_is_seen_in_chromium_and_not_under_the_fram
     assert "kernels.track_gibbs_update" in stored, "what `asv run` measures"
 
 
+def test_commits_of_other_branches_have_no_empty_pages(project: Any, packages: Path) -> None:
+    onto = [project.commit("on main")]
+    project.git("checkout", "-q", "-b", "other")
+    onto.append(project.commit("elsewhere"))
+    for commit, cell in zip(onto, (("grid", "gibbs", "numpy"), ("grid", "dhmc", "numba")), strict=True):
+        odd = project.record(cell, commit)
+        odd["config"]["chains"] = 3
+        record(project.root, [project.sweep(commit, [project.record(cell, commit), odd])])
+    publish.publish(project.root)
+    described = json.loads((project.root / publish.SITE / "index.json").read_text())["benchmarks"]
+    params = described["inference.track_marginal_rmse"]["params"]
+    assert [values[0] for values in params] == ["'grid'", "'gibbs'", "'numpy'"]
+    pages = {name for name in described if name.startswith("swept.")}
+    drawn = {path.stem for path in (project.root / publish.SITE / "graphs" / "summary").iterdir()}
+    assert pages
+    assert pages <= drawn
+
+
 def test_the_first_cell_of_a_page_has_numbers() -> None:
     params = [["a", "b"], ["x", "y", "z"]]
     assert asv_pages.led(params, Counter({("b", "x"): 1})) == [["b", "a"], ["x", "y", "z"]]
