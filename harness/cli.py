@@ -72,14 +72,17 @@ def _dispatch(words: list[str]) -> int:
             show()
             return 0
         case "report":
-            if arguments.panels and (arguments.compare or arguments.model):
-                raise SpinbenchError("--panels belongs to the report of sweeps, without --compare and --model")
+            of_sweeps = [name for name in ("panels", "tables") if getattr(arguments, name)]
+            if of_sweeps and (arguments.compare or arguments.model):
+                raise SpinbenchError(f"--{of_sweeps[0]} belongs to the report of sweeps, without --compare and --model")
             if arguments.compare:
                 return _compare(arguments.compare, arguments.output)
             if arguments.model:
                 return _tables(arguments.folders, arguments.model)
-            from spinbench.reporting.commands.report import write
+            from spinbench.reporting.commands.report import tables, write
 
+            if arguments.tables:
+                return tables(arguments.folders, arguments.output)
             return write(arguments.folders, arguments.output, panels=arguments.panels)
         case "profile":
             from spinbench.reporting.commands.profiling import show as profile
@@ -147,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
     report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
+    report.add_argument("--tables", action="store_true", help="only the files with tables, without page and pictures")
     report.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two sweeps' folders or two commits")
     report.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="that a sweep wrote")
     report.add_argument("--model", action="append", metavar="NAME", help="only print its table; * stands for any text")

@@ -145,7 +145,7 @@ class ResultFiles:
         """
         benchmarks = self._benchmarks(book)
         info = self._machine_info()
-        written = [self._rebuild(benchmarks, info, commit, entries[commit]) for commit in sorted(entries)]
+        written = [self._rebuild(benchmarks, info, commit, entries[commit], book) for commit in sorted(entries)]
         for commit in entries:
             (self._unfinished / commit).unlink(missing_ok=True)
         return [path for path, _ in written], [problem for _, problem in written if problem]
@@ -191,7 +191,7 @@ class ResultFiles:
         return stored
 
     def _rebuild(
-        self, benchmarks: Mapping[str, Any], info: Mapping[str, str], commit: str, entries: Sequence[Record]
+        self, benchmarks: Mapping[str, Any], info: Mapping[str, str], commit: str, entries: Sequence[Record], book: Book
     ) -> tuple[Path, str]:
         """One commit's file, and a sentence if the old one could not be read."""
         name = get_filename(self.machine, commit, self.environment)
@@ -214,7 +214,7 @@ class ResultFiles:
                 cells = {cell: value for (tracked, cell), value in known.items() if tracked == metric.name}
                 if cells:
                     asv_cells.enter(results, benchmarks[family.benchmark(metric.name)], cells)
-        asv_series.enter(results, benchmarks, entries)
+        asv_series.enter(results, benchmarks, entries, book)
         self._save(results, name)
         return path, problem
 

@@ -59,7 +59,7 @@ class Series:
 
     def benchmark(self, metric: str) -> str:
         """asv's name of the benchmark that tracks a metric of this model."""
-        return f"{PREFIX}.{_slug(self.model)}.track_{metric}"
+        return f"{PREFIX}.{slug(self.model)}.track_{metric}"
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
@@ -199,7 +199,7 @@ def _read(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
         raise HistoryError(f"{path} is not a series of the history: {error}; restore it, or remove it") from error
 
 
-def _slug(model: str) -> str:
-    """The label as a part of a file's name and of asv's; unique by a hash where characters are lost."""
+def slug(model: str) -> str:
+    """A label as a part of a file's name and of asv's; unique by a hash where characters are lost."""
     plain = _UNSAFE.sub("_", model).strip("_")[:_LONGEST]
     return plain if plain == model else f"{plain}-{digest(model)[:6]}"

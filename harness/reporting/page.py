@@ -20,7 +20,6 @@ from markupsafe import Markup, escape
 from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.statistics import TARGET_RMSE
-from spinbench.measuring import reading
 from spinbench.measuring.records import Record
 from spinbench.reporting import content, drawing, export, figures, heatmaps, leaderboard, svg
 from spinbench.reporting.curves import Quantity
@@ -103,12 +102,7 @@ def _write(
     sources, site = links
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tables = {
-            "leaderboard": export.leaderboard(board),
-            "cells": reading.lines(records),
-            "trajectories": export.trajectories(records),
-        }
-        files = [*export.write(tables, folder), *_pictures(board, folder)]
+        files = [*export.write(export.tables(records, board), folder), *_pictures(board, folder)]
         over, maps = list(_over_one(board, folder)), list(_over_two(board, folder))
         files += [*(file for picture in (*over, *maps) for file in picture.files), *alone]
         page = folder / PAGE

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.records import Record
-from spinbench.papers.gauging.points import BASELINE, EXACT, GRAPHS, NAMES, Point, Quantity, points, write_csv
+from spinbench.papers.gauging.points import EXACT, GRAPHS, NAMES, Point, Quantity, base_name, points, write_csv
 from spinbench.reporting import drawing
 from spinbench.reporting.display import shown
 from spinbench.reporting.leaderboard import short
@@ -21,8 +22,26 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-TITLES: Mapping[Quantity, str] = {"error": "mean |log Z - bound| / |log Z|", "gain": "mean log(Z_LB / Z_MF)"}
-GAP = "mean log Z - bound (nats)"
+# BP gives no bound
+TITLES: Mapping[Quantity, str] = {"error": "mean |log Z - answer| / |log Z|", "gain": "mean log(Z_answer / Z_MF)"}
+GAP = "mean log Z - answer (nats)"
+LOOKS: Mapping[str, tuple[str, str, Any]] = {
+    name: (colour, marker, line)
+    for name, colour, marker, line in zip(
+        (EXACT, *NAMES.values()),
+        (drawing.INK, drawing.MUTED, *drawing.COLOURS),
+        ("_", "x", *drawing.MARKERS),
+        ("--", "-", "-", (0, (7, 1.5)), "--", ":", "-.", "-"),
+        strict=True,
+    )
+}
+"""Colour, marker and line of a method, whatever is drawn beside it."""
+WIDEST, THINNEST = 3.0, 1.1
+LARGEST, SMALLEST = 8.0, 4.5
+"""Points: lines and markers of the first method and of the last, which lies above it, so that equal curves show."""
+DODGE = 0.2
+"""Between the first and the last curve, sideways, of the least distance of two x. Where curves rise, those further to
+the right seem lower: the exact one is the first."""
 
 
 def report_errors(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
@@ -39,12 +58,14 @@ def report_gains(records: Sequence[Record], folder: Path) -> Sequence[Renderable
 def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
     """Draw PATH.png and PATH.svg: one panel for each kind of graph, a curve a method, bars of one standard error.
 
+    Curves that agree are told apart by a shift to the side, by lines and by widths; below stands what bars are.
+
     Raises:
         SpinbenchError: a file cannot be written.
     """
     panels = list(dict.fromkeys(point.panel for point in found))
-    methods = list(dict.fromkeys(point.method for point in found))
-    figure = drawing.new_figure(3.6 * len(panels) + 1.8, 3.4)
+    methods = sorted(dict.fromkeys(point.method for point in found), key=lambda method: method != EXACT)
+    figure = drawing.new_figure(3.7 * len(panels) + 2.0, 3.6)
     looks = _looks(methods)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
         _draw_panel(axes, [point for point in found if point.panel == panel], looks)
@@ -53,7 +74,10 @@ def draw(found: Sequence[Point], quantity: Quantity, path: Path) -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries[label] = handle
-    figure.legend(list(entries.values()), list(entries), loc="outside right upper", frameon=False)
+    figure.legend(list(entries.values()), list(entries), loc="outside right upper", frameon=False, handlelength=3.2)
+    figure.supxlabel(
+        f"{_means(found)}; curves are shifted sideways, so that none hides another", fontsize=8.5, color=drawing.MUTED
+    )
     for suffix in (".png", ".svg"):
         drawing.save(figure, path.with_name(path.name + suffix))
 
@@ -94,9 +118,15 @@ def _text(value: float | None, error: float | None) -> str:
     return short(value) if error is None else f"{short(value)} ± {error:.1g}"
 
 
-def _remarks(found: Sequence[Point]) -> Iterator[str]:
+def _means(found: Sequence[Point]) -> str:
+    """What a point and its bar are."""
     models = {point.models + point.missing for point in found}
-    yield f"means over {min(models)}{f' to {max(models)}' if len(models) > 1 else ''} models ± standard error"
+    count = f"{min(models)}{f' to {max(models)}' if len(models) > 1 else ''} model{'' if models == {1} else 's'}"
+    return f"means over {count}; error bars: ± standard error of the mean over models"
+
+
+def _remarks(found: Sequence[Point]) -> Iterator[str]:
+    yield _means(found)
     for method in dict.fromkeys(point.method for point in found):
         mine = [point for point in found if point.method == method]
         late, missing = sum(p.not_converged for p in mine), sum(p.missing for p in mine)
@@ -106,26 +136,44 @@ def _remarks(found: Sequence[Point]) -> Iterator[str]:
 
 
 def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """By curve: the method's own, with other settings its markers filled in another way; thinner the later it is."""
     looks: dict[str, dict[str, Any]] = {}
-    rest = cycle(zip(drawing.COLOURS, drawing.MARKERS, strict=True))
-    for method in methods:
-        if method == EXACT:
-            looks[method] = {"color": drawing.INK, "linestyle": "--"}
-        elif method == NAMES[BASELINE]:
-            looks[method] = {"color": drawing.MUTED, "marker": "x"}
-        else:
-            colour, marker = next(rest)
-            looks[method] = {"color": colour, "marker": marker}
+    seen: Counter[str] = Counter()
+    last = max(len(methods) - 1, 1)
+    for turn, method in enumerate(methods):
+        base = base_name(method)
+        colour, marker, line = LOOKS.get(base, (drawing.INK, "o", "-"))
+        looks[method] = {
+            "color": colour,
+            "marker": marker,
+            "markeredgecolor": colour if marker in "x_" else "white",
+            "markeredgewidth": 1.2 if marker in "x_" else 0.5,
+            "linestyle": line,
+            "fillstyle": drawing.FILLS[seen[base] % len(drawing.FILLS)],
+            "linewidth": WIDEST + (THINNEST - WIDEST) * turn / last,
+            "markersize": LARGEST + (SMALLEST - LARGEST) * turn / last,
+        }
+        seen[base] += 1
     return looks
 
 
+def _shifts(methods: Sequence[str], across: Sequence[float]) -> dict[str, float]:
+    """How far to the side a curve lies, so that equal ones do not hide each other; all within `DODGE`."""
+    gap = min((right - left for left, right in pairwise(across)), default=0.0)
+    last = max(len(methods) - 1, 1)
+    return {method: DODGE * gap * (turn / last - 0.5) for turn, method in enumerate(methods)}
+
+
 def _draw_panel(axes: Axes, found: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> None:
-    for method in dict.fromkeys(point.method for point in found):
+    across = sorted({point.x for point in found})
+    shifts = _shifts(list(looks), across)
+    for method in looks:
         curve = sorted((p.x, p.value, p.value_se or 0.0) for p in found if p.method == method and p.value is not None)
         if curve:
             x, y, spread = zip(*curve, strict=True)
-            axes.errorbar(x, y, spread, label=method, linewidth=1.3, markersize=4, elinewidth=0.8, **looks[method])
+            shifted = [one + shifts[method] for one in x]
+            axes.errorbar(shifted, y, spread, label=method, elinewidth=0.8, **looks[method])
     axes.set_xlabel(found[0].axis if found[0].axis == "β" else "number of factors")
-    axes.set_xticks(sorted({point.x for point in found}))
+    axes.set_xticks(across)
     axes.grid(color=drawing.GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -1,8 +1,9 @@
-"""What figures 1 to 4 of the gauging paper show, from records: tightness of bounds on log Z, averaged over models.
+"""What figures 1 to 4 of the gauging paper show, from records: how near answers are to log Z, averaged over models.
 
-Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017, section 5. Small graphs: |log Z - bound| / |log Z|
-against β. Large graphs: the gain log(Z_LB / Z_MF) over mean field on the same model, against the number of factors or
-β. The relative error is unstable where log Z is near 0, so the absolute gap log Z - bound stands beside both.
+Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017, section 5. Small graphs: |log Z - answer| / |log Z|
+against β. Large graphs: the gain log(Z_answer / Z_MF) over mean field on the same model, against the number of factors
+or β. The relative error is unstable where log Z is near 0, so the gap log Z - answer stands beside both. All answers
+but BP's are lower bounds.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Point:
         method: label of the curve.
         models: how many gave a value.
         missing: how many did not: a cell failed, or log Z, or mean field's bound, is not known.
-        not_converged: of `models`, those whose bound is that of an iteration that did not end.
+        not_converged: of `models`, those whose answer is that of an iteration that did not end.
         value, value_se: the relative error, or the gain in nats; None without models.
-        gap, gap_se: log Z - bound in nats, over the models whose log Z is known; negative only for an estimate.
+        gap, gap_se: log Z - answer in nats, over the models whose log Z is known; negative only for an estimate.
         log_z_known: how many models `gap` is over.
     """
 
@@ -141,9 +142,14 @@ def _known(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float
 def _order(panel: str, method: str, x: float) -> tuple[list[str | int], int, str, float]:
     """Panels by their text with numbers as such, methods as in `NAMES`, the exact values last."""
     words: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", panel)]
-    names = [*NAMES.values(), EXACT]
-    name = max((name for name in names if f"{method} ".startswith(f"{name} ")), key=len, default="")
+    names, name = [*NAMES.values(), EXACT], base_name(method)
     return words, names.index(name) if name else len(names), method, x
+
+
+def base_name(method: str) -> str:
+    """A curve's label without settings; empty for methods that the paper does not have."""
+    names = (name for name in (*NAMES.values(), EXACT) if f"{method} ".startswith(f"{name} "))
+    return max(names, key=len, default="")
 
 
 def _exact(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, records
-from spinbench.reporting import page, summary
+from spinbench.measuring.records import Record
+from spinbench.reporting import export, leaderboard, page, summary
 from spinbench.reporting.display import shown
 
 
@@ -25,9 +26,7 @@ def write(folders: Sequence[Path], output: Path | None, *, panels: bool) -> int:
     Raises:
         SpinbenchError: no folder, no records, or nowhere to write.
     """
-    if not folders:
-        raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
-    found = records.latest(record for folder in folders for record in records.read_records(folder))
+    found = _latest(folders)
     names = {summary.chosen(folder) for folder in folders}
     summary.show(found, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.root()
@@ -36,4 +35,40 @@ def write(folders: Sequence[Path], output: Path | None, *, panels: bool) -> int:
     print(f"page: {shown(written.page)}, with {len(written.files)} pictures and tables beside it")
     for note in written.notes:
         print(note)
+    return _status(found)
+
+
+def tables(folders: Sequence[Path], output: Path | None) -> int:
+    """Write the tables of sweeps as files, without a page and pictures.
+
+    Args:
+        folders: of the sweeps.
+        output: for the files; None: `report` in the first folder.
+
+    Returns:
+        The exit status: 1 if a cell failed.
+
+    Raises:
+        SpinbenchError: no folder, no records, or nowhere to write.
+    """
+    found = _latest(folders)
+    place = output or folders[0] / "report"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        files = export.write(export.tables(found, leaderboard.rows(found)), place)
+    except OSError as error:
+        raise SpinbenchError(f"the tables in {place} cannot be written: {error.strerror or error}") from error
+    print(f"tables: {', '.join(shown(file) for file in files)}")
+    if not export.has_parquet():
+        print(export.NO_PARQUET)
+    return _status(found)
+
+
+def _latest(folders: Sequence[Path]) -> list[Record]:
+    if not folders:
+        raise SpinbenchError("no folder was given; name folders that `spinbench sweep` wrote, or --compare A B")
+    return records.latest(record for folder in folders for record in records.read_records(folder))
+
+
+def _status(found: Sequence[Record]) -> int:
     return int(any(record["status"] == "failed" for record in found))

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +20,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import HistoryError
-from spinbench.history import axes, publish
+from spinbench.history import asv_pages, axes, publish
 from spinbench.history.recorder import record
 
 
@@ -123,6 +124,58 @@ def test_site_is_seen_in_chromium_with_its_selectors_and_the_planted_regression(
         )
         browser.wait(f"!({legend}).includes('method-gibbs')")
         assert [url for url in browser.requests if not url.startswith((address, "data:"))] == []
+
+
+def test_accuracy_that_stays_the_same_is_seen_in_chromium_and_not_under_the_frame(
+    project: Any, browser: Any, real_packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cell that asv would not show first, since the first method was not measured."""
+    commits = [project.commit(f"commit {number}") for number in range(2)]
+    for commit in commits:
+        record(project.root, [project.sweep(commit, [project.record(("grid", "dhmc", "numba"), commit)])])
+    monkeypatch.setattr(publish, "fetch", lambda cache: real_packages)
+    index = publish.publish(project.root, offline=True)
+    with served(index.parent) as address:
+        browser.open(f"{address}/index.html?3#inference.track_marginal_rmse")
+        browser.wait("document.querySelectorAll('#main-graph canvas').length > 0")
+        plot = "$('#main-graph').data('plot')"
+        browser.wait(f"{plot}.getData().some(series => series.data.some(point => point[1] !== null))")
+        drawn = (
+            f"{plot}.getData().flatMap(series => series.data).filter(point => point[1] !== null)"
+            f".map(([x, y]) => [y, {plot}.getAxes().yaxis.p2c(y) / {plot}.height()])"
+        )
+        points = browser.evaluate(drawn)
+        assert [value for value, _ in points] == [0.125, 0.125]
+        assert all(place == pytest.approx(0.5, abs=0.1) for _, place in points)
+    described = json.loads((index.parent / "index.json").read_text())["benchmarks"]
+    assert "kernels.track_gibbs_update" not in described, "a page without numbers"
+    stored = json.loads((project.root / ".asv" / "results" / "benchmarks.json").read_text())
+    assert "kernels.track_gibbs_update" in stored, "what `asv run` measures"
+
+
+def test_commits_of_other_branches_have_no_empty_pages(project: Any, packages: Path) -> None:
+    onto = [project.commit("on main")]
+    project.git("checkout", "-q", "-b", "other")
+    onto.append(project.commit("elsewhere"))
+    for commit, cell in zip(onto, (("grid", "gibbs", "numpy"), ("grid", "dhmc", "numba")), strict=True):
+        odd = project.record(cell, commit)
+        odd["config"]["chains"] = 3
+        record(project.root, [project.sweep(commit, [project.record(cell, commit), odd])])
+    publish.publish(project.root)
+    described = json.loads((project.root / publish.SITE / "index.json").read_text())["benchmarks"]
+    params = described["inference.track_marginal_rmse"]["params"]
+    assert [values[0] for values in params] == ["'grid'", "'gibbs'", "'numpy'"]
+    pages = {name for name in described if name.startswith("swept.")}
+    drawn = {path.stem for path in (project.root / publish.SITE / "graphs" / "summary").iterdir()}
+    assert pages
+    assert pages <= drawn
+
+
+def test_the_first_cell_of_a_page_has_numbers() -> None:
+    params = [["a", "b"], ["x", "y", "z"]]
+    assert asv_pages.led(params, Counter({("b", "x"): 1})) == [["b", "a"], ["x", "y", "z"]]
+    assert asv_pages.led(params, Counter({("b", "x"): 1, ("a", "z"): 2})) == [["a", "b"], ["z", "x", "y"]]
+    assert asv_pages.led(params, Counter({("a", "x"): 1, ("b", "z"): 2})) == params
 
 
 def test_sentences_where_there_is_nothing_to_publish(

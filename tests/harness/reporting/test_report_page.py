@@ -62,7 +62,7 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path) -> N
         assert piece in text
     names = {path.name for path in written.files}
     pictures = {f"{name}.{kind}" for name in ("accuracy", "log_z") for kind in ("png", "svg")}
-    assert pictures | {"leaderboard.csv", "cells.csv", "trajectories.csv"} <= names
+    assert pictures | {"leaderboard.csv", "cells.csv", "trajectories.csv", "benchopt.csv"} <= names
     assert all(path.stat().st_size for path in written.files)
     with (tmp_path / "out" / "cells.csv").open() as file:
         lines = list(csv.DictReader(file))

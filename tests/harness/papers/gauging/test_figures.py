@@ -130,7 +130,31 @@ def test_report_has_tables_a_csv_and_a_picture_with_the_papers_axes(tmp_path: Pa
     assert (float(one["value"]), float(one["gap"])) == (pytest.approx(0.105), pytest.approx(1.05))
     drawn = {node.text for node in ET.parse(tmp_path / "gauge_error.svg").iter("{http://www.w3.org/2000/svg}text")}
     assert {"β", figures.TITLES["error"], *points.NAMES.values()} <= drawn
+    assert any("means over 2 to 3 models; error bars: ± standard error" in (text or "") for text in drawn)
     assert (tmp_path / "gauge_error.png").stat().st_size > 0
+
+
+def test_an_axis_with_bp_is_not_called_a_bound() -> None:
+    assert not [title for title in (*figures.TITLES.values(), figures.GAP) if "bound" in title or "LB" in title]
+
+
+def test_equal_curves_do_not_hide_each_other() -> None:
+    methods = [points.EXACT, *points.NAMES.values(), "BP restarts=8"]
+    looks, shifts = figures._looks(methods), figures._shifts(methods, [0.25, 0.5, 1.0])
+    assert len({(one["color"], one["fillstyle"]) for one in looks.values()}) == len(methods)
+    assert len({one["marker"] for one in looks.values()}) == len(methods) - 1, "a method keeps its marker"
+    widths = [looks[method]["linewidth"] for method in methods]
+    assert widths == sorted(set(widths), reverse=True), "those drawn later are thinner"
+    places = [shifts[method] for method in methods]
+    assert places == sorted(set(places))
+    assert max(map(abs, places)) < 0.25 / 4, "nearer to its own x than to another"
+
+
+def test_a_method_looks_the_same_whatever_is_drawn_beside_it() -> None:
+    alone, among = figures._looks(["G-BP"])["G-BP"], figures._looks(list(points.NAMES.values()))["G-BP"]
+    assert {key: alone[key] for key in ("color", "marker", "linestyle")} == {
+        key: among[key] for key in ("color", "marker", "linestyle")
+    }
 
 
 def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:
