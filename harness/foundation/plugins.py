@@ -26,14 +26,18 @@ OWN = "spinbench"
 @cache
 def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Plugins of a kind by name, sorted; several where distributions claim the same one, spinbench's own first."""
-    found: dict[str, dict[str, EntryPoint]] = {}
+    found: dict[str, list[EntryPoint]] = {}
     for point in importlib.metadata.entry_points(group=f"spinbench.{kind}"):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    points = {name: list(found[name].values()) for name in sorted(found)}
-    for several in points.values():
-        if len(several) > 1:
-            several.sort(key=lambda point: distribution(point) != OWN)
-    return {name: tuple(several) for name, several in points.items()}
+        found.setdefault(point.name, []).append(point)
+    return {name: tuple(found[name] if len(found[name]) == 1 else _different(found[name])) for name in sorted(found)}
+
+
+def _different(points: list[EntryPoint]) -> list[EntryPoint]:
+    """Without those of a distribution that Python finds twice."""
+    known: dict[tuple[str, str], EntryPoint] = {}
+    for point in points:
+        known.setdefault((point.value, distribution(point)), point)
+    return sorted(known.values(), key=lambda point: distribution(point) != OWN)
 
 
 @cache
