@@ -32,6 +32,10 @@ _MOST_SETTINGS = 8
 """Numeric settings that may vary in one report before pairs of them are no longer looked for."""
 
 
+_MOST_FIELDS = 4000
+"""With a number in each of more, a picture takes minutes, and nobody reads it."""
+
+
 @dataclass(frozen=True)
 class HeatMap:
     """Errors over two settings.
@@ -52,7 +56,7 @@ class HeatMap:
 
 
 def find(board: Sequence[Row]) -> list[HeatMap]:
-    """One heat map for each pair of numeric settings that varies while all else stays the same."""
+    """One heat map for each pair of numeric settings that varies while all else stays the same, but no vast ones."""
     settings = [_settings(row) for row in board]
     values: dict[str, set[float]] = defaultdict(set)
     for one in settings:
@@ -118,6 +122,8 @@ def _map(board: Sequence[Row], settings: Sequence[Mapping[str, Any]], x: str, y:
     if not full:
         return None
     xs, ys = (tuple(sorted({place[i] for cells in full.values() for place in cells})) for i in (0, 1))
+    if len(full) * len(xs) * len(ys) > _MOST_FIELDS:
+        return None
     errors = {title: np.full((len(full), len(ys), len(xs)), np.nan) for title in QUANTITIES}
     for column, cells in enumerate(full.values()):
         for (a, b), row in cells.items():
