@@ -18,7 +18,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, OmegaConf
 
-from spinbench.errors import BrokenPluginError
+from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.foundation.remarks import left_out
 from spinbench.inference import registry
@@ -106,8 +106,18 @@ def method_defaults(name: str) -> dict[str, Any]:
 
 
 def backend_defaults(name: str) -> dict[str, Any]:
-    """The name, device and precision of a backend, and which of its kernels are asked."""
-    return {"name": name, "device": "cpu", "precision": "float64", "tier": None, "kernel": None}
+    """The name, device and precision of a backend, float64 where it has it, and which of its kernels are asked."""
+    try:
+        double = "f64" in registry.backend_class(name).provides
+    except SpinbenchError:
+        double = True  # measuring the cell fails with the error; a record's backend need not be installed
+    return {
+        "name": name,
+        "device": "cpu",
+        "precision": "float64" if double else "float32",
+        "tier": None,
+        "kernel": None,
+    }
 
 
 def model_defaults(name: str) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
@@ -48,7 +49,7 @@ class Exact(Method):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """ "marginals" and "pairs": those of all variables and of all edges or factors, one after another, with a chain
-        axis of one; "states": a chain a draw."""
+        axis of one, "marginals" empty where a library gives none; "states": a chain a draw."""
         names = ["log_z", "marginals", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
         return dict.fromkeys(names, "last")
 
@@ -59,14 +60,20 @@ class Exact(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
+        there = len(flat) == sum(cards)  # not of a library that gives none
         return Estimate(
-            marginals=flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1]),
+            marginals=_by_variable(flat, cards) if there else None,
             log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
-            diagnostics=left_open(flat, cards),
+            diagnostics=left_open(flat, cards) if there else {},
             log_z_kind="exact",
             pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,
             draws=(trace.total("states").astype(np.int64), None) if self.draws else None,
         )
+
+
+def _by_variable(flat: npt.NDArray[np.float64], cards: Sequence[int]) -> Any:
+    """As `Estimate.marginals`, from one after another."""
+    return flat[1::2] if cards.count(2) == len(cards) else np.split(flat, np.cumsum(cards)[:-1])
 
 
 def _split(model: Model, pairs: np.ndarray) -> Any:

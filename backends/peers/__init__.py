@@ -7,6 +7,7 @@
     trajectories  Hamiltonian Monte Carlo of libraries on JAX
     answers       exact solvers
     program       exact solvers that are programs, by files
+    programs      those programs, one a module
 
 A library is used in the way that its own documentation says is fastest; what it cannot do, its kernel's notes say.
 """

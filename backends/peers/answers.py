@@ -17,13 +17,14 @@ from spinbench.methods.exact import Exact
 from spinbench.models import Model
 
 NO_LOG_Z = "the library gives no log Z"
+NO_MARGINALS = "the library gives no marginals"
 
 
 class Answer(NamedTuple):
     """What a library found.
 
     Attributes:
-        marginals: (K_v,) of each variable; they need not add up to 1.
+        marginals: (K_v,) of each variable; they need not add up to 1. Empty where there are none.
         log_z: natural logarithm of Z; NaN where there is none.
     """
 

@@ -1,9 +1,12 @@
 """Programs of others: a UAI file goes in, MAR and PR files come out, within a time limit.
 
-A program is a plugin of a few lines: a backend without requirements, and a kernel whose `command` is how to call it.
+A program is a plugin of a few lines: a backend that names it, and a kernel whose `command` is how to call it. One that
+answers in another way has a `read` of its own.
 
     class Mine(LibraryBackend):
         name = "mine"
+        programs = ("mine",)
+        install = "apt install mine"
 
     class MineExact(ProgramAnswer):
         library = "mine"
@@ -15,61 +18,70 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 
-from spinbench.backends.peers.answers import NO_LOG_Z, Answer, LibraryAnswer
+from spinbench.backends.peers.answers import Answer, LibraryAnswer
+from spinbench.backends.peers.tables import all_named, span
 from spinbench.errors import InvalidResultError, SpinbenchError
-from spinbench.models import Model, to_factor_graph
+from spinbench.models import FactorGraph, Model
 from spinbench.models.files.uai import format_evidence, format_uai
+
+FILES = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}
 
 
 class ProgramAnswer(LibraryAnswer):
     """An exact solver that is a program; its start and the reading of its files count as its time.
 
     Class attributes:
-        command: the program and its arguments, in which {model}, {evidence} (an empty one), {mar} and {pr} are paths;
-            without {pr} there is no log Z.
+        command: the program and its arguments, in which {model}, {evidence} (an empty one), {mar} and {pr} are paths in
+            {folder}. Without {pr} `read` finds no log Z, which `notes` should say.
         seconds: that a call may take.
+        most_nats: between the weights of one table, zeros aside, for programs that multiply weights and do not notice
+            where they leave the range of doubles.
     """
 
-    command: ClassVar[tuple[str, ...]]
+    command: tuple[str, ...]
     seconds: ClassVar[float] = 60.0
+    most_nats: ClassVar[float] = math.inf
 
     @classmethod
     def takes(cls, model: Model) -> str:
-        return (
-            "" if shutil.which(cls.command[0]) else f"{cls.library} needs the program {cls.command[0]}, not found here"
-        )
+        if not shutil.which(cls.command[0]):
+            return f"{cls.library} needs the program {cls.command[0]}, not found here"
+        if cls.most_nats < math.inf and (found := span(model)) > cls.most_nats:
+            return f"{cls.library} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{found:.4g}"
+        return ""
 
     def build(self, model: Model) -> Any:
-        if not any("{pr}" in part for part in self.command):
-            self.notes = (*self.notes, NO_LOG_Z)
-        folder = TemporaryDirectory(prefix="spinbench-")  # goes with the kernel
-        (Path(folder.name) / "model.uai").write_text(format_uai(to_factor_graph(model)))
-        (Path(folder.name) / "evidence").write_text(format_evidence({}))
-        return folder, model.cardinalities
+        graph = all_named(model)
+        return folder_of(graph), graph.cardinalities
 
     def solve(self, built: Any, seed: int) -> Answer:
         folder, cardinalities = built
         home = Path(folder.name)
-        names = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}
-        paths = {name: str(home / file) for name, file in names.items()}
-        command = [part.format(**paths) for part in self.command]
-        try:
-            done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=self.seconds, check=False)
-        except subprocess.TimeoutExpired:
-            raise SpinbenchError(f"{self.library} took longer than the {self.seconds:g} s of its time limit") from None
-        if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip() or "without a word").splitlines()[-1]
-            raise SpinbenchError(f"{self.library} ended with status {done.returncode}: {last}")
+        said = called(self.library, self.command, home, self.seconds)
+        return self.read(home, said, cardinalities)
+
+    def read(self, home: Path, said: str, cardinalities: Sequence[int]) -> Answer:
+        """The answer, by default from files as of the competitions, with log10 Z.
+
+        Args:
+            home: the folder in which the program ran.
+            said: its standard output.
+            cardinalities: (N,) the numbers of states.
+
+        Raises:
+            InvalidResultError: there is none.
+        """
         log_z = math.nan
         if any("{pr}" in part for part in self.command):
-            log_z = self._numbers(home / names["pr"], "PR", 1)[0] * math.log(10)
-        flat = self._numbers(home / names["mar"], "MAR", 1 + sum(1 + k for k in cardinalities))
+            log_z = self._numbers(home / FILES["pr"], "PR", 1)[0] * math.log(10)
+        flat = self._numbers(home / FILES["mar"], "MAR", 1 + sum(1 + k for k in cardinalities))
         found, place = [], 1
         for size in cardinalities:
             found.append(np.array(flat[place + 1 : place + 1 + size]))
@@ -89,3 +101,33 @@ class ProgramAnswer(LibraryAnswer):
         if len(numbers) != count:
             raise InvalidResultError(f"{self.library} wrote {len(numbers)} numbers into its {kind} file, not {count}")
         return numbers
+
+
+def folder_of(graph: FactorGraph) -> TemporaryDirectory[str]:
+    """A folder with the model and no evidence, which goes with the object.
+
+    Raises:
+        ModelError: a UAI file cannot hold the weights.
+    """
+    folder = TemporaryDirectory(prefix="spinbench-")
+    (Path(folder.name) / FILES["model"]).write_text(format_uai(graph))
+    (Path(folder.name) / FILES["evidence"]).write_text(format_evidence({}))
+    return folder
+
+
+def called(library: str, command: Sequence[str], home: Path, seconds: float) -> str:
+    """What a program writes to its standard output, called in `home`; `command` and `seconds` as of `ProgramAnswer`.
+
+    Raises:
+        SpinbenchError: it takes longer, or ends with another status than 0.
+    """
+    paths = {"folder": str(home), **{name: str(home / file) for name, file in FILES.items()}}
+    command = [part.format(**paths) for part in command]
+    try:
+        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise SpinbenchError(f"{library} took longer than the {seconds:g} s of its time limit") from None
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip() or "without a word").splitlines()[-1]
+        raise SpinbenchError(f"{library} ended with status {done.returncode}: {last}")
+    return done.stdout

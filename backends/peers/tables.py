@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import Model, to_factor_graph
+from spinbench.models import FactorGraph, Model, to_factor_graph
+from spinbench.models.factor_graph import Factor
 from spinbench.reference.ordering import elimination_order
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,6 +51,28 @@ def tables(model: Model) -> Tables:
         scale += top
         found.append(np.ascontiguousarray(np.exp(table - top)))
     return Tables(tuple(graph.cardinalities), list(logs), found, scale)
+
+
+def all_named(model: Model) -> FactorGraph:
+    """The model with a factor for each variable, and constants in `log_constant`, for readers that need it so."""
+    graph = to_factor_graph(model)
+    factors = [factor for factor in graph.factors if factor.scope]
+    constant = sum(float(factor.log_table) for factor in graph.factors if not factor.scope)
+    named = {v for factor in factors for v in factor.scope}
+    factors += [Factor((v,), np.zeros(k)) for v, k in enumerate(graph.cardinalities) if v not in named]
+    return dataclasses.replace(graph, factors=tuple(factors), log_constant=graph.log_constant + constant)
+
+
+def span(model: Model) -> float:
+    """Nats between the largest and the least weight of a table that is not zero, of the widest table."""
+    logs = [factor.log_table.ravel() for factor in to_factor_graph(model).factors]
+    if not logs:
+        return 0.0
+    flat, begins = np.concatenate(logs), np.cumsum([0, *map(len, logs)])[:-1]
+    there = np.isfinite(flat)
+    tops = np.maximum.reduceat(np.where(there, flat, -np.inf), begins)
+    lows = np.minimum.reduceat(np.where(there, flat, np.inf), begins)
+    return float((tops - lows).max())
 
 
 def too_wide(library: str, model: Model, max_gib: float) -> str:

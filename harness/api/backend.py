@@ -25,6 +25,7 @@ class Backend(Accelerators):
             such as `jax.random` takes, for programs that call libraries made on JAX; "f32", "f64": the precisions
             offered; "gpu": device="gpu" is understood, and refused where there is none.
         requires: names of importable modules that must exist.
+        programs: names of programs that must be found on the path.
         install: the command that installs them.
         peer: whether it is another library that runs kernels of its own alone, for comparison: it runs where it is
             named, is listed in a table of its own, and the harness chooses it for nothing.
@@ -33,6 +34,7 @@ class Backend(Accelerators):
     name: ClassVar[str]
     provides: ClassVar[frozenset[str]]
     requires: ClassVar[tuple[str, ...]] = ()
+    programs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
     peer: ClassVar[bool] = False
 

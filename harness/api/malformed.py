@@ -43,7 +43,10 @@ def _wrong_backend(found: Any) -> str:
         return f"has provides={found.provides!r}; a frozenset is needed"
     if not found.provides & set(PROVIDED.values()):
         return f"has provides={set(found.provides)!r}; {' or '.join(PROVIDED.values())} has to be in it"
-    return "" if isinstance(found.requires, tuple) else f"has requires={found.requires!r}; a tuple is needed"
+    for name in ("requires", "programs"):
+        if not isinstance(given := getattr(found, name), tuple):
+            return f"has {name}={given!r}; a tuple is needed"
+    return ""
 
 
 def kernel(found: Any) -> str:

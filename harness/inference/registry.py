@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -102,16 +103,18 @@ def backend_class(name: str) -> type[Backend]:
     return cast("type[Backend]", load("backends", name))
 
 
-def missing_modules(plugin: type[Backend] | type[Method]) -> list[str]:
-    """What a backend or a method requires and is not installed here; found without importing it."""
-    return [module for module in plugin.requires if not plugins.is_there(module)]
+def missing(plugin: type[Backend] | type[Method]) -> list[str]:
+    """Modules and programs that a backend or a method requires and that are not here; none is imported or called."""
+    programs = plugin.programs if issubclass(plugin, Backend) else ()
+    modules = [module for module in plugin.requires if not plugins.is_there(module)]
+    return [*modules, *(program for program in programs if shutil.which(program) is None)]
 
 
 def _lacking(plugin: type[Backend] | type[Method], what: str) -> str:
-    """Which modules are missing, and what installs them; empty if none is."""
+    """Which modules and programs are missing, and what installs them; empty if none is."""
     hint = f": {plugin.install}" if plugin.install else ""
-    missing = missing_modules(plugin)
-    return f"{what} needs {', '.join(missing)}, not installed here{hint}" if missing else ""
+    names = missing(plugin)
+    return f"{what} needs {', '.join(names)}, not installed here{hint}" if names else ""
 
 
 def make_method(name: str, settings: dict[str, Any]) -> Method:

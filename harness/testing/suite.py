@@ -124,7 +124,7 @@ def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
         provides = registry.backend_class(backend).provides
     except BrokenPluginError as error:
         return [Check(backend, "import", partial(_fail, error))]
-    if missing := registry.missing_modules(registry.backend_class(backend)):
+    if missing := registry.missing(registry.backend_class(backend)):
         return [Check(backend, "construction", partial(skip, f"{', '.join(missing)} not installed here"))]
     if why := _not_here(backend, device):
         return [Check(backend, "construction", partial(skip, why))]

@@ -23,6 +23,8 @@ def declaration(name: str) -> None:
     )
     for module in cls.requires:
         require(isinstance(module, str) and module, f"requires={cls.requires!r}; a tuple of module names is needed")
+    for program in cls.programs:
+        require(isinstance(program, str) and program, f"programs={cls.programs!r}; a tuple of names is needed")
     frameworks = [module for module in cls.requires if module.partition(".")[0] != "numpy"]
     code = (
         "import sys; from spinbench.inference import registry;"

@@ -27,7 +27,7 @@ NO_LOG_Z = {"pyagrum"}
 
 
 def needed(backend: str) -> None:
-    if lacking := registry.missing_modules(registry.backend_class(backend)):
+    if lacking := registry.missing(registry.backend_class(backend)):
         pytest.skip(f"{', '.join(lacking)} is not installed: pip install 'spinbench[peers]'")
 
 

@@ -1,0 +1,115 @@
+"""libDAI: junction trees and loopy belief propagation, by a program of ours that calls the library.
+
+Of libDAI's own programs one writes no log Z and the other one six digits, after approximations that may take longer
+than the answer; its manual says to call the library. `libdai.cpp` beside this module does, and no more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from spinbench.api import Backend, Kernel
+from spinbench.backends.peers.chains import Array
+from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.program import ProgramAnswer, called, folder_of
+from spinbench.errors import InvalidResultError, UnsupportedError
+from spinbench.mathematics.graphs.message_layouts import Graph
+from spinbench.methods.messages.bp import BeliefPropagation, State, Tables
+from spinbench.models import FactorGraph, Model
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+PROGRAM = "spinbench-libdai"
+SCHEDULES = {"auto": "SEQMAX", "residual": "SEQMAX", "parallel": "PARALL", "sequential": "SEQFIX"}
+
+
+class LibDAIBackend(LibraryBackend):
+    """libDAI 0.3."""
+
+    name = "libdai"
+    programs: ClassVar[tuple[str, ...]] = (PROGRAM,)
+    install = f"build libDAI (make lib DEBUG=) and g++ -O3 -o {PROGRAM} {SOURCE} -ldai -lgmpxx -lgmp, for the PATH"
+
+
+class LibDAIExact(ProgramAnswer):
+    """log Z and all marginals, by HUGIN updates on a junction tree of a min-fill order."""
+
+    library = "libdai"
+    most_nats = 300.0
+    command = (PROGRAM, "{model}", "JTREE[updates=HUGIN,heuristic=MINFILL]", "{mar}", "{pr}")
+
+
+class LibDAIBP(Kernel):
+    """`bp`: its messages are handed out, so that beliefs and Bethe's log Z follow as for every other backend."""
+
+    seconds: ClassVar[float] = 60.0
+    notes = (
+        "the program starts anew at each call, and the messages from uniform ones",
+        "libdai has converged, and its residual is told, by the largest change of a belief, not of a message",
+    )
+
+    @classmethod
+    def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
+        return "" if method.restarts == 1 else f"libdai does restarts=1, not restarts={method.restarts}"
+
+    def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
+        if not len(tables.graph.first):
+            raise UnsupportedError(f"libdai takes models of one variable or more; zeros leave {model.name} none")
+        self._method, self._graph = method, tables.graph
+        self._folder = folder_of(lowered(tables.graph))
+
+    def init(self, seed: int, start: Array) -> State:
+        zero = np.zeros(1)
+        return State(np.zeros((0, 1)), zero, zero, zero)
+
+    def advance(self, state: State, steps: int) -> tuple[State, dict[str, Array]]:
+        if not state.converged[0]:
+            state = self._run(int(state.iterations[0]) + steps)
+        return state, state._asdict()
+
+    def _run(self, steps: int) -> State:
+        method, home = self._method, Path(self._folder.name)
+        settings = f"tol={method.tolerance!r},maxiter={steps},damping={method.damping!r},logdomain=1"
+        name = f"BP[updates={SCHEDULES[method.schedule]},{settings}]"
+        told = home / "messages"
+        called("libdai", (PROGRAM, "{model}", name, "{mar}", "{pr}", str(told)), home, self.seconds)
+        try:
+            head, *lines = told.read_text().splitlines()
+            iterations, change = (float(word) for word in head.split())
+            messages = _gathered(self._graph, lines)
+        except (OSError, ValueError, KeyError) as error:
+            raise InvalidResultError(f"libdai wrote no readable messages: {error}") from None
+        converged = np.array([float(change <= method.tolerance)])
+        return State(messages, np.array([change]), np.array([iterations]), converged)
+
+
+def lowered(graph: Graph) -> FactorGraph:
+    """The graph as a model: a factor of each variable first, then the pairs, then the groups, one after another."""
+    sizes, variable = graph.cardinalities.tolist(), graph.variable
+    ends = np.append(graph.first, len(graph.theta))
+    tables = [((v,), np.append(0.0, graph.theta[ends[v] : ends[v + 1]])) for v in range(len(sizes))]
+    for weight, scope in zip(graph.pairs.weights, variable[graph.pairs.rows.T], strict=True):
+        tables.append((tuple(scope.tolist()), np.array([[0.0, 0.0], [0.0, weight]])))
+    for group in graph.groups:
+        for table, scope in zip(group.log_tables, variable[group.rows.T], strict=True):
+            tables.append((tuple(scope.tolist()), table))
+    return FactorGraph.from_log_tables(sizes, tables)
+
+
+def _gathered(graph: Graph, lines: list[str]) -> Array:
+    """(M, 1) messages in the layout of the graph, as log ratios to the first state."""
+    told = {}
+    for line in lines:
+        factor, v, *values = line.split()
+        logs = np.array(values, dtype=np.float64)
+        told[int(factor), int(v)] = np.maximum(logs - logs.max(), graph.floor)
+    variable, found = graph.variable, [np.empty(0)]
+    place = len(graph.first)
+    for rows in (graph.pairs.rows, *(group.rows for group in graph.groups)):
+        for row in variable[rows]:
+            ratios = (told[place + k, int(v)] for k, v in enumerate(row))
+            found += [logs[1:] - logs[0] for logs in ratios]
+        place += rows.shape[1]
+    return np.concatenate(found)[:, None]
