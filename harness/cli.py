@@ -134,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
     run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
     run.add_argument("--backend", metavar="NAME", help="by default numba, or another one that the method runs on")
+    run.add_argument("--tier", metavar="TIER", help="native or generic; by default a kernel, if there is one")
+    run.add_argument("--kernel", metavar="DISTRIBUTION", help="the distribution whose kernel is asked")
     run.add_argument("--chains", type=int, default=16, metavar="C", help="by default 16")
     run.add_argument("--precision", default="float64", metavar="P", help="float64, the default, or float32")
     run.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
@@ -208,7 +210,19 @@ def _run(arguments: argparse.Namespace) -> int:
     from spinbench.foundation.parameters import assignments
     from spinbench.reporting.commands.running import show
 
-    names = ("method", "backend", "budget", "chains", "seed", "precision", "device", "until", "target")
+    names = (
+        "method",
+        "backend",
+        "budget",
+        "chains",
+        "seed",
+        "precision",
+        "device",
+        "until",
+        "target",
+        "tier",
+        "kernel",
+    )
     how = {name: getattr(arguments, name) for name in names}
     settings = assignments(arguments.set, "--set")
     return show(arguments.model, arguments.evidence, settings=settings, outputs=arguments.output, **how)

@@ -85,7 +85,7 @@ def _measure(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> Answer:
         summary = tracked.summary(result, reference)
         for each in (result, reference):
             _lock(each)
-        found |= metrics.measured(model, result, reference)
+        found = metrics.measured(model, result, reference) | found
     if (seconds := cell.get(MIXING)) is not None:
         from spinbench.measuring import coupled  # which most cells do not need
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spinbench.errors import BrokenPluginError, ModelError
+from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.models import catalogue
 from spinbench.models.factor_graph import FactorGraph
@@ -63,7 +63,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     """A model of a family; parameters that are not given have their defaults.
 
     Raises:
-        UnknownNameError, BrokenPluginError: as `load`; also where what the family returns is no model.
+        UnknownNameError, BrokenPluginError: as `load`; also where the family raises, or what it returns is no model.
         ModelError: a parameter is unknown, missing, of the wrong type or out of range.
     """
     family, known = load(name), defaults(name)
@@ -71,7 +71,12 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     for key, default in known.items():
         if default is REQUIRED and key not in parameters:
             raise ModelError(f"model {name!r} needs the parameter {key}")
-    model: object = family(**parameters)
+    try:
+        model: object = family(**parameters)
+    except (SpinbenchError, MemoryError):
+        raise
+    except Exception as error:
+        raise BrokenPluginError(f"{plugins.titled('models', name)} failed: {plugins.told(error)}") from error
     if not isinstance(model, Model):
         kind = type(model).__name__
         raise BrokenPluginError(

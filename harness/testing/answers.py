@@ -35,6 +35,8 @@ CHAINS = 256
 BESIDE = 2.0
 """Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
 """
+RESTS = 1e-2
+"""Probability below which a variable may stand still by chance."""
 LAGS = 8
 """Steps after which chains that started exact are looked at."""
 CROWD, LONGEST = 32, 2.0
@@ -210,13 +212,15 @@ def graph(
 
 
 def _still(pair: Pair, sample: Sample) -> str:
-    """Which variables of a sampler never move."""
+    """Which variables of a sampler never move, of those that have reason to."""
     if not pair.sampler or len(sample.batches) < 2:
         return ""
     ends = [replace(sample, batches=[batch]) for batch in (sample.batches[0], sample.batches[-1])]
     one, two = (np.stack([pair.estimate(end, slice(c, c + 1)).marginals for c in range(EACH)]) for end in ends)
-    still = np.flatnonzero((one == two).all(axis=0))
-    return f"; variables {still.tolist()} stand still" if 0 < still.size < one.shape[1] else ""
+    exact = sample.bound.law.marginals
+    free = np.minimum(exact, 1 - exact) > RESTS
+    still = np.flatnonzero((one == two).all(axis=0) & free)
+    return f"; variables {still.tolist()} stand still" if 0 < still.size < free.sum() else ""
 
 
 def compare(

@@ -60,8 +60,8 @@ def test_list_loads_no_framework() -> None:
 
 def test_list_tells_why_a_pair_does_not_run_once_for_all_that_share_the_reason() -> None:
     lines = printed_by("list").splitlines()
-    (of_jax,) = [line for line in lines if line.endswith(" on jax: there is no kernel")]
-    assert {"wmb", "wmb_lower"} <= set(of_jax.removesuffix(" on jax: there is no kernel").split(", "))
+    (of_jax,) = [line for line in lines if " on jax: there is no kernel: mini-buckets" in line]
+    assert {"wmb", "wmb_lower"} <= set(of_jax.partition(" on jax")[0].split(", "))
     (of_numba,) = [
         line for line in lines if line.endswith(" on numba: numba does not provide arrays, jax and there is no kernel")
     ]
