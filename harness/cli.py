@@ -113,8 +113,9 @@ def _dispatch(words: list[str]) -> int:
         case _:
             from spinbench.testing.command import main as check
 
-            wish = {"tier": arguments.tier, "kernel": arguments.kernel, "device": arguments.device}
-            return check(arguments.backend, arguments.method, chains=arguments.chains, given=arguments.set, **wish)
+            names = ("tier", "kernel", "device", "chains", "seconds")
+            how = {name: getattr(arguments, name) for name in names}
+            return check(arguments.backend, arguments.method, given=arguments.set, **how)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--backend", metavar="NAME", help="by default all")
     check.add_argument("--method", metavar="NAME", help="by default all")
     check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
+    check.add_argument("--seconds", type=float, metavar="S", help="of a pair, for those checks that tell most")
     check.add_argument("--tier", choices=["native", "generic"], help="kernels alone, or programs alone")
     check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
     check.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")

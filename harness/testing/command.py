@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import traceback
@@ -57,6 +58,7 @@ def main(
     tier: Any = None,
     kernel: str | None = None,
     device: str = "cpu",
+    seconds: float | None = None,
 ) -> int:
     """Runs `checks(backend, method)` and prints a table of them.
 
@@ -65,6 +67,7 @@ def main(
         chains: that most checks run.
         given: the method's settings, "NAME=VALUE" each.
         tier, kernel, device: as of `checks`.
+        seconds: after which no further check of a pair is begun; None: all are.
 
     Returns:
         The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
@@ -73,14 +76,16 @@ def main(
     try:
         settings = assignments(given, "--set")
         how: dict[str, Any] = {"chains": CHAINS if chains is None else chains, "tier": tier, "kernel": kernel}
+        if seconds is not None and not seconds > 0:
+            raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
         selected = checks(backend, method, device=device, **how, **settings)
     except SpinbenchError as error:
         print(f"spinbench: {error}", file=sys.stderr)
         return 2
-    return _tabled(selected)
+    return _tabled(selected, math.inf if seconds is None else seconds)
 
 
-def _tabled(selected: Sequence[Check]) -> int:
+def _tabled(selected: Sequence[Check], most: float) -> int:
     """Runs the checks, tells each failure at once, prints the table of what ran, also of a run that is interrupted."""
     from rich.console import Console
     from rich.table import Table
@@ -89,12 +94,14 @@ def _tabled(selected: Sequence[Check]) -> int:
     console = Console()
     table = Table("subject", "check", "result", "seconds", "reason")
     table.columns[3].justify = "right"
-    counts = dict.fromkeys(STYLES, 0)
+    counts, spent = dict.fromkeys(STYLES, 0), dict.fromkeys((check.subject for check in selected), 0.0)
     with console.status("") as status, suppress(KeyboardInterrupt):
         for number, check in enumerate(selected, start=1):
             status.update(Text(f"{number} of {len(selected)}: {check}"))
             since = time.perf_counter()
-            result, reason = outcome(check)
+            over = spent[check.subject] >= most
+            result, reason = ("skipped", f"--seconds {most:g} are spent") if over else outcome(check)
+            spent[check.subject] += time.perf_counter() - since
             seconds = f"{time.perf_counter() - since:.2f}"
             counts[result] += 1
             table.add_row(check.subject, check.name, Text(result, STYLES[result]), seconds, Text(reason))

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from spinbench.api import LogZKind, Method, Precision
 from spinbench.api.trace import Trace
 from spinbench.foundation.trees import OnHost
-from spinbench.inference import registry
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, compare_log_z
 from spinbench.testing.check import refuses, require, skip
@@ -189,8 +188,7 @@ def batching(pair: Pair) -> None:
     _cut(pair, pair.chains, (([7], [11]), ([3, 4], [1, 3, 7]), ([1, 6], [2, 2, 2, 5])))
     if not pair.sampler:
         return
-    loops = "loop" in registry.backend_class(pair.backend).provides  # compiled for each number of chains
-    _cut(pair, pair.chains if loops else LONG_CHAINS, (([7], [509]), ([7], [150, 170, 189])))
+    _cut(pair, LONG_CHAINS, (([7], [509]), ([7], [150, 170, 189])))
 
 
 def _cut(pair: Pair, chains: int, ways: tuple[tuple[list[int], list[int]], ...]) -> None:

@@ -32,7 +32,7 @@ def at_most(seconds: float, what: str, work: Callable[[], Value]) -> Value:
 
     def end(*_: object) -> None:
         if not done:
-            raise Over(f"{what} takes more than {seconds:g} CPU s")
+            raise Over(f"{what} takes more than {seconds:.3g} CPU s")
 
     def drop(unraisable: sys.UnraisableHookArgs) -> None:
         if not isinstance(unraisable.exc_value, Over):

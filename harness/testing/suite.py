@@ -38,6 +38,13 @@ SHORT = ("dense", "strong couplings")
 CALIBRATED = ("dense", "sparse")
 LOOPED = "one to nine states"
 SMALL = (LOOPED, "orders three and four", "zeros", "a state of no weight", "wide tables", "eleven neighbours")
+FIRST = {
+    *("kernel", "plan", "accuracy, dense", "accuracy, one to nine states", "accuracy, zeros", "17 chains"),
+    *("stationarity, dense", "calibration, dense", "calibration, three states", "determinism", "last digits"),
+    *("independence of batching", "independence of chains", "end of iterations", "hidden state", "seeds"),
+    *("accuracy, 101 variables", "accuracy, dense, float32", "accuracy, a state of no weight"),
+}
+"""What tells most, where there is not the time for all."""
 OF_ARRAYS: dict[str, Callable[[Backend], None]] = {
     "namespace": arrays.namespace,
     "transfer": arrays.transfer,
@@ -150,8 +157,8 @@ def method_checks(
     device: str = "cpu",
     **settings: Any,
 ) -> list[Check]:
-    """Checks of a method, with these settings, on a backend; some of them with each value that the types of its
-    settings name. A pair that does not run here gives one check: that the refusal has a reason.
+    """Checks of a method, with these settings, on a backend, those first that tell most; some of them with each value
+    that the types of its settings name. A pair that does not run here gives one check: that the refusal has a reason.
 
     Raises:
         UnknownNameError, SpinbenchError: an unknown plugin or setting; chains that are no multiple of 64.
@@ -172,7 +179,8 @@ def method_checks(
         return [Check(subject, "accuracy", partial(skip, why))]
     pair = Pair(chosen, backend, arrays.precisions(backend)[-1], chains, wish, device)
     found = (*_of_all(pair), *_of_kind(pair), *_of_precisions(pair), *_of_settings(pair))
-    return [Check(subject, name, body) for name, body in found]
+    ordered = sorted(found, key=lambda check: check[0] not in FIRST)
+    return [Check(subject, name, body) for name, body in ordered]
 
 
 def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
