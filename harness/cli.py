@@ -34,11 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
             stream.reconfigure(errors="replace")
-    words = list(sys.argv[1:] if argv is None else argv)
-    debug = bool(os.environ.get(DEBUG_VARIABLE))
-    if "--debug" in words:
-        words.remove("--debug")
-        debug = True
+    given = list(sys.argv[1:] if argv is None else argv)
+    words = [word for word in given if word != "--debug"]
+    debug = bool(os.environ.get(DEBUG_VARIABLE)) or words != given
     with interruptible(signal.SIGINT) as interrupted:
         try:
             check_supported()
@@ -128,9 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"spinbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser(
-        "sweep", add_help=False, help="measure cells and compare them: spinbench sweep -m experiment=tour"
-    )
+    commands.add_parser("sweep", add_help=False, help="measure cells and compare them: sweep -m experiment=tour")
     run = _about_a_model(commands, "run", "one answer: a method on a model", "wall-clock, as 2s or 1min, or samples")
     run.add_argument("--method", default="gibbs", metavar="NAME", help="or a file of Python that defines one; gibbs")
     run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
@@ -148,9 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
     bracket.add_argument("--assumed", action="store_true", help="and above, if tempering has mixed")
     commands.add_parser("list", help="methods, backends and which pairs run here; models")
-    report = commands.add_parser(
-        "report", help="leaderboard or an experiment's table, and a page with pictures and tables, of sweeps' records"
-    )
+    report = commands.add_parser("report", help="leaderboard or an experiment's table of sweeps' records, and a page")
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
     report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
     report.add_argument("--tables", action="store_true", help="only the files with tables, without page and pictures")
@@ -178,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--kernel", metavar="DIST", help="the distribution whose kernels are checked")
     check.add_argument("--device", default="cpu", metavar="D", help="cpu, the default, or gpu")
     check.add_argument(
-        "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some checks run 256 at least"
+        "--chains", type=int, metavar="C", help="a multiple of 64, by default 2048; some run 256 or more"
     )
     advise = _about_a_model(commands, "advise", "the best answer within some seconds, and whether to believe it")
     advise.add_argument("--target", default="marginals", metavar="WHAT", help="marginals, the default, or log_z")
