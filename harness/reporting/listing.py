@@ -17,6 +17,9 @@ from spinbench.reporting.display import console
 
 STYLES = {"native": "bold green", "generic": "green", "unsupported": "dim", "unavailable": "yellow", "broken": "red"}
 
+ROOM = 100
+"""Columns of a terminal that has some for a sentence on each method."""
+
 
 def show() -> None:
     """Print the coverage table, the reasons for its gaps, and the models; imports no framework."""
@@ -31,10 +34,11 @@ def show() -> None:
 def _show_pairs(output: Console) -> None:
     backends = kernels.own_backends()
     table = Table(title="methods and backends", title_justify="left", title_style="bold")
-    table.add_column("method")
-    for backend in backends:
-        table.add_column(backend)
-    table.add_column("what it does")
+    described = output.width >= ROOM
+    for heading in ("method", *backends):
+        table.add_column(heading, no_wrap=True)
+    if described:
+        table.add_column("what it does")
     reasons: dict[tuple[str, str], list[str]] = {}
     notes: dict[str, None] = {}
     for method in registry.names("methods"):
@@ -47,7 +51,7 @@ def _show_pairs(output: Console) -> None:
                 notes[how.reason] = None
             elif not how.runs:
                 reasons.setdefault((backend, _shared(how.reason, method, backend)), []).append(method)
-        table.add_row(method, *cells, _summary(method))
+        table.add_row(method, *cells, *([_summary(method)] if described else []))
     output.print(table)
     output.print("native: a kernel of its own; generic: the method's program on the backend's arrays", style="dim")
     for (backend, reason), methods in sorted(reasons.items()):

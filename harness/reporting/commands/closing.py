@@ -18,7 +18,7 @@ from spinbench.models import load
 def show(source: str, evidence: str | None, budget: str, **how: Any) -> int:
     """Bracket a model's log Z and print what is known; 0, the exit status."""
     with Closing() as closing:
-        found = bracket(load(source, evidence=evidence), budget, progress=closing.show, **how)
+        found = bracket(opened(source, evidence)[0], budget, progress=closing.show, **how)
     for line in lines(found):
         print(line)
     return 0
