@@ -241,9 +241,9 @@ def _advise(arguments: argparse.Namespace) -> int:
 
 def _mixing(arguments: argparse.Namespace) -> int:
     from spinbench.inference.mixing.assess import mixing
-    from spinbench.models import load
+    from spinbench.reporting.commands.answer import opened
 
-    model = load(arguments.model, evidence=arguments.evidence)
+    model, _ = opened(arguments.model, arguments.evidence)
     found = mixing(model, budget=arguments.budget, tv=arguments.tv, seed=arguments.seed)
     print("\n".join([f"{model.name}: {found.sentences()[0]}", *(f"  {line}" for line in found.sentences()[1:])]))
     return int(found.sweeps is None)

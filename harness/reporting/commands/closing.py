@@ -12,7 +12,7 @@ from rich.text import Text
 
 from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.bracketing.pipeline import bracket
-from spinbench.models import load
+from spinbench.reporting.commands.answer import opened
 
 
 def show(source: str, evidence: str | None, budget: str, **how: Any) -> int:
