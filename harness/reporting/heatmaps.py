@@ -32,8 +32,8 @@ _MOST_SETTINGS = 8
 """Numeric settings that may vary in one report before pairs of them are no longer looked for."""
 
 
-_MOST_FIELDS = 4000
-"""With a number in each of more, a picture takes minutes, and nobody reads it."""
+_MOST_FIELDS = 600
+"""With a number in each of more, a picture takes minutes, megabytes, and nobody reads it."""
 
 
 @dataclass(frozen=True)
