@@ -127,11 +127,11 @@ def first(points: Iterable[EntryPoint], method: Method, backend: Backend, model:
                 return Native(kernel(method, backend, model, tables), plugins.origin(point), tuple(refusals))
             except UnsupportedError as refusal:
                 why = str(refusal)
-            except (SpinbenchError, MemoryError):
+            except SpinbenchError:
                 raise
             except Exception as error:
-                said = f"kernel {point.name!r} (from {plugins.origin(point)}) cannot be made: {plugins.told(error)}"
-                raise BrokenPluginError(said) from error
+                error.add_note(f"kernel {point.name!r} (from {plugins.origin(point)}) could not be made")
+                raise
         refusals.append(f"kernel {point.name} of {plugins.origin(point)} refused: {' '.join(why.split())}")
     return Native(None, "", tuple(refusals))
 

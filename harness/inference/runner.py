@@ -25,6 +25,7 @@ from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
+from spinbench.inference.kept.shelves import file_for
 from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
 from spinbench.inference.marginals.container import held
@@ -68,6 +69,7 @@ def run(
     simplify: bool = True,
     until: str | None = None,
     keep: int | None = None,
+    keep_in: str | Path | None = None,
     target: str | None = None,
     **settings: Any,
 ) -> Result:
@@ -97,6 +99,7 @@ def run(
             a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
             Burn-in is the budget's, unless it is given.
         keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.
+        keep_in: a file, .npz, in which they end, as "states" (S, C, N): however many, they are never all in memory.
         target: "map": look for the heaviest state, `Result.best_state`, in place of marginals and log Z. `exact` finds
             it by elimination; `gibbs` and `blocks` anneal their chains from hot to cold, once if the budget is in
             samples, which are sweeps then, else again and again; `pt` runs with a last rung at which nearly all
@@ -108,8 +111,8 @@ def run(
     """
     check_model(model)
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
-    if keep is not None:
-        _check_numbers(keep=(keep, 1))
+    _check_numbers(**({} if keep is None else {"keep": (keep, 1)}))
+    file = file_for(keep_in, keep)
     if not isinstance(simplify, bool):
         raise SpinbenchError(f"simplify={simplify!r} was given; true or false is needed")
     if precision not in ("float32", "float64"):
@@ -145,7 +148,7 @@ def run(
     trace = Trace(chosen.reductions, chosen.batches(chains), chosen.counted_by, chains, numbers)
 
     who = f"{chosen.name} on {backend}"
-    keeping = None if keep is None else Keeping(engine, chosen.reductions, given, states, parsed, keep, who)
+    keeping = None if keep is None else Keeping(engine, chosen.reductions, given, states, parsed, keep, who, file)
     engine = engine if keeping is None else cast(Engine, keeping)
     joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
     islands = Islands(given, seed, sampler)

@@ -55,7 +55,7 @@ def measure_here(cell: Mapping[str, Any], *, warm: bool = False) -> Answer:
     except MemoryError as error:
         answer = failure(f"out of memory: {error}", traceback.format_exc())
     except Exception as error:  # a defect of a method, a backend or a kernel costs its own cell
-        text = " ".join(str(error).split())
+        text = " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
         answer = failure(f"{type(error).__name__}: {text}", traceback.format_exc())
     with stages("metrics"):
         answer["environment"] = environment.describe()

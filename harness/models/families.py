@@ -63,7 +63,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
     """A model of a family; parameters that are not given have their defaults.
 
     Raises:
-        UnknownNameError, BrokenPluginError: as `load`; also where the family raises, or what it returns is no model.
+        UnknownNameError, BrokenPluginError: as `load`; also where what the family returns is no model.
         ModelError: a parameter is unknown, missing, of the wrong type or out of range.
     """
     family, known = load(name), defaults(name)
@@ -73,10 +73,11 @@ def build(name: str, parameters: Mapping[str, Any]) -> Model:
             raise ModelError(f"model {name!r} needs the parameter {key}")
     try:
         model: object = family(**parameters)
-    except (SpinbenchError, MemoryError):
+    except SpinbenchError:
         raise
     except Exception as error:
-        raise BrokenPluginError(f"{plugins.titled('models', name)} failed: {plugins.told(error)}") from error
+        error.add_note(f"{plugins.titled('models', name)} raised it")
+        raise
     if not isinstance(model, Model):
         kind = type(model).__name__
         raise BrokenPluginError(

@@ -46,6 +46,7 @@ DOOR_OPTIONS = (
     "simplify",
     "until",
     "keep",
+    "keep_in",
     "target",
     "settings",
 )

@@ -83,7 +83,9 @@ class Best:
         if last is not None:
             yield self._lowered(_up(self._taken.origin, checked_states(last, self._taken, "a method").T))
         if kept is not None:
-            yield self._lowered(kept.states.reshape(-1, kept.states.shape[-1]))
+            for chain in kept.states:  # one after another: they may be in a file, and are 64 bits wide here
+                states = self._lowered(chain)
+                yield states[np.sort(np.argsort(-self._weights(states), kind="stable")[: 4 * RAISED])]
         if draws is not None:
             yield self._lowered(np.asarray(draws[0]).T)
         if marginals is not None:
@@ -97,9 +99,7 @@ class Best:
         if not candidates:
             return None, None
         states = np.concatenate(candidates)
-        rows = max(AT_ONCE // max(states.shape[1], 1), 1)
-        parts = [self._model.log_weight(states[k : k + rows]) for k in range(0, len(states), rows)]
-        logs = np.concatenate(parts)
+        logs = self._weights(states)
         best = int(logs.argmax())
         state, weight = states[best], float(logs[best])
         found = raised(self._model, _heavy(states, logs).T).T
@@ -107,6 +107,11 @@ class Best:
         if weights.max() > weight:
             state, weight = found[int(weights.argmax())], float(weights.max())
         return (None, None) if weight == -np.inf else (self._lifted(state[None])[0], weight)
+
+    def _weights(self, states: IntArray) -> npt.NDArray[np.float64]:
+        rows = max(AT_ONCE // max(states.shape[1], 1), 1)
+        parts = [self._model.log_weight(states[k : k + rows]) for k in range(0, len(states), rows)]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def _lowered(self, states: npt.NDArray[Any]) -> IntArray:
         origin = self._model.origin

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Engine, Reduction, State
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.kept.checked import checked_states
+from spinbench.inference.kept.shelves import InMemory, OnDisk, UnsignedArray, check_room, mapped, write
 from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
-UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
 MAX_BYTES = 8 * 2**30
 
 
@@ -39,6 +39,7 @@ class Keeping:
         budget: Budget,
         keep: int,
         who: str,
+        file: Path | None = None,
     ) -> None:
         """Of a run.
 
@@ -49,20 +50,26 @@ class Keeping:
             budget: of the run.
             keep: states of each chain.
             who: method and backend, for the messages.
+            file: in which they end, and beside which they lie until then; None: in memory.
         """
         if engine.states(engine.init(0, start)) is None:
             raise UnsupportedError(f"keep={keep} was given; {who} hands over no states that its chains are in")
         self._small = _smallest(model.cardinalities)
-        if 2 * min(keep, budget.samples or keep) * start.size * self._small.itemsize > MAX_BYTES:
+        size = min(keep, budget.samples or keep) * start.size * self._small.itemsize
+        if file is not None:
+            check_room(file, 3 * size)
+        elif 2 * size > MAX_BYTES:
             raise SpinbenchError(
                 f"keep={keep} was given; so many states of {start.shape[0]} variables of {start.shape[1]} chains would "
-                f"take more than {MAX_BYTES >> 30} GiB; fewer chains or states take less"
+                f"take more than {MAX_BYTES >> 30} GiB; fewer chains or states take less, and keep_in=FILE keeps them "
+                "on disk"
             )
         self._engine, self._reductions, self._model, self._most = engine, dict(reductions), model, keep
         self._who = who
         counted = budget.samples is not None and budget.until is None
         self._first = max(1, (budget.samples or 0) // keep) if counted else 1
-        self._kept: list[np.ndarray] = []
+        self._kept = InMemory() if file is None else OnDisk(file.absolute().parent, start.shape, self._small)
+        self._file = file
         self._step, self._every = 0, self._first
 
     def __getattr__(self, name: str) -> Any:
@@ -87,25 +94,29 @@ class Keeping:
         return state, parts[0] if len(parts) == 1 else {name: self._joined(name, parts) for name in self._reductions}
 
     def taken(self, seed: int) -> UnsignedArray:
-        """(C, S, M) the last S of the states, of the variables that the user gave.
+        """(C, S, M) the last S of the states, of the variables that the user gave; of a file mapped, not read.
 
         Args:
             seed: of the draws of variables that were summed out.
 
         Raises:
             UnsupportedError: the method never went from one step to the next.
+            SpinbenchError: the file could not be written.
         """
         if not self._kept:
             raise UnsupportedError(f"keep={self._most} was given; {self._who} makes no chains of draws")
-        kept = np.stack(self._kept[-self._most :], axis=-1).transpose(1, 2, 0)
-        origin = self._model.origin
-        if origin is None:
-            return np.ascontiguousarray(kept)
+        places, origin = range(max(len(self._kept) - self._most, 0), len(self._kept)), self._model.origin
         rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4B455054)))
-        lifted = np.empty((*kept.shape[:2], origin.num_variables), dtype=_smallest(origin.cardinalities))
-        for chain, states in enumerate(kept):  # one after another: lifted ones are 64 bits wide
-            lifted[chain] = origin.lift(states, rng)
-        return lifted
+        small = None if origin is None else _smallest(origin.cardinalities)
+
+        def lifted(states: UnsignedArray) -> UnsignedArray:  # some at a time: lifted ones are 64 bits wide
+            return states if origin is None else origin.lift(states, rng).astype(small)
+
+        if self._file is not None:
+            write(self._file, self._kept, places, lifted)
+            return mapped(self._file)
+        kept = np.stack([self._kept[place] for place in places], axis=-1).transpose(1, 2, 0)
+        return np.ascontiguousarray(kept) if origin is None else np.stack([lifted(states) for states in kept])
 
     def _begin(self) -> None:
         self._kept.clear()
@@ -114,7 +125,7 @@ class Keeping:
     def _take(self, state: State) -> None:
         self._kept.append(checked_states(self._engine.states(state), self._model, self._who).astype(self._small))
         if len(self._kept) >= 2 * self._most:
-            del self._kept[::2]
+            self._kept.halve()
             self._every *= 2
 
     def _joined(self, name: str, parts: list[Statistics]) -> np.ndarray:
