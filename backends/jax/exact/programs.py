@@ -112,7 +112,7 @@ def _read(table: Any, at: Any) -> Any:
 
 
 def _program(function: Callable[..., Any], static: tuple[int, int], arena: Any, numbers: Any, rows: Any) -> Any:
-    return _compiled(function, static, arena.size, rows.shape, rows.dtype, default_device())(arena, numbers, rows)
+    return _compiled(function, static, arena.shape, rows.shape, rows.dtype, default_device())(arena, numbers, rows)
 
 
 def default_device() -> Any:
@@ -125,12 +125,21 @@ def default_device() -> Any:
 
 @lru_cache(maxsize=1024)
 def _compiled(
-    function: Callable[..., Any], static: tuple[int, int], arena: int, rows: tuple[int, int], dtype: Any, device: Any
+    function: Callable[..., Any],
+    static: tuple[int, int],
+    arena: tuple[int, ...],
+    rows: tuple[int, int],
+    dtype: Any,
+    device: Any,
 ) -> Callable[..., Any]:
+    """Of one array, or of a batch of them, whose first axis is the models'."""
     import jax
 
     described: Any = jax.ShapeDtypeStruct
-    arrays = [((arena,), np.float64), ((4,), np.int64), (rows, dtype)]
+    arrays = [(arena, np.float64), ((4,), np.int64), (rows, dtype)]
     like = [described(shape, dtype) for shape, dtype in arrays]
     with deadline.compiling():
-        return jax.jit(partial(function, *static), donate_argnums=0).lower(*like).compile()
+        whole: Any = partial(function, *static)
+        if len(arena) > 1:
+            whole = jax.vmap(whole, in_axes=(0, None, None))
+        return jax.jit(whole, donate_argnums=0).lower(*like).compile()

@@ -32,7 +32,7 @@ class JaxTree(BucketTree):
         """The passes up and down."""
         buckets, arena = self._laid_out()
         log_z, arena = self._up(buckets, arena)
-        return log_z, np.concatenate([np.empty(0), *self._down(buckets, arena)]) if marginals else None
+        return log_z, np.concatenate([np.empty(0), *self.went_down(buckets, arena)]) if marginals else None
 
     def _forward(self, *, keep: bool) -> tuple[float, list[FloatArray]]:
         """For draws and joint tables, which are made on the host."""
@@ -70,11 +70,22 @@ class JaxTree(BucketTree):
         """The buckets by variable, and the array with the model's tables on JAX's default device."""
         import jax
 
-        places, end = self._places()
-        arena, sizes = np.zeros(padded(end)), self.network.cardinalities
-        at, tables = 0, {}
+        return self.buckets(), jax.device_put(self.arena(), default_device())
+
+    def arena(self) -> FloatArray:
+        """The array with the model's tables, and room for all else."""
+        arena, at = np.zeros(padded(self._places()[1])), 0
         for scope, table in self.network.tables.items():
             arena[at : at + table.size] = self._turned(scope).ravel()
+            at += table.size
+        return arena
+
+    def buckets(self) -> list[Bucket]:
+        """By variable; the same for all models of the same tables' scopes and sizes, in one order of elimination."""
+        places, end = self._places()
+        sizes, most = self.network.cardinalities, padded(end)
+        at, tables = 0, {}
+        for scope, table in self.network.tables.items():
             tables[scope], at = at, at + table.size
         pieces, children = [], []
         for v, clique in enumerate(self.clique):
@@ -82,27 +93,32 @@ class JaxTree(BucketTree):
             factors = [(self._sorted(scope), tables[scope]) for scope in self.own[v]]
             pieces.append([piece(clique, sizes, *table) for table in factors + messages])
             children.append([child(clique, sizes, *message) for message in messages])
-        own, theirs = tables_of(pieces, 3, arena.size), tables_of(children, 6, arena.size)
-        buckets = [
+        own, theirs = tables_of(pieces, 3, most), tables_of(children, 6, most)
+        return [
             Bucket(*self._sizes(v), *places[v], own[v], len(pieces[v]), theirs[v], len(children[v]))
             for v in range(len(self.clique))
         ]
-        return buckets, jax.device_put(arena, default_device())
 
     def _up(self, buckets: list[Bucket], arena: Any) -> tuple[float, Any]:
-        shifts = []
-        for v in self.listed:
-            arena, shift = up(arena, buckets[v])
-            shifts.append(shift)
+        shifts, arena = self.went_up(buckets, arena)
         log_z = math.fsum([self.network.constant, *map(float, shifts)])
         if log_z == -math.inf:
             raise ZeroWeightError
         return log_z, arena
 
-    def _down(self, buckets: list[Bucket], arena: Any) -> list[FloatArray]:
-        """p(x_v) of all variables. A root's message is log 1 less its maximum, 0, where its prior is 1."""
+    def went_up(self, buckets: list[Bucket], arena: Any) -> tuple[list[Any], Any]:
+        """What the messages were lessened by, numbers or, of a batch, (B,) each; and the array, or (B, …) arrays."""
+        shifts = []
+        for v in self.listed:
+            arena, shift = up(arena, buckets[v])
+            shifts.append(shift)
+        return shifts, arena
+
+    def went_down(self, buckets: list[Bucket], arena: Any) -> list[FloatArray]:
+        """p(x_v) of all variables, of a batch (B, k). A root's message is log 1 less its maximum, 0, where its prior is
+        1."""
         roots = [buckets[v].message for v in self.listed if len(self.clique[v]) == 1]
-        arena = arena.at[np.array(roots, dtype=np.int64)].set(1.0)
+        arena = arena.at[..., np.array(roots, dtype=np.int64)].set(1.0)
         found: list[Any] = [None] * len(buckets)
         for v in reversed(self.listed):
             arena, found[v] = down(arena, buckets[v])
