@@ -18,7 +18,7 @@ from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, L
 from spinbench.backends.peers.ising import spins
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.models import PairwiseModel
+from spinbench.models import Model, PairwiseModel
 
 
 class ThrmlBackend(LibraryBackend):
@@ -41,6 +41,13 @@ class ThrmlGibbs(LibraryChains):
         "precision_bits": (0,),
         "threads": (1,),
     }
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        why = super().refuses(method, backend, model)
+        return why or (
+            "" if isinstance(model, PairwiseModel) and len(model.edges) else "thrml takes models with couplings"
+        )
 
     def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
         super().__init__(method, backend, model, tables)

@@ -19,7 +19,7 @@ from spinbench.reference.problem import Problem
 
 
 def solve(models: Sequence[Model], *, device: str = "cpu", max_bytes: int = DEFAULT_MAX_BYTES) -> list[Estimate]:
-    """log Z and all marginals of each of the models, in float64.
+    """log Z and all marginals of each of the models, in float64, of those variables that evidence leaves.
 
     Args:
         models: of the same numbers of states and tables over the same variables, also without what zeros exclude.
@@ -59,7 +59,7 @@ def _batch(first: JaxTree, problems: Sequence[Problem]) -> list[Estimate]:
     buckets = first.buckets()
     arenas = jax.device_put(np.stack([tree.arena() for tree in trees]), default_device())
     shifts, arenas = first.went_up(buckets, arenas)
-    totals = np.array(shifts).reshape(len(shifts), -1)
+    totals = np.array(shifts).reshape(len(shifts), len(trees))
     flat = np.concatenate([np.empty((len(trees), 0)), *first.went_down(buckets, arenas)], axis=1)
     return [_answer(*each) for each in zip(problems, totals.T, flat, strict=True)]
 

@@ -56,7 +56,9 @@ class LibDAIBP(Kernel):
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
         if not len(tables.graph.first):
-            raise UnsupportedError(f"libdai takes models of one variable or more; zeros leave {model.name} none")
+            raise UnsupportedError(
+                f"libdai takes models of one variable or more; {model.name}, simplified, has none left"
+            )
         self._method, self._graph = method, tables.graph
         self._folder = folder_of(lowered(tables.graph))
 

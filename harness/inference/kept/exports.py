@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,11 @@ class Kept:
         """See `Result.to_arviz`."""
         arviz = _loaded("arviz", "arviz")
         names = [label if isinstance(label, str | int) else str(label) for label in self.labels]
-        return arviz.from_dict(
-            posterior={"x": self.states},
-            sample_stats={"lp": self._log_weights()},
-            coords={"variable": names},
-            dims={"x": ["variable"]},
-            posterior_attrs=dict(about),
-        )
+        groups = {"posterior": {"x": self.states}, "sample_stats": {"lp": self._log_weights()}}
+        how: dict[str, Any] = {"coords": {"variable": names}, "dims": {"x": ["variable"]}}
+        if "posterior" in signature(arviz.from_dict).parameters:  # before version 1
+            return arviz.from_dict(**groups, **how, posterior_attrs=dict(about))
+        return arviz.from_dict(groups, **how, attrs={"posterior": dict(about)})
 
     def sample_set(self, about: Mapping[str, Any]) -> Any:
         """See `Result.to_sampleset`."""

@@ -8,7 +8,7 @@ import pytest
 import spinbench
 from spinbench.backends.jax.exact import batch
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
-from spinbench.models import FactorGraph, Model, generators
+from spinbench.models import FactorGraph, Model, condition, generators
 
 
 def drawn(seed: int, worst: float = -1.0) -> FactorGraph:
@@ -38,6 +38,11 @@ def test_each_has_its_own_answer(name: str, max_bytes: int) -> None:
         assert answer.log_z == pytest.approx(exact.log_z, rel=1e-12)
         assert np.hstack(answer.marginals) == pytest.approx(np.hstack(exact.marginals), abs=1e-12)
         assert answer.log_z_kind == "exact"
+
+
+def test_nothing_is_left() -> None:
+    (answer,) = batch.solve([condition(drawn(0), dict.fromkeys(range(5), 0))])
+    assert answer.log_z == pytest.approx(float(drawn(0).log_weight(np.zeros(5, dtype=np.int64))))
 
 
 def test_what_is_no_batch() -> None:
