@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -112,20 +112,14 @@ def check_room(path: Path, needed: float) -> None:
         )
 
 
-def write(
-    path: Path,
-    states: Sequence[UnsignedArray] | InMemory | OnDisk,
-    places: range,
-    lifted: Callable[[UnsignedArray], UnsignedArray],
-) -> None:
+def write(path: Path, blocks: Iterable[UnsignedArray], count: int) -> None:
     """Write "states", (S, C, M) in C order and not compressed, so that it can be mapped; the file appears when it is
     whole.
 
     Args:
         path: of the file.
-        states: (N, C) each.
-        places: of those that are written.
-        lifted: makes (C, M) states of the variables that the user gave of (C, N).
+        blocks: (B, C, M), one after another.
+        count: S.
 
     Raises:
         SpinbenchError: it cannot be written.
@@ -136,12 +130,11 @@ def write(
             zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive,
             archive.open(MEMBER, "w", force_zip64=True) as member,
         ):
-            for turn, place in enumerate(places):
-                one = np.ascontiguousarray(lifted(states[place].T))
+            for turn, block in enumerate(blocks):
                 if not turn:
-                    about = {"descr": one.dtype.str, "fortran_order": False, "shape": (len(places), *one.shape)}
+                    about = {"descr": block.dtype.str, "fortran_order": False, "shape": (count, *block.shape[1:])}
                     np.lib.format.write_array_header_2_0(member, about)
-                member.write(one.tobytes())
+                member.write(np.ascontiguousarray(block).tobytes())
         os.replace(temporary, path)
     except OSError as error:
         raise SpinbenchError(f"{path} could not be written: {error.strerror or error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
 MAX_BYTES = 8 * 2**30
+AT_ONCE = 16
+"""States of each chain that are made those of the user's variables together."""
 
 
 class Keeping:
@@ -105,18 +107,22 @@ class Keeping:
         """
         if not self._kept:
             raise UnsupportedError(f"keep={self._most} was given; {self._who} makes no chains of draws")
-        places, origin = range(max(len(self._kept) - self._most, 0), len(self._kept)), self._model.origin
-        rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4B455054)))
-        small = None if origin is None else _smallest(origin.cardinalities)
-
-        def lifted(states: UnsignedArray) -> UnsignedArray:  # some at a time: lifted ones are 64 bits wide
-            return states if origin is None else origin.lift(states, rng).astype(small)
-
+        places = range(max(len(self._kept) - self._most, 0), len(self._kept))
         if self._file is not None:
-            write(self._file, self._kept, places, lifted)
+            write(self._file, self._blocks(places, seed), len(places))
             return mapped(self._file)
-        kept = np.stack([self._kept[place] for place in places], axis=-1).transpose(1, 2, 0)
-        return np.ascontiguousarray(kept) if origin is None else np.stack([lifted(states) for states in kept])
+        return np.ascontiguousarray(np.concatenate([*self._blocks(places, seed)]).transpose(1, 0, 2))
+
+    def _blocks(self, places: range, seed: int) -> Iterator[UnsignedArray]:
+        """(B, C, M) of some at a time: lifted ones are 64 bits wide."""
+        origin = self._model.origin
+        rng = np.random.default_rng(np.random.SeedSequence((seed, 0x4B455054)))
+        for first in range(0, len(places), AT_ONCE):
+            states = np.stack([self._kept[place].T for place in places[first : first + AT_ONCE]])
+            if origin is not None:
+                flat = origin.lift(states.reshape(-1, states.shape[-1]), rng)
+                states = flat.reshape(*states.shape[:2], -1).astype(_smallest(origin.cardinalities))
+            yield states
 
     def _begin(self) -> None:
         self._kept.clear()
