@@ -1,8 +1,8 @@
 """toulbar2: log Z by elimination in an order of min-fill, or by search alone where that would not be exact.
 
-Without elimination (-O, -p) a search for log Z of more than some dozens of variables does not end. With it, weights
-that are below the largest by more than all tables span together, those of zeros, count as if they were that large: log
-Z was off by up to 1e-3 on models of few variables. Its tree decompositions (-B) do not go together with log Z. What it
+Without elimination (-O, -p) a search for log Z of more than some dozens of variables does not end. With it, log Z was
+off by up to 1e-3 where all tables together span few nats. Models with zeros are refused: log Z was off by up to 0.1,
+either way. Its tree decompositions (-B) do not go together with log Z. What it
 does best, the heaviest state, spinbench finds whatever the backend.
 """
 
@@ -48,10 +48,18 @@ class Toulbar2Exact(ProgramAnswer):
     )
     command: tuple[str, ...] = ELIMINATION
 
+    @classmethod
+    def takes(cls, model: Model) -> str:
+        if any(np.isneginf(factor.log_table).any() for factor in to_factor_graph(model).factors):
+            return (
+                f"toulbar2 takes models without zeros, with which its log Z was off by up to 0.1; {model.name} has some"
+            )
+        return super().takes(model)
+
     def build(self, model: Model) -> Any:
         built = super().build(model)
-        spans = [float(np.ptp(factor.log_table)) for factor in to_factor_graph(model).factors]  # infinite of zeros
-        if not LEAST_NATS <= sum(spans) < np.inf:
+        spans = [float(np.ptp(factor.log_table)) for factor in to_factor_graph(model).factors]
+        if sum(spans) < LEAST_NATS:
             self.command = SEARCH
         return built
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.errors import InvalidResultError, SpinbenchError, UnavailableError
+from spinbench.errors import InvalidResultError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.models import FactorGraph, generators
 
@@ -69,12 +69,12 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Fake]:
     return {backend: Fake(tmp_path, backend) for backend in NAMES}
 
 
-def model() -> FactorGraph:
-    """Of two parts, zeros, a factor of three variables and a variable in no factor."""
+def model(zero: float = -np.inf) -> FactorGraph:
+    """Of two parts, zeros or another number, a factor of three variables and a variable in no factor."""
     rng = np.random.default_rng(3)
     sizes, scopes = [2, 3, 3, 2, 4, 2, 2], [(0, 1, 2), (2, 3), (3, 0), (1,), (5, 6)]
     tables = [rng.normal(size=[sizes[v] for v in scope]) for scope in scopes]
-    tables[1][0, 1] = -np.inf
+    tables[1][0, 1] = zero
     return FactorGraph.from_log_tables(sizes, list(zip(scopes, tables, strict=True)), log_constant=0.7)
 
 
@@ -82,8 +82,13 @@ def flat(marginals: Any) -> np.ndarray:
     return np.concatenate([np.ravel(table) for table in marginals])
 
 
-def answer(backend: str, given: Any = None) -> Any:
-    return spinbench.run(given or model(), "exact", backend, precision=PRECISIONS[backend], simplify=False)
+def taken(backend: str) -> FactorGraph:
+    """The model as a program takes it."""
+    return model(-2.0) if backend == "toulbar2" else model()
+
+
+def answer(backend: str) -> Any:
+    return spinbench.run(taken(backend), "exact", backend, precision=PRECISIONS[backend], simplify=False)
 
 
 def prepared(backend: str, log_z: float, marginals: list[list[float]]) -> str:
@@ -99,7 +104,7 @@ def prepared(backend: str, log_z: float, marginals: list[list[float]]) -> str:
 
 @pytest.mark.parametrize("backend", NAMES)
 def test_what_a_program_writes_is_read(backend: str, fakes: dict[str, Fake]) -> None:
-    given = spinbench.exact(model())
+    given = spinbench.exact(taken(backend))
     fakes[backend].writes(prepared(backend, float(given.log_z), [table.tolist() for table in given.marginals]))
     found = answer(backend)
     assert (found.status, found.log_z_kind) == ("ok", "exact")
@@ -198,7 +203,7 @@ def test_exact_answers_are_exact(backend: str) -> None:
             raise
         pytest.skip(str(error))
     unary = FactorGraph.from_log_tables([2, 3], [((0,), np.arange(2.0)), ((1,), np.arange(3.0))])
-    for given in (generators.grid(6, 6, seed=1), generators.tree(9, seed=1), model(), unary):
+    for given in (generators.grid(6, 6, seed=1), generators.tree(9, seed=1), taken(backend), unary):
         exact, found = (
             spinbench.exact(given),
             spinbench.run(given, "exact", backend, precision=PRECISIONS[backend], simplify=False),
@@ -207,6 +212,11 @@ def test_exact_answers_are_exact(backend: str) -> None:
         assert found.log_z == pytest.approx(exact.log_z, abs=close)
         if backend != "toulbar2":
             np.testing.assert_allclose(flat(found.marginals), flat(exact.marginals), atol=close)
+
+
+def test_toulbar2_refuses_zeros(fakes: dict[str, Fake]) -> None:
+    with pytest.raises(UnsupportedError, match="toulbar2 takes models without zeros"):
+        spinbench.run(model(), "exact", "toulbar2", simplify=False)
 
 
 @pytest.mark.parametrize("schedule", ["auto", "parallel", "sequential"])
