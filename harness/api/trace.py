@@ -122,6 +122,11 @@ class Trace:
         """Whether the next batch makes a merge necessary."""
         return len(self._batches) >= self._capacity
 
+    @property
+    def numbers(self) -> int:
+        """Of a batch; 0 before there is one."""
+        return sum(array.size for array in self._batches[-1].values()) if self._batches else 0
+
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int) -> None:
         """Append copies of the statistics of `count` further steps: an engine may write into its state again. In them
         chains lie next to each other, however the engine keeps these.

@@ -24,6 +24,8 @@ MOST = 512
 """Looks that are kept; beyond, every other one goes and they are taken half as often."""
 ESTIMATING = 0.25
 """Share of a budget's seconds that estimates may take beside them."""
+BATCH, NUMBER = 2e-5, 2e-7
+"""Seconds that a batch, and each number in it, adds to an estimate at least, as far as times of few batches tell."""
 SOONER, LATER = 1.2, 2.0
 """Times as many samples as before, from one question whether a tolerance is reached to the next."""
 
@@ -122,6 +124,7 @@ class Estimates:
         self._free = ESTIMATING * budget.seconds if budget.seconds is not None else math.inf
         self._seconds, self._briefest, self._per_batch = 0.0, math.inf, math.inf
         self._made = 0
+        self._of: dict[int, float] = {}
 
     @contextmanager
     def __call__(self, view: Trace, trace: Trace) -> Iterator[None]:
@@ -133,8 +136,18 @@ class Estimates:
         self._briefest, self._per_batch = min(self._briefest, took), min(self._per_batch, took / len(view.counts))
         if self._made == 1 or self._free == math.inf:
             return
+        self._per_batch = self._each(len(view.counts), took, BATCH + NUMBER * view.numbers)
         self._seconds += took
         trace.limit(int(self._free / 2 / max(self._per_batch, 1e-9)))
+
+    def _each(self, batches: int, took: float, least: float) -> float:
+        """Seconds that a batch adds: where views had more or fewer of them, most of what few take is seen to be no
+        batch's."""
+        self._of[batches] = min(self._of.get(batches, math.inf), took)
+        few, many = min(self._of), max(self._of)
+        if few == many:
+            return self._per_batch
+        return min(self._per_batch, max((self._of[many] - self._of[few]) / (many - few), least))
 
     def due(self, run: Clock, trace: Trace) -> bool:
         """Whether there is time for one more, and one at the end."""
@@ -148,7 +161,7 @@ class Estimates:
         return min(max(0.0, self._seconds + self._at_the_end(trace) - self._free), self._free)
 
     def _at_the_end(self, trace: Trace) -> float:
-        return max(self._briefest, self._per_batch * len(trace.counts)) if self._made > 1 else 0.0
+        return self._briefest + self._per_batch * len(trace.counts) if self._made > 1 else 0.0
 
 
 class Questions:
