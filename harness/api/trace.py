@@ -215,8 +215,8 @@ class Trace:
             groups: 4 or more.
 
         Returns:
-            In the shape of what the function returns; infinite where fewer than 4 batches leave nothing to estimate it
-            from.
+            In the shape of what the function returns; infinite where fewer than 4 batches, or a part without
+            a value, leave nothing to estimate it from.
 
         Raises:
             ValueError: fewer than 4 groups.
@@ -231,7 +231,8 @@ class Trace:
         shares = np.array(whole.counts, dtype=np.float64).reshape(-1, *([1] * value.ndim)) / sum(whole.counts)
         pseudo = value / shares - (1 / shares - 1) * left
         centre = count * value - ((1 - shares) * left).sum(axis=0)
-        return np.asarray(np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0)))
+        found = np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0))
+        return np.where(np.isfinite(found), found, np.inf)
 
     def looked(self, name: str) -> FloatArray:
         """(L, C) of what was seen at L steps under a name.

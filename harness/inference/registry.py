@@ -215,7 +215,7 @@ def bound(
     notes = (*found.refusals, *how.notes)
     if found.engine is not None:
         own = getattr(found.engine, "notes", ())  # an `Engine` need not be a `Kernel`
-        if isinstance(own, str) or not all(isinstance(note, str) for note in own):
+        if not isinstance(own, tuple | list) or not all(isinstance(note, str) for note in own):
             raise BrokenPluginError(
                 f"{found.owner}'s kernel {method.name}.{backend} notes {own!r}; (text, …) is needed"
             )

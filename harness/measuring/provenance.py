@@ -61,7 +61,7 @@ def _described(point: EntryPoint) -> dict[str, Any]:
         "distribution": None if point.dist is None else point.dist.name,
         "version": None if point.dist is None else point.dist.version,
     }
-    home = _home(point.module)
+    home = next(iter(_homes(point.module)), None)
     if home is None:
         return found
     folder = home if home.is_dir() else home.parent
@@ -74,8 +74,7 @@ def _described(point: EntryPoint) -> dict[str, Any]:
 def _source(home: Path, distribution: Distribution | None) -> str:
     """Hash of what a plugin is in, and of all else that its distribution and those it requires bring to be imported."""
     related = _related(distribution) if distribution else []
-    homes = [_home(module) for each in related for module in _modules(each)]
-    others = {one for one in homes if one is not None} - {home}
+    others = {one for each in related for module in _modules(each) for one in _homes(module)} - {home}
     digests = [source_digest(one) for one in (home, *sorted(others))]
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
@@ -109,27 +108,37 @@ def _modules(distribution: Distribution) -> set[str]:
     listed = (distribution.read_text("top_level.txt") or "").split()
     files = [file.parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"]
     tops = {name for name in (*listed, *files) if name.isidentifier() and not name.startswith("__editable__")}
-    return tops | {point.module for point in distribution.entry_points}
+    own = {point.module for point in distribution.entry_points}
+    return tops | own | {name for module in own for name in _neighbours(module, distribution)}
 
 
-def _home(module: str) -> Path | None:
-    """The folder of the package that a module is in, or the file of one that is in none; None where there is neither.
+def _neighbours(module: str, distribution: Distribution) -> list[str]:
+    """Modules in the folder of one that is in no package, unless it is that of what pip installed: of an editable
+    distribution."""
+    homes = _homes(module)
+    folder = homes[0].parent if homes and homes[0].is_file() else None
+    installed = Path(str(distribution.locate_file(""))).resolve()
+    if folder is None or folder.resolve() == installed:
+        return []
+    return [file.stem for file in sorted(folder.glob("*.py")) if file.stem.isidentifier()]
 
-    A namespace, which other distributions may share, and which may lie where no folder is, is no such package.
-    """
+
+def _homes(module: str) -> list[Path]:
+    """The folder of the package that a module is in, or the file of one that is in none; of a namespace, which other
+    distributions may share, and which may lie where no folder is, the folder within it, or all that it has here."""
     name, _, rest = module.partition(".")
     while True:
         try:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
-            return None
+            return []
         if spec is None:
-            return None
+            return []
         if spec.origin is not None:
-            return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+            file = Path(spec.origin)
+            return [file.parent if spec.submodule_search_locations or "." in name else file]
         if not rest:
-            folders = [Path(one) for one in spec.submodule_search_locations or () if Path(one).is_dir()]
-            return folders[0] if folders else None
+            return [Path(one) for one in spec.submodule_search_locations or () if Path(one).is_dir()]
         part, _, rest = rest.partition(".")
         name = f"{name}.{part}"
 

@@ -74,7 +74,7 @@ def _entry(name: str, model: Model, result: Result, reference: Result | None) ->
         kind = type(odd[0]).__name__
         return {"failed": f"{plugins.titled('metrics', name)} measured a {kind}; real numbers are needed"}
     if not abs(value) < MOST:
-        return {"failed": f"it came out as {value}"}
+        return {"failed": f"{plugins.titled('metrics', name)} came out as {value}"}
     entry: Entry = {"value": float(value), "title": metric.title, "better": metric.better}
     if spread is None:
         return entry

@@ -47,7 +47,7 @@ def _fitting(model: str, board: Sequence[Row], width: int | None) -> Table:
     dropped: list[str] = []
     table = _table(model, board, columns, [sentence, shared])
     for name in (*map(heading, more_titles(board)), *LEFT_OUT):
-        if width is None or Console(width=10_000).measure(table).minimum <= width:
+        if width is None or Console(width=10_000, markup=False).measure(table).minimum <= width:
             break
         if columns.pop(name, None) is not None:
             dropped.append(name.replace("\n", " "))

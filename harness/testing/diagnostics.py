@@ -137,7 +137,7 @@ def compare_errors(
             most[:] = np.inf
         what = [f"marginal {i}" for i in np.flatnonzero(~sure)]
     told = not (believed and any(e.doubted("log Z") for e in estimates))
-    if told and all(e.log_z is not None and e.log_z_se for e in estimates):
+    if told and all(e.log_z is not None and e.log_z_se and np.isfinite(e.log_z_se) for e in estimates):
         column = [(e.log_z - log_z) / e.log_z_se for e in estimates]  # type: ignore[operator]
         z = np.column_stack([z, column])
         what.append("log Z")

@@ -88,7 +88,7 @@ def told(what: dict[str, Any]) -> str:
 
 def start(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
-    at = watched(pair)
+    at, around = watched(pair), _around()
     states = random_start(at.given, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [leaf.tobytes() for leaf in arrays(at.tables)]
     state = at.engine.init(SEED, states)
@@ -105,6 +105,20 @@ def start(pair: Pair) -> None:
     # sums in another order round differently
     close = _same(one, two, ROUNDING)
     require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
+    at.method.plan(at.given)
+    for (what, one), (_, two) in zip(around, _around(), strict=True):
+        require(one == two, f"{what} is not what it was before: nothing but a run's own state may change")
+
+
+def _around() -> list[tuple[str, object]]:
+    """What belongs to the whole process."""
+    name, words, *rest = np.random.get_state(legacy=True)  # noqa: NPY002 - of others
+    return [
+        ("NumPy's global random state", (name, np.asarray(words).tobytes(), *rest)),
+        ("the working directory", os.getcwd()),
+        ("the environment", dict(os.environ)),
+        ("NumPy's handling of errors", np.geterr()),
+    ]
 
 
 def seeds(pair: Pair) -> None:

@@ -195,7 +195,7 @@ def _of_all(pair: Pair) -> Iterator[tuple[str, Callable[[], None]]]:
     for name in SMALL:
         yield f"accuracy, {name}", partial(answers.graph, pair, partial(_model, name))
     yield "accuracy, evidence", partial(answers.graph, pair, partial(_model, LOOPED), evidence={1: 7})
-    yield "accuracy, evidence of two states", partial(answers.graph, pair, couples, evidence={0: 1, 3: 0})
+    yield "accuracy, evidence of two states", partial(answers.graph, pair, couples, evidence={0: 1, 4: 0})
     yield "accuracy, all observed", partial(answers.graph, pair, potts, evidence={0: 2, 1: 0, 2: 1})
     for name in SIZES:
         yield f"accuracy, {name}", partial(shapes.size, pair, name)

@@ -13,6 +13,7 @@ from rich.text import Text
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError
 from spinbench.inference import registry
+from spinbench.inference.kernels import Wish
 from spinbench.inference.result import SUFFIXES, Result
 from spinbench.inference.runner import run
 from spinbench.reporting.commands import method_files
@@ -54,7 +55,7 @@ def show(
     made = _method(method, dict(settings))
     model, _ = opened(name, evidence)
     try:
-        found = run(model, made, backend or _usual(made), **how)
+        found = run(model, made, backend or _usual(made, Wish(how.get("tier"), how.get("kernel"))), **how)
     except SystemExit:  # no exit status of a plugin's is an answer
         raise SpinbenchError(f"{made.name} ended the program before it gave an answer") from None
     output = console()
@@ -80,8 +81,8 @@ def _method(name: str, settings: dict[str, Any]) -> Method:
     return registry.make_method(name, settings)
 
 
-def _usual(method: Method) -> str:
-    return next((name for name in USUAL if registry.support(method, name).runs), USUAL[0])
+def _usual(method: Method, wish: Wish) -> str:
+    return next((name for name in USUAL if registry.support(method, name, wish).runs), USUAL[0])
 
 
 def _sentences(found: Result) -> list[str]:

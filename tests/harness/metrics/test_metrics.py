@@ -220,10 +220,10 @@ def test_records_hold_the_numbers_of_all_metrics(plugin: Install) -> None:
     assert found["odd"]["failed"].endswith("returned a float; Measured or a sentence is needed")
     assert found["complex"]["failed"].endswith("measured a complex; real numbers are needed")
     assert found["leaves"]["failed"].endswith("failed: SystemExit: 3")
-    assert found["infinite"] == {"failed": "it came out as inf"}
-    assert found["huge"] == {"failed": "it came out as 1e+305"}
+    assert found["infinite"]["failed"].endswith("spinbench_share 1.0) came out as inf")
+    assert found["huge"]["failed"].endswith("came out as 1e+305")
     assert "read-only" in found["awrites"]["failed"]
-    assert sorted(registry.went_wrong(found)) == sorted({"function", *wrong} - {"unsure", "infinite", "huge"})
+    assert sorted(registry.went_wrong(found)) == sorted({"function", *wrong} - {"unsure"})
     assert found["function"]["failed"].endswith("a subclass of spinbench.api.Metric is needed")
     gibbs = measure_here({**CELL, "method": {"name": "gibbs"}})["metrics"]
     assert gibbs["pair_rmse"] == {"failed": "gibbs gives no pairs"}
