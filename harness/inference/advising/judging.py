@@ -124,7 +124,7 @@ def flat(values: object) -> FloatArray | None:
     if values is None:
         return None
     if isinstance(values, list | tuple):
-        return np.concatenate([np.asarray(part, dtype=np.float64) for part in values]) if values else np.zeros(0)
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in values]) if len(values) else np.zeros(0)
     return np.asarray(values, dtype=np.float64)
 
 

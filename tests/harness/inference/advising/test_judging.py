@@ -13,7 +13,7 @@ from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.judging import View
 from spinbench.inference.advising.verdicts import verdict
-from spinbench.models import PairwiseModel
+from spinbench.models import FactorGraph, PairwiseModel
 
 RNG = np.random.default_rng(3)
 TRUTH = RNG.uniform(0.1, 0.9, 40)
@@ -139,3 +139,13 @@ def test_what_claims_nothing_of_log_z_stands_behind_what_does() -> None:
 def view_of_one(method: str, value: float) -> View:
     """Of log Z, which is believed."""
     return View(Candidate(method, "numpy"), np.array([value]), 0.01, believed=True, exact=False, doubt="")
+
+
+def test_marginals_of_several_states_are_laid_flat() -> None:
+    model = FactorGraph.from_log_tables((3, 2), [((0, 1), np.arange(6.0).reshape(3, 2))])
+    assert judging.flat(spinbench.exact(model).marginals) == pytest.approx(
+        np.concatenate(spinbench.exact(model).marginals)
+    )
+    assert judging.flat([]).size == 0
+    found = spinbench.advise(model, budget="1 s", candidates=["gibbs.numba", "blocks.numba"])
+    assert [len(p) for p in found.answer.marginals] == [3, 2]
