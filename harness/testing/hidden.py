@@ -107,8 +107,8 @@ def start(pair: Pair) -> None:
     close = _same(one, two, ROUNDING)
     require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
     at.method.plan(at.given)
-    for (what, one), (_, two) in zip(around, _around(), strict=True):
-        require(one == two, f"{what} is not what it was before: nothing but a run's own state may change")
+    for (what, earlier), (_, later) in zip(around, _around(), strict=True):
+        require(earlier == later, f"{what} is not what it was before: nothing but a run's own state may change")
 
 
 def _around() -> list[tuple[str, object]]:
