@@ -181,7 +181,7 @@ def check(method: str | Method, backend: str, precision: Precision, wish: Wish =
     if how.tier == "broken":
         raise BrokenPluginError(how.reason)
     if malformed.PROVIDED[precision] not in backend_class(backend).provides:
-        raise UnsupportedError(f"backend {backend} does not offer precision={precision}")
+        raise UnsupportedError(f"backend {backend} does not offer precision={precision}, but the other of the two")
     return how
 
 

@@ -52,6 +52,8 @@ def show(
     for path in outputs:  # before the time is spent
         if path.suffix.lower() not in [suffix.lower() for suffix in SUFFIXES]:
             raise SpinbenchError(f"--output {path} was given; {', '.join(SUFFIXES)} are the suffixes that are allowed")
+        if not path.absolute().parent.is_dir():
+            raise SpinbenchError(f"--output {path} was given; there is no such folder")
     made = _method(method, dict(settings))
     model, _ = opened(name, evidence)
     try:
