@@ -112,7 +112,7 @@ def run(
     check_model(model)
     _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
     _check_numbers(**({} if keep is None else {"keep": (keep, 1)}))
-    file = file_for(keep_in, keep)
+    file = None if keep_in is None else file_for(keep_in, keep)
     if not isinstance(simplify, bool):
         raise SpinbenchError(f"simplify={simplify!r} was given; true or false is needed")
     if precision not in ("float32", "float64"):

@@ -84,14 +84,12 @@ class OnDisk:
         self._file.write(np.ascontiguousarray(states).tobytes())
 
 
-def file_for(path: str | os.PathLike[str] | None, keep: int | None) -> Path | None:
-    """The file that `keep` states of each chain are to end in, if there is to be one.
+def file_for(path: str | os.PathLike[str], keep: int | None) -> Path:
+    """The file that `keep` states of each chain are to end in.
 
     Raises:
         SpinbenchError: another suffix, no such folder, or no states.
     """
-    if path is None:
-        return None
     if keep is None:
         raise SpinbenchError(f"keep_in={str(path)!r} was given without keep, the number of states of each chain")
     found = Path(path)
