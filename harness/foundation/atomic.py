@@ -7,9 +7,10 @@ import os
 import socket
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 FOREIGN_AGE = 86_400.0
 """Seconds after which a temporary file of another host, whose processes are out of sight, counts as left behind."""
@@ -32,12 +33,23 @@ def write_bytes(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder cannot be written, or is not there.
     """
+    with written_whole(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A temporary neighbour, which becomes the file where nothing is raised.
+
+    Raises:
+        OSError: the folder cannot be written, or is not there.
+    """
     # The name must not match *.json: readers list folders while writers are at work. It says whose the file is.
     prefix = f".{path.name}.{_host()}.{os.getpid()}."
     temporary = path.parent / f"{prefix}{uuid.uuid4().hex}.tmp"
     try:
         with temporary.open("xb") as file:  # readable for whom the umask allows
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

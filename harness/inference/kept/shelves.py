@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.atomic import written_whole
 
 UnsignedArray = npt.NDArray[np.unsignedinteger[Any]]
 SUFFIX = ".npz"
@@ -122,10 +123,10 @@ def write(path: Path, blocks: Iterable[UnsignedArray], count: int) -> None:
     Raises:
         SpinbenchError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with (
-            zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive,
+            written_whole(path) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
             archive.open(MEMBER, "w", force_zip64=True) as member,
         ):
             for turn, block in enumerate(blocks):
@@ -133,11 +134,8 @@ def write(path: Path, blocks: Iterable[UnsignedArray], count: int) -> None:
                     about = {"descr": block.dtype.str, "fortran_order": False, "shape": (count, *block.shape[1:])}
                     np.lib.format.write_array_header_2_0(member, about)
                 member.write(np.ascontiguousarray(block).tobytes())
-        os.replace(temporary, path)
     except OSError as error:
         raise SpinbenchError(f"{path} could not be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def mapped(path: Path) -> UnsignedArray:
