@@ -24,7 +24,11 @@ def solve(models: Sequence[Model], *, device: str = "cpu", max_bytes: int = DEFA
     Args:
         models: of the same numbers of states and tables over the same variables, also without what zeros exclude.
         device: "cpu" or "gpu".
-        max_bytes: memory of a batch; more models are taken one batch after another.
+        max_bytes: memory of a batch, in bytes; more models are taken one batch after another.
+
+    Returns:
+        An exact `Estimate` for each: log Z in nats; marginals (N,) float64 of p(s = 1) where all variables are binary,
+        else N arrays (K_v,).
 
     Raises:
         UnsupportedError: their structures differ.
