@@ -19,26 +19,25 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.rounding import Work
+from spinbench.methods.buckets.anderson import Descent
 from spinbench.methods.buckets.layout import Buckets, lay_out
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import bytes_of, logs_of
-from spinbench.methods.buckets.tighten import Groups, Passes, Point, groups_of, shifted
+from spinbench.methods.buckets.tighten import ROOM, Passes, Point, balanced, groups_of, joined, shifted
 from spinbench.methods.buckets.tuning import Code
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-_STEP, _MOST_STEP, _LEAST_STEP = 0.5, 1.5, 1e-3
-_RATE, _MOST_RATE, _GROWTH = 0.5, 3.0, 1.1
-_NEGATIVE, _LEAST, _MOST = 1.0, 1e-4, 1e3
+_RATE = 1.0
+"""Of the weights, where weight is shifted with a step of 1."""
+_NEGATIVE, _LEAST, _MOST = 3.0, 1e-4, 1e3
 """Sum of a bucket's negative weights at first; the least and the largest of one, without signs."""
-_FASTEST = 0.5
-"""Change of the log of a weight in one pass, at most."""
-_GAIN = 1e-7
-"""Nats; a pass that gains less is the last."""
-_TRIAL, _PASSES = 10, 80
+_FASTEST, _FARTHEST = 0.5, 50.0
+"""Change of the log of a weight in one pass, at most; and the size of that log, which is cut to the largest weight."""
+_TRIAL, _PASSES = 20, 40
 """Passes of each trial, and of the best one of a limit in all."""
 _BEST = 2
 """Trials of later limits: the best of the limit before."""
@@ -75,27 +74,41 @@ class Ascent:
         self._positive = at.buckets[1:] - 1 if last else at.buckets[:-1]
         weights = -_NEGATIVE / np.maximum(np.repeat(counts, counts) - 1, 1)
         weights[self._positive] = np.where(counts > 1, 1 + _NEGATIVE, 1.0)
-        theta = np.zeros(int(at.shifts[-1]))
-        self.best = Point(theta, weights, passes.forward(theta, weights))
-        self._step, self._rate = _STEP, _RATE
+        self._signs = np.sign(weights)
         self.split = at.split
-        self.ended = not at.split
+        first = joined(np.zeros(int(at.shifts[-1])), weights)
+        self._descent = Descent(first, self._valued, self._moved, ROOM * float(at.entries[-1]))
+
+    @property
+    def best(self) -> Point:
+        """The highest bound so far."""
+        return Point(*self._parted(self._descent.best), -self._descent.value)
+
+    @property
+    def ended(self) -> bool:
+        """Whether passes gain no more."""
+        return not self.split or self._descent.ended
 
     def go_on(self) -> None:
-        """One more pass; a pass that lowers the bound is taken back."""
+        """One more pass, or two where the first one lowers the bound."""
+        self._descent.go_on()
+
+    def _valued(self, point: FloatArray) -> tuple[FloatArray, float]:
+        shifts = len(self._groups.owner)
+        weights = self._lawful(np.exp(np.clip(point[shifts:], -_FARTHEST, _FARTHEST)))
+        theta = balanced(self._groups, point[:shifts], weights)
+        return joined(theta, weights), -self._passes.forward(theta, weights)
+
+    def _moved(self, point: FloatArray, step: float) -> FloatArray:
+        theta, weights = self._parted(point)
         marginals, entropies = self._passes.backward()
-        theta = shifted(self._groups, self.best.theta, self.best.weights, marginals, self._step)
-        weights = self._reweighted(self._groups, entropies)
-        value = self._passes.forward(theta, weights)
-        gain = value - self.best.value
-        if gain > 0:
-            self.best = Point(theta, weights, value)
-            self._step, self._rate = min(self._step * _GROWTH, _MOST_STEP), min(self._rate * _GROWTH, _MOST_RATE)
-            self.ended = gain < _GAIN
-            return
-        self._step, self._rate = self._step / 2, self._rate / 2
-        self._passes.forward(self.best.theta, self.best.weights)
-        self.ended = self._step < _LEAST_STEP
+        theta = shifted(self._groups, theta, weights, marginals, step)
+        return joined(theta, self._reweighted(weights, entropies, step * _RATE))
+
+    def _parted(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Shifts, and weights with their signs."""
+        shifts = len(self._groups.owner)
+        return point[:shifts], self._signs * np.exp(point[shifts:])
 
     def slack(self, at_stake: Work) -> float:
         """What rounding may have added: as of the upper bound, and Σ |w| log K, of which sums are made here."""
@@ -106,14 +119,16 @@ class Ascent:
         spread = np.abs(point.weights) @ (1 + np.log(at.cards[at.variable]))
         return at_stake._replace(steps=steps).allowance(float(moved + spread))
 
-    def _reweighted(self, groups: Groups, entropies: FloatArray) -> FloatArray:
+    def _reweighted(self, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
         """Negative weights up their gradient, by the exponential of H_c - H of the positive one, which is the rest."""
-        weights, positive = self.best.weights, self._positive
-        exponent = self._rate * np.abs(weights) * (entropies[positive][groups.bucket] - entropies)
-        sizes = np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST))
+        exponent = rate * np.abs(weights) * (entropies[self._positive][self._groups.bucket] - entropies)
+        return self._lawful(np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST)))
+
+    def _lawful(self, sizes: FloatArray) -> FloatArray:
+        """Weights whose negative ones have these sizes, or the nearest allowed, and whose sum in a bucket is 1."""
         fresh = -np.clip(sizes, _LEAST, _MOST)
-        fresh[positive] = 0.0
-        fresh[positive] = 1 - np.bincount(groups.bucket, fresh, minlength=groups.buckets)
+        fresh[self._positive] = 0.0
+        fresh[self._positive] = 1 - np.bincount(self._groups.bucket, fresh, minlength=self._groups.buckets)
         return np.asarray(fresh)
 
 

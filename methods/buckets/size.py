@@ -10,7 +10,7 @@ from spinbench.methods.buckets.partition import Partition, Scope, partition
 
 BYTES, LOOK_BYTES = 32, 4
 """An entry: factors, conditionals and their logs, messages; and its place in one message or shift."""
-PASSES = 80
+PASSES = 40
 """That shifts of weight should have; more entries and fewer passes make the bound worse."""
 LARGEST = 30
 """log2 of the entries of one mini-bucket, which int32 maps still hold."""

@@ -1,4 +1,4 @@
-"""The least upper bound that shifts of weight and the exponents of mini-buckets give, by damped fixed points."""
+"""The least upper bound that shifts of weight and the exponents of mini-buckets give, by accelerated fixed points."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.methods.buckets.anderson import Descent
 from spinbench.methods.buckets.layout import Array, Buckets
 from spinbench.methods.buckets.passes import Work
 
 FloatArray = npt.NDArray[np.float64]
 
-_STEP, _MOST_STEP, _LEAST_STEP = 0.5, 1.5, 1e-3
-_RATE, _MOST_RATE = 0.1, 3.0
-_GROWTH, _RATE_GROWTH = 1.1, 1.2
+_RATE = 1.0
+"""Of the weights' exponentiated gradient, where weight is shifted with a step of 1."""
 _LEAST_WEIGHT = 1e-4
 _TINY = 1e-30
 """A marginal below it counts as it: what a hard zero of one mini-bucket forbids costs the others so much at most."""
-_GAIN = 1e-7
-"""Nats; a pass that gains less is the last."""
+ROOM = 1.0
+"""Numbers that points of the past may take, for each entry of the tables."""
 
 
 class Point(NamedTuple):
@@ -79,26 +79,25 @@ def tighten(at: Buckets, passes: Passes, most: int, end: float = math.inf) -> Po
     """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at the
     point that is returned."""
     theta, weights = first_point(at)
-    best = Point(theta, weights, passes.forward(theta, weights))
-    if not (at.split and np.isfinite(best.value)):
-        return best
-    groups, step, rate = groups_of(at), _STEP, _RATE
-    done, latest = 0, best.value
-    while done < most and step >= _LEAST_STEP and time.perf_counter() < end:
+    value = passes.forward(theta, weights)
+    if not (at.split and np.isfinite(value)):
+        return Point(theta, weights, value)
+    groups = groups_of(at)
+
+    def valued(point: FloatArray) -> tuple[FloatArray, float]:
+        theta, weights = _lawful(groups, point)
+        return joined(theta, weights), passes.forward(theta, weights)
+
+    def moved(point: FloatArray, step: float) -> FloatArray:
+        theta, weights = parted(groups, point)
         marginals, entropies = passes.backward()
-        theta = shifted(groups, best.theta, best.weights, marginals, step)
-        weights = _reweighted(groups, best.weights, entropies, rate)
-        latest, done = passes.forward(theta, weights), done + 1
-        if latest < best.value:
-            gain = best.value - latest
-            best = Point(theta, weights, latest)
-            step, rate = min(step * _GROWTH, _MOST_STEP), min(rate * _RATE_GROWTH, _MOST_RATE)
-            if gain < _GAIN:
-                break
-            continue
-        step, rate = step / 2, rate / 2
-        passes.forward(best.theta, best.weights)
-    return best._replace(passes=done)
+        theta = shifted(groups, theta, weights, marginals, step)
+        return joined(theta, _reweighted(groups, weights, entropies, step * _RATE))
+
+    descent = Descent(joined(theta, weights), valued, moved, ROOM * float(at.entries[-1]))
+    while descent.valued <= most and not descent.ended and time.perf_counter() < end:
+        descent.go_on()
+    return Point(*parted(groups, descent.finish()), descent.value, descent.valued - 1)
 
 
 def groups_of(at: Buckets) -> Groups:
@@ -112,18 +111,45 @@ def groups_of(at: Buckets) -> Groups:
     return Groups(bucket, owner, entry, len(counts), int(first[-1]))
 
 
+def joined(theta: FloatArray, weights: FloatArray) -> FloatArray:
+    """(T + C,) shifts, and the logs of the weights without signs."""
+    return np.concatenate([theta, np.log(np.abs(weights))])
+
+
+def parted(groups: Groups, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shifts and positive weights of what was joined."""
+    shifts = len(groups.owner)
+    return point[:shifts], np.exp(point[shifts:])
+
+
+def balanced(groups: Groups, theta: FloatArray, weights: FloatArray) -> FloatArray:
+    """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
+    own = weights[groups.owner]
+    return np.asarray(theta - own * np.bincount(groups.entry, theta, minlength=groups.entries)[groups.entry])
+
+
 def shifted(groups: Groups, theta: FloatArray, weights: FloatArray, marginals: FloatArray, step: float) -> FloatArray:
     """θ_c + step w_c (Σ_k w_k log b_k - log b_c): what rounding leaves of their sums is taken off."""
     logs, own = np.log(np.maximum(marginals, _TINY)), weights[groups.owner]
     mean = np.bincount(groups.entry, own * logs, minlength=groups.entries)
-    moved = theta + step * own * (mean[groups.entry] - logs)
-    return np.asarray(moved - own * np.bincount(groups.entry, moved, minlength=groups.entries)[groups.entry])
+    return balanced(groups, theta + step * own * (mean[groups.entry] - logs), weights)
 
 
 def _reweighted(groups: Groups, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
     """Exponentiated gradient."""
     mean = np.bincount(groups.bucket, weights * entropies, minlength=groups.buckets)
     exponent = np.clip(rate * weights * (entropies - mean[groups.bucket]), -50.0, 50.0)
-    fresh = np.maximum(weights * np.exp(-exponent), _LEAST_WEIGHT)
-    fresh /= np.bincount(groups.bucket, fresh, minlength=groups.buckets)[groups.bucket]
-    return np.asarray(fresh)
+    return _normalised(groups, weights * np.exp(-exponent))
+
+
+def _normalised(groups: Groups, weights: FloatArray) -> FloatArray:
+    """None below the least, and the sum of a bucket 1."""
+    fresh = np.maximum(weights, _LEAST_WEIGHT)
+    return np.asarray(fresh / np.bincount(groups.bucket, fresh, minlength=groups.buckets)[groups.bucket])
+
+
+def _lawful(groups: Groups, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shifts and weights near a point."""
+    shifts = len(groups.owner)
+    weights = _normalised(groups, np.exp(np.minimum(point[shifts:], 0.0)))
+    return balanced(groups, point[:shifts], weights), weights

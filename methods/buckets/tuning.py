@@ -30,7 +30,9 @@ from spinbench.reference.sparse.tree import has_zeros
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
 _PARTITION, _LOOKED_AT = 2e-5, 8
-"""Seconds of a mini-bucket, however often mini-buckets are looked at before any pass."""
+"""Seconds of a variable, however often its mini-buckets are looked at before any pass."""
+_PASSED = 0.25
+"""Share of the seconds that passes have at least, however long looking at mini-buckets takes."""
 _TRIALS = 0.4
 """Share of the seconds that trials may take."""
 _FIRST_SEARCH, _SEARCH = 0.03, 0.15
@@ -138,12 +140,13 @@ class Tuner:
 
     def _tightened(self, orders: list[Found], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""
-        limit, found = self._cut(orders[0], seconds)
+        looks = _PARTITION * len(orders[0].order) * (_LOOKED_AT + len(orders))
+        room = max(seconds - looks, _PASSED * seconds)
+        limit, found = self._cut(orders[0], room)
         cut = {0: found}
-        room = seconds - _PARTITION * len(found.scopes) * (_LOOKED_AT + len(orders))
         trials = int(_TRIALS * room / self._code.costs.of_passes(found, _TRIAL))
         if trials > 1:
-            cut |= {k: self._cut(orders[k], seconds, limit)[1] for k in range(1, min(trials, len(orders)))}
+            cut |= {k: self._cut(orders[k], room, limit)[1] for k in range(1, min(trials, len(orders)))}
         values = self._tried(orders, cut, end) if len(cut) > 1 else {}
         best = min(values, key=values.__getitem__, default=0)
         most = self._affordable(cut[best], room) - _TRIAL * len(values)

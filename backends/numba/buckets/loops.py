@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.simd.functions import exp, log
+
 OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
 """Infinities stay what they are."""
+LEAST = -708.0
+"""Of what is less the exponential counts as 0."""
 
 
 @nb.njit(cache=True, error_model="numpy")
@@ -61,15 +64,21 @@ def fill_base(scope_starts, shapes, clique, starts, strides, base, entries, valu
 @nb.njit(**OPTIONS)
 def forward(at, theta, weights, logs, probabilities, messages):
     """The bound; conditionals and messages are written."""
-    total = at.constant
+    total, most = at.constant, 0
     for c in range(len(at.variable)):
-        begin, size, card = at.entries[c], at.entries[c + 1] - at.entries[c], at.cards[at.variable[c]]
-        _gather(at, c, begin, size, theta, messages, logs)
-        weight, sent = weights[c], at.messages[c]
-        for r in range(size // card):
-            messages[sent + r] = weight * _row(logs, probabilities, begin + r * card, card, 1.0 / weight)
+        most = max(most, at.messages[c + 1] - at.messages[c])
+    tops, sums = np.empty(most), np.empty(most)
+    for c in range(len(at.variable)):
+        begin, end, card = at.entries[c], at.entries[c + 1], at.cards[at.variable[c]]
+        _gather(at, c, begin, end - begin, theta, messages, logs)
+        first, last = at.messages[c], at.messages[c + 1]
+        rows = logs[begin:end], probabilities[begin:end], messages[first:last]
+        if card == 2:  # a literal, so that its loops over rows are vectors
+            _rows(*rows, 2, weights[c], tops, sums)
+        else:
+            _rows(*rows, card, weights[c], tops, sums)
         if at.parent[c] < 0:
-            total += messages[sent]
+            total += messages[first]
     return total
 
 
@@ -88,27 +97,33 @@ def _gather(at, c, begin, size, theta, messages, logs):
             logs[begin + i] += theta[at.shifts[c] + at.maps[place + i]]
 
 
-@nb.njit(**OPTIONS)
-def _row(logs, probabilities, at, card, inverse):
-    """log Σ exp(ψ / w) of one row, of which the conditionals and their logs are written."""
-    sign, top = 1.0 if inverse > 0 else -1.0, -np.inf
-    for i in range(at, at + card):
-        top = max(top, sign * logs[i])
-    top *= sign
-    if top == -np.inf:
-        for i in range(at, at + card):
-            probabilities[i] = 0.0
-        return -np.inf
-    total = 0.0
-    for i in range(at, at + card):
-        logs[i] = (logs[i] - top) * inverse
-        probabilities[i] = math.exp(logs[i])
-        total += probabilities[i]
-    log, share = math.log(total), 1.0 / total
-    for i in range(at, at + card):
-        logs[i] -= log
-        probabilities[i] *= share
-    return top * inverse + log
+@nb.njit(forceinline=True, **OPTIONS)
+def _rows(logs, probabilities, messages, card, weight, tops, sums):
+    """w log Σ exp(ψ / w) of each row, of which the conditionals and their logs are written; ψ stands in `logs`."""
+    inverse, sign, count = 1.0 / weight, 1.0 if weight > 0 else -1.0, len(messages)
+    for r in range(count):
+        top = sign * logs[r * card]
+        for x in range(1, card):
+            top = max(top, sign * logs[r * card + x])
+        tops[r] = 0.0 if top == -np.inf else sign * top
+    for r in range(count):
+        for x in range(card):
+            logs[r * card + x] = (logs[r * card + x] - tops[r]) * inverse
+    for i in range(count * card):
+        probabilities[i] = exp(logs[i]) if logs[i] > LEAST else 0.0
+    for r in range(count):
+        sums[r] = 0.0
+        for x in range(card):
+            sums[r] += probabilities[r * card + x]
+    for r in range(count):
+        possible = sums[r] > 0.0
+        shift = log(sums[r]) if possible else 0.0
+        messages[r] = tops[r] + weight * shift if possible else -np.inf
+        tops[r], sums[r] = shift, 1.0 / sums[r] if possible else 0.0
+    for r in range(count):
+        for x in range(card):
+            logs[r * card + x] -= tops[r]
+            probabilities[r * card + x] *= sums[r]
 
 
 @nb.njit(**OPTIONS)

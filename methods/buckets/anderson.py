@@ -1,0 +1,103 @@
+"""Anderson acceleration of a damped fixed point whose objective tells whether a step was good.
+
+Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 2011, in its second form: with
+the last points x_k, their residuals f_k = g(x_k) - x_k, and the γ for which f - ΔF γ is least, the next point is
+x + f - (ΔX + ΔF) γ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+KEPT = 10
+"""Differences, at most."""
+_RIDGE = 1e-8
+"""Of the mean square of the differences' residuals, that is added to the diagonal of the least squares."""
+_STEP, _LEAST_STEP = 1.0, 1e-3
+"""Of the fixed point, damped: at first, and where it has ended. It is halved where not even that is good."""
+_GAIN, _PATIENCE = 1e-7, 12
+"""Nats; so many passes that gain less are the last."""
+
+Moved = Callable[[FloatArray, float], FloatArray]
+"""g: from the point that was valued last, and a step."""
+Valued = Callable[[FloatArray], tuple[FloatArray, float]]
+"""Makes a point a lawful one, and tells the objective there."""
+
+
+class Descent:
+    """To where an objective is least; read `value` and `best` after each pass.
+
+    A pass is accepted where it is not worse by more than the last one gained: what acceleration needs is that
+    residuals fall, and the best point is kept.
+
+    Args:
+        first: the point to begin at.
+        valued: its last call is at the point that the next step starts from.
+        moved: the fixed point's map.
+        room: numbers that all points may take which are remembered.
+    """
+
+    def __init__(self, first: FloatArray, valued: Valued, moved: Moved, room: float) -> None:
+        self._valued, self._moved = valued, moved
+        self._at, self._value = valued(first)
+        self.best, self.value = self._at, self._value
+        self.valued = 1
+        """Times that the objective was asked for."""
+        self._kept = int(min(max(room / (2 * max(len(first), 1)), 1), KEPT))
+        self._points: list[FloatArray] = []
+        self._residuals: list[FloatArray] = []
+        self._step, self._gained, self._idle = _STEP, 0.0, 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether passes gain no more."""
+        return self._step < _LEAST_STEP or self._idle >= _PATIENCE
+
+    def go_on(self) -> None:
+        """One accelerated step, or a plain one where that was no good."""
+        image = self._moved(self._at, self._step)
+        self._remember(self._at, image - self._at)
+        before = self.value
+        if not (len(self._points) > 1 and self._accepted(self._mixed(), self._gained)) and not self._accepted(
+            image, 0.0
+        ):
+            self._step /= 2
+            self._points, self._residuals = [], []
+            self._valued(self._at)
+        self._idle = 0 if before - self.value >= _GAIN else self._idle + 1
+
+    def finish(self) -> FloatArray:
+        """The best point, at which the objective was asked for last."""
+        if self._at is not self.best:
+            self._at, self._value = self._valued(self.best)
+        return self.best
+
+    def _accepted(self, point: FloatArray, worse: float) -> bool:
+        """Whether it was gone to; the objective may be worse by so much."""
+        point, value = self._valued(point)
+        self.valued += 1
+        if not value < self._value + worse:
+            return False
+        self._gained = abs(self._value - value)
+        self._at, self._value = point, value
+        if value < self.value:
+            self.best, self.value = point, value
+        return True
+
+    def _remember(self, point: FloatArray, residual: FloatArray) -> None:
+        self._points = [*self._points, point][-self._kept - 1 :]
+        self._residuals = [*self._residuals, residual][-self._kept - 1 :]
+
+    def _mixed(self) -> FloatArray:
+        change, turn = np.diff(self._points, axis=0), np.diff(self._residuals, axis=0)
+        squares, image = turn @ turn.T, self._points[-1] + self._residuals[-1]
+        ridge = _RIDGE * float(np.trace(squares))
+        if not ridge > 0:
+            return image
+        shares = np.linalg.solve(squares + ridge * np.eye(len(squares)), turn @ self._residuals[-1])
+        return np.asarray(image - (change + turn).T @ shares)
