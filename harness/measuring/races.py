@@ -79,7 +79,7 @@ class Occasion:
             "backend": {"name": entry.backend, "device": "cpu", "precision": "float64"},
             "budget": {"seconds": found.budget, "samples": None, "burn_in": None, "race": found.target},
             "chains": found.chains,
-            "seed": found.seed,
+            "seed": entry.seed,
         }
         raced = {
             "asked": None if entry.asked is None else dataclasses.asdict(entry.asked),

@@ -25,6 +25,8 @@ STAKES = np.concatenate([np.geomspace(1e-7, 0.3, 40), 1 - np.geomspace(0.7, 1e-4
 _DISTANCES = np.geomspace(1e-6, 200.0, 80)
 """Nats from the mean at which a bound is looked for."""
 _HALVINGS = 20
+_ROUNDING = 1e-13
+"""Of the number of weights, by which sums may be off that nearly cancel: they come from logs, added one by one."""
 
 
 class Weights(NamedTuple):
@@ -108,9 +110,10 @@ def _capital(weights: Weights, log_mean: float, sign: float) -> float:
     else:
         mean, room = np.exp(log_mean), -np.expm1(log_mean)
         total, squares = np.exp(weights.log_sum), np.exp(weights.log_square)
-        first = (n * mean - total) / room
-        second = (squares - 2 * mean * total + n * mean**2) / room**2
-        at = (mean - weights.edges) / room
+        lost = _ROUNDING * n
+        first = (n * mean - total - lost) / room
+        second = (squares - 2 * mean * total + n * mean**2 + lost) / room**2
+        at = (1 - weights.edges) / room - 1  # where the mean is next to 1, their difference is all rounding
     alike = c * first + (np.log1p(-c) + c) * max(second, 0.0)
     best = np.maximum(alike, _chords(weights, at, c))
     top = best.max()

@@ -28,6 +28,7 @@ class Entry:
         distance: root mean square distance from what candidates of other kinds say together; None without any.
         fate: "won", or why it fell out.
         method, backend, settings: of the candidate.
+        seed: of its runs.
         asked: the budget in samples of its last run that gave an answer, which makes it again; None: none did.
         result: of that run.
         failed: whether it gave none because of a defect.
@@ -45,6 +46,7 @@ class Entry:
     method: str
     backend: str
     settings: Mapping[str, Any]
+    seed: int
     asked: Budget | None
     result: Result | None = field(repr=False, compare=False)
     failed: bool
@@ -64,7 +66,7 @@ class Advice:
         race: one entry a candidate; none where the exact answer fitted.
         target: "marginals" or "log_z".
         budget, seconds: allowed and taken.
-        chains, seed: of every run.
+        chains: of every run; seed: of the first candidate's, those of others follow.
         python: the call that makes the answer again, of a `model`.
         command: the same on the command line; empty where no name or file of the model is known.
     """

@@ -54,7 +54,7 @@ def advise(
         target: what is to be accurate, "marginals" or "log_z".
         candidates: methods by name ("pt", "gibbs.numpy"), or with settings, or pairs of either and a backend; "exact"
             is the exact answer. None: the exact answer, the built-in methods of a table, and all of plugins.
-        seed: of every run.
+        seed: of the first candidate's runs; the others have those that follow.
         chains: of every run.
         source: the model's configuration, for `Advice.command`; None: found for shipped models.
         watch: is called with the candidates and a sentence whenever something happens.
@@ -88,9 +88,9 @@ def advise(
                 return _known(found, target, (seconds, time.perf_counter() - since), (chains, seed), source)
         tell([], "looking for heavy states")
         known = bounding.of_states(model, seed, STATES * seconds)
-        race = Race(model, entrants(entered), target, seconds, since + seconds, chains, seed, tell, known)
+        race = Race(model, entrants(entered, seed), target, seconds, since + seconds, chains, tell, known)
         race.run()
-        return _told(race, time.perf_counter() - since, source, why)
+        return _told(race, time.perf_counter() - since, seed, source, why)
 
 
 def _seconds(budget: Budget | str) -> float:
@@ -143,7 +143,7 @@ def _known(
     )
 
 
-def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Advice:
+def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why: str) -> Advice:
     views = race.views()
     if not views:
         reasons = "; ".join(f"{runner.candidate.label}: {runner.fate}" for runner in race.runners[:3] if runner.fate)
@@ -151,7 +151,7 @@ def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Ad
     winner = race.of(views[0])
     assert winner.result is not None
     said = verdict(views, race.budget, race.target)
-    place = winner.candidate, winner.request, race.chains, race.seed
+    place = winner.candidate, winner.request, race.chains, winner.seed
     expected = judging.score(views[0], views)
     return Advice(
         answer=replace(winner.result, bounds=race.bounds()),
@@ -165,7 +165,7 @@ def _told(race: Race, seconds: float, source: Mapping[str, Any], why: str) -> Ad
         budget=race.budget,
         seconds=seconds,
         chains=race.chains,
-        seed=race.seed,
+        seed=seed,
         python=python_call(*place),
         command=sweep_command(source, *place) if source else "",
     )
@@ -188,6 +188,7 @@ def _entry(runner: Runner, views: Sequence[View]) -> Entry:
         method=runner.candidate.method,
         backend=runner.candidate.backend,
         settings=runner.candidate.settings,
+        seed=runner.seed,
         asked=None if result is None else runner.request,
         result=result,
         failed=result is None and runner.failed,

@@ -45,11 +45,11 @@ INTERPRETED = "numpy"
 OWN = "spinbench"
 
 KINDS = {
-    **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc"), "chains at one temperature"),
+    **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc", "metropolis", "zanella"), "chains at one temperature"),
     **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
-    "pt": "tempering",
+    **dict.fromkeys(("pt", "tempered_transitions"), "tempering"),
     "smc": "annealing",
-    "wmb": "weighted draws",
+    **dict.fromkeys(("wmb", "gaussian_bound", "importance", "rejection"), "weighted draws"),
     **dict.fromkeys(("bp", "mf", "trw", "forney_mf"), "messages"),
 }
 """Methods that go wrong in the same way are of one kind, and no witnesses for each other; others are their own."""

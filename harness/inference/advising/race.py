@@ -48,7 +48,7 @@ class Race:
         runners: all that took part, in the order of their start.
         target: what is judged.
         budget, deadline: seconds in all, and when they are over, of `time.perf_counter`.
-        chains, seed: of every run.
+        chains: of every run.
         watch: is told of every step.
         known: bounds on log Z that no candidate gave.
     """
@@ -59,7 +59,6 @@ class Race:
     budget: float
     deadline: float
     chains: int
-    seed: int
     watch: Watch
     known: tuple[Bound, ...] = ()
 
@@ -98,15 +97,22 @@ class Race:
     def _racing(self) -> list[Runner]:
         return [runner for runner in self.runners if runner.racing and runner.result is not None]
 
+    def _claiming(self) -> list[Runner]:
+        """Samplers that race."""
+        return [runner for runner in self._racing() if runner.sampler]
+
     def _exact(self) -> bool:
         return any(view.exact for view in self.views())
 
     def _open(self) -> None:
-        """The first run of each, side by side on the processor's cores: most of it is loading and compiling."""
+        """The first run of each, side by side on the processor's cores: most of it is loading and compiling.
+
+        It goes on for as long as nobody who claims errors has spoken: the answer of others is nothing to judge by.
+        """
         until = time.perf_counter() + OPENING * self.left
         waiting, running = list(self.runners), list[Runner]()
-        while (waiting or running) and (time.perf_counter() < until or not self._racing()) and self.left > 0:
-            while waiting and len(running) < _cores() and (until > time.perf_counter() or not self._racing()):
+        while (waiting or running) and (time.perf_counter() < until or not self._claiming()) and self.left > 0:
+            while waiting and len(running) < _cores() and (until > time.perf_counter() or not self._claiming()):
                 running.append(self._started(waiting.pop(0)))
             if not running:  # the opening ended just now
                 break
@@ -121,23 +127,24 @@ class Race:
     def _heard(self, running: list[Runner], until: float, *, alone: bool) -> list[Runner]:
         """Those that have something to say, or the one that has kept silent for too long.
 
-        That is half of the opening. As long as nobody has said anything, who compiles nothing has half of what is left,
-        or all of it where nobody else waits.
+        That is half of the opening, or half of what is left as long as no sampler has said anything; who compiles
+        nothing then has all of it where nobody else waits.
         """
         oldest = max(running, key=lambda runner: runner.waited)
         rest = until - time.perf_counter()
-        patience = max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited
-        if self._racing():
-            patience = min(rest, patience)
+        if self._claiming():
+            patience = min(rest, max(PATIENCE * (rest + oldest.waited), LEAST_PATIENCE) - oldest.waited)
         elif oldest.candidate.uncompiled() is None:
-            patience = self.left if alone else max(patience, (self.left - oldest.waited) / 2)
+            patience = self.left if alone else (self.left - oldest.waited) / 2
+        else:
+            patience = PATIENCE * (self.left + oldest.waited) - oldest.waited
         contenders = {id(runner.contender): runner for runner in running}
         heard = ready([runner.contender for runner in running if runner.contender is not None], patience)
         return [contenders[id(contender)] for contender in heard] or [oldest]
 
     def _started(self, runner: Runner) -> Runner:
         runner.sampler = runner.candidate.made.stochastic
-        runner.contender = Contender(racing(self.model, runner.candidate, self.chains, self.seed))
+        runner.contender = Contender(racing(self.model, runner.candidate, self.chains, runner.seed))
         runner.begin(self.model.num_variables)
         return runner
 
@@ -146,7 +153,7 @@ class Race:
         late.fate = f"not ready after {late.spent:.2g} s"
         other = late.candidate.uncompiled()
         if other is not None and len({runner.candidate.kind for runner in self._racing()}) < 2:
-            waiting.insert(0, Runner(other))
+            waiting.insert(0, Runner(other, late.seed))
             self.runners.append(waiting[0])
 
     def _round(self, share: float, *, judged: bool) -> None:
@@ -203,6 +210,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
-def entrants(candidates: Sequence[Candidate]) -> list[Runner]:
-    """Before the start."""
-    return [Runner(candidate) for candidate in candidates]
+def entrants(candidates: Sequence[Candidate], seed: int) -> list[Runner]:
+    """Before the start, each with a seed of its own: candidates that began in the same states would bear each other out
+    where none of them has met a part of the model."""
+    return [Runner(candidate, seed + number) for number, candidate in enumerate(candidates)]

@@ -26,6 +26,7 @@ class Runner:
 
     Attributes:
         candidate: who.
+        seed: of its runs.
         contender: its process; None before its turn.
         sampler: whether it goes on as long as it is let.
         request: the budget of its newest result, in samples, so that it can be made again.
@@ -36,6 +37,7 @@ class Runner:
     """
 
     candidate: Candidate
+    seed: int = 0
     contender: Contender | None = None
     sampler: bool = True
     request: Budget = ITERATIONS

@@ -52,23 +52,25 @@ class Contributor:
     Attributes:
         name: of a method, or "best states".
         share: of the budget; 0: all that is left.
+        kept: share that those before it leave it, however long they take.
     """
 
     name: str
     share: float
+    kept: float = 0.0
 
 
 PLAN = (
     Contributor(BEST_STATES, 0.05),
     Contributor("mf", 0.05),
     Contributor("exact", 0.2),
-    Contributor("gaussian_bound", 0.2),
+    Contributor("gaussian_bound", 0.3),
     Contributor("trw", 0.04),
     Contributor("g_mf", 0.04),
     Contributor("g_bp", 0.06),
     Contributor(annealing.NAME, 0.08),
-    Contributor(lower_buckets.NAME, 0.3),
-    Contributor(mini_buckets.NAME, 0.0),
+    Contributor(lower_buckets.NAME, 0.3, kept=0.15),
+    Contributor(mini_buckets.NAME, 0.0, kept=0.35),
 )
 """First what is quick, so that there is a bracket at once."""
 ASSUMING = Contributor(reverse.NAME, 0.15)

@@ -72,9 +72,11 @@ def bracket(
                 progress(known, who)
 
         asking = _Asking(model, seconds, Known(gap), loading, told)
-        for each in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN:
-            asking.ask(each, Task(model, each.name, 0.0, seed, delta, max_gib))
-            if asking.over():
+        plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
+        for number, each in enumerate(plan, start=1):
+            kept = sum(later.kept for later in plan[number:])
+            asking.ask(each, Task(model, each.name, 0.0, seed, delta, max_gib), kept)
+            if asking.closed:
                 break
     return asking.interval()
 
@@ -111,22 +113,36 @@ class _Asking:
         self._model, self._budget, self._known, self._loading = model, seconds, known, loading
         self._progress = progress
         self._refused: dict[str, str] = {}
+        self._told = False
         self._since = time.perf_counter()
 
     def interval(self) -> Interval:
         """What is known now."""
         return self._known.interval(self._spent(), self._loading, self._refused, self._model.name)
 
-    def over(self) -> bool:
+    @property
+    def closed(self) -> bool:
         """Whether nobody needs to be asked any more."""
-        return self._left() < LEAST * self._budget or self._known.closed()
+        return self._known.closed()
 
-    def ask(self, each: Contributor, task: Task) -> None:
-        """One contributor; what keeps it from an answer becomes its refusal."""
+    def ask(self, each: Contributor, task: Task, kept: float) -> None:
+        """One contributor; what keeps it from telling anything becomes its refusal.
+
+        Args:
+            each: who, with its share.
+            task: without its seconds.
+            kept: share of the budget that is left to later ones.
+        """
         last = not each.share
-        seconds = self._left() if last else min(each.share * self._budget, self._left())
-        limit = seconds + GRACE * self._budget + LATE if last else min(OVERRUN * seconds, self._left())
-        if reason := self._reason(task._replace(seconds=seconds), limit):
+        room = self._left() - kept * self._budget
+        if room < LEAST * self._budget:
+            self._refused[each.name] = "the budget was over before its turn"
+            return
+        seconds = room if last else min(each.share * self._budget, room)
+        limit = seconds + GRACE * self._budget + LATE if last else min(OVERRUN * seconds, room)
+        self._told = False
+        reason = self._reason(task._replace(seconds=seconds), limit)
+        if reason and not self._told:
             self._refused[each.name] = reason
 
     def _reason(self, task: Task, limit: float) -> str:
@@ -149,6 +165,7 @@ class _Asking:
         for news in aside(contribute, task, limit):
             if news is not None:
                 self._known.add(news)
+                self._told = True
             self._progress(self.interval(), task.name)
 
     def _spent(self) -> float:

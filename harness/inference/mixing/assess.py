@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.mixing.meeting import IntArray, Mixing, first_below
@@ -82,6 +83,7 @@ def mixing(
     Raises:
         UnsupportedError: another method, or a model with 1-of-K groups.
         SpinbenchError: an argument is out of range.
+        BudgetError: hard zeros leave so little that chains have not found their starts within the budget.
     """
     seconds = _checked(model, method, budget, tv, seed, scan)
     name, advance = _backend(backend)
@@ -89,10 +91,13 @@ def mixing(
     chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
     _load(chains)
     begun = time.perf_counter()
-    lag, pilots, ran = _lag(chains, model, seed, begun + PILOT_SHARE * seconds)
-    times = pilots
-    if lag:
-        times, ran = _times(chains, model, seed, lag, begun + seconds)
+    try:
+        with deadline.within(seconds):
+            lag, times, ran = _lag(chains, model, seed, begun + PILOT_SHARE * seconds)
+            if lag:
+                times, ran = _times(chains, model, seed, lag, begun + seconds)
+    except deadline.OverdueError:
+        raise BudgetError(f"mixing: starts of positive weight of {model.name} took longer than {seconds:g} s") from None
     sure, estimate = first_below(times, max(lag, 1), tv)
     spent = time.perf_counter() - begun
     return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, name, model.name)

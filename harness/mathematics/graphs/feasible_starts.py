@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.bitsets import members_of
 from spinbench.mathematics.graphs.parities import hidden_parities
 from spinbench.models import Factor, FactorGraph
@@ -43,6 +44,7 @@ def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
     Raises:
         ModelError: no state has positive weight, so Z = 0.
         UnsupportedError: none was found in `MAX_CHOICES` tries.
+        OverdueError: none was found before the deadline.
     """
     search = _Search(graph)
     starts = np.empty((graph.num_variables, chains), dtype=np.int64)
@@ -127,6 +129,7 @@ class _Search:
         while (v := self._next(domains, rng)) >= 0:
             k = wanted >> v & 1 if self._follows(v) else _pick(domains[v], rng)
             self._choices += 1
+            deadline.check()
             if self._choices > MAX_CHOICES:
                 raise UnsupportedError(
                     f"{self._name}: no state that the zeros of the factors allow was found in {MAX_CHOICES} tries, "

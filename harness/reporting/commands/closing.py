@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from spinbench.api.bounds import Bound
 from spinbench.inference.bracketing.interval import Interval
 from spinbench.inference.bracketing.pipeline import bracket
 from spinbench.reporting.commands.answer import opened
@@ -25,7 +26,7 @@ def show(source: str, evidence: str | None, budget: str, **how: Any) -> int:
 
 
 class Closing:
-    """One line on standard error, which follows the bracket on a terminal; elsewhere, a line for each change."""
+    """One line on standard error, which follows the bracket on a terminal; elsewhere, one a change of 4 digits."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -47,7 +48,7 @@ class Closing:
         line = f"{known.seconds:6.2f} s  {_sides(known)}  {who}"
         if self._console.is_terminal:
             self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
-        elif (news := (known.lower, known.upper, known.probable_lower, known.probable_upper)) != self._last:
+        elif (news := _sides(known, 4)) != self._last:
             self._last = news
             print(line, file=sys.stderr)
 
@@ -57,12 +58,17 @@ def lines(known: Interval) -> list[str]:
     refused = (
         [] if known.verdict == "exact" else [f"  no bound from {who}: {why}" for who, why in known.refused.items()]
     )
-    return [f"{known.model}: {known.sentences()[0]}", *(f"  {line}" for line in known.sentences()[1:]), *refused]
+    first, *others = known.sentences()
+    loading = f"code was loaded in {known.loading_seconds:.2g} s before"
+    return [f"{known.model}: {first}", *(f"  {line}" for line in (*others, loading)), *refused]
 
 
-def _sides(known: Interval) -> str:
+def _sides(known: Interval, digits: int = 6) -> str:
+    def side(bound: Bound | None, none: str) -> str:
+        return none if bound is None else f"{bound.value:.{digits}g}"
+
     certain, probable = (
-        f"[{'-inf' if low is None else f'{low.value:.6g}'}, {'inf' if high is None else f'{high.value:.6g}'}]"
+        f"[{side(low, '-inf')}, {side(high, 'inf')}]"
         for low, high in ((known.lower, known.upper), (known.probable_lower, known.probable_upper))
     )
     return certain if not known.delta else f"{certain}  {1 - known.delta:.6g}: {probable}"

@@ -105,10 +105,7 @@ def board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: Quanti
         name: of the budget.
     """
     told = {
-        key
-        for cells in budgets
-        for key, group in cells.items()
-        if any(quantity.metric in record["metrics"] for record in group)
+        key for cells in budgets for key, group in cells.items() if any(_measured(record, quantity) for record in group)
     }
     models = [model for model in classes if any(model == other for _, other in told)]
     solvers = list(dict.fromkeys(solver for solver, _ in told))
@@ -153,6 +150,11 @@ def outcome(record: Record, quantity: Quantity) -> str:
     if record["status"] != "ok" or record["result"] is None:
         return "failed"
     return "ok" if believed.vouched(record, quantity.doubt) else "doubted"
+
+
+def _measured(record: Record, quantity: Quantity) -> bool:
+    """Whether it has the number; without an exact answer there is a reason in its place."""
+    return record["metrics"].get(quantity.metric, {}).get("value") is not None
 
 
 def _value(group: Sequence[Record], quantity: Quantity) -> float:

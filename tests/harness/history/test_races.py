@@ -30,7 +30,7 @@ def entry(method: str, samples: int | None, **changes: Any) -> Entry:
     told: dict[str, Any] = {
         "candidate": f"{method}.numpy", "kind": method, "runs": 2, "seconds": 1.5, "samples": samples or 0,
         "status": "ok", "error": 0.1, "distance": None, "fate": "won", "method": method, "backend": "numpy",
-        "settings": {}, "asked": asked, "result": result, "failed": False,
+        "settings": {}, "seed": 3, "asked": asked, "result": result, "failed": False,
     }  # fmt: skip
     return Entry(**{**told, **changes})
 

@@ -63,3 +63,15 @@ def test_dead_draws_count() -> None:
 
 def test_one_weight_of_all_says_nothing_above() -> None:
     assert betting.upper(told(np.full(3, 1.0)), 1e-3) == 0.0
+
+
+@pytest.mark.parametrize("spread", [1e-12, 1e-9, 1e-6])
+def test_weights_that_are_next_to_the_largest_refute_no_mean_by_rounding(spread: float) -> None:
+    rng, repeats, number = np.random.default_rng(7), 60, 3200
+    missed = 0
+    for _ in range(repeats):
+        below = spread * (4 + rng.standard_normal(number).clip(-4, 4))
+        logs = np.logaddexp.reduce(np.log1p(-below)), np.logaddexp.reduce(2 * np.log1p(-below))
+        one = betting.Weights(number, *map(float, logs), np.array([1.0, 0.0]), np.array([3200.0]), np.exp(logs[:1]))
+        missed += betting.upper(one, 1e-3) < np.log1p(-4 * spread)
+    assert missed == 0

@@ -149,3 +149,11 @@ def test_marginals_of_several_states_are_laid_flat() -> None:
     assert judging.flat([]).size == 0
     found = spinbench.advise(model, budget="1 s", candidates=["gibbs.numba", "blocks.numba"])
     assert [len(p) for p in found.answer.marginals] == [3, 2]
+
+
+@pytest.mark.parametrize("pair", [("gibbs", "metropolis"), ("blocks", "zanella"), ("pt", "tempered_transitions")])
+def test_what_errs_alike_bears_nobody_out(pair: tuple[str, str]) -> None:
+    """Chains of single changes stay in the same part of the states."""
+    told = [View(Candidate(name, "numpy"), np.zeros(3), 1e-6, believed=True, exact=False, doubt="") for name in pair]
+    assert judging.witnesses(told, told[0]) == []
+    assert not verdict(told, 1.0, "marginals").resolved

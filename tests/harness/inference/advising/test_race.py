@@ -47,13 +47,14 @@ def opened(monkeypatch: pytest.MonkeyPatch, methods: dict[str, bool], opening: f
     monkeypatch.setattr(race, "ready", lambda contenders, limit: [one for one in contenders if not one.silent])
 
     def started(self: Race, runner: Runner) -> Runner:
+        runner.sampler = runner.candidate.made.stochastic
         runner.contender = Fake(methods.get(runner.candidate.method, False) and runner.candidate.backend == "numba")  # type: ignore[assignment]
         runner.begin(2)
         return runner
 
     monkeypatch.setattr(Race, "_started", started)
     runners = [Runner(Candidate(method, "numba")) for method in methods]
-    Race(MODEL, runners, "marginals", 1.0, 1.0, 16, 0, lambda runners, now: None)._open()
+    Race(MODEL, runners, "marginals", 1.0, 1.0, 16, lambda runners, now: None)._open()
     return runners
 
 
@@ -65,6 +66,17 @@ def test_an_opening_may_end_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> No
     assert ran[0] == 1
     assert ran[-1] == 3
     assert sorted(ran) == ran
+
+
+def test_an_opening_waits_for_somebody_who_claims_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer of messages alone can be judged by nobody."""
+    runners = opened(monkeypatch, {"bp": False, "gibbs": False, "pt": False}, 0.03)
+    assert [runner.rounds for runner in runners] == [1, 1, 0]
+
+
+def test_nobody_shares_starts_with_his_witnesses() -> None:
+    runners = race.entrants([Candidate(name, "numpy") for name in ("gibbs", "pt", "smc")], 7)
+    assert [runner.seed for runner in runners] == [7, 8, 9]
 
 
 def test_who_compiles_for_too_long_is_replaced_as_long_as_few_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,8 +91,23 @@ def test_nobody_takes_the_others_time() -> None:
     assert found.delta == PROBABLE.delta
     assert (found.log_z, found.log_z_se, found.log_z_by, found.verdict) == (2.0, 0.1, "able", "resolved")
     assert found.refused["refusing"] == "it takes none"
+    assert set(found.refused) == {"refusing"}, "whoever has told a bound is no refusal, however late it was ended"
+
+
+@pytest.mark.usefixtures("acting")
+def test_what_is_kept_for_later_ones_is_taken_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(task: Task) -> Iterator[News]:
+        time.sleep(1000)
+        yield News(())
+
+    monkeypatch.setitem(contributors._DOING, "idle", silent)
+    first, second = Contributor("idle", 0.5), Contributor("refusing", 0.1)
+    monkeypatch.setattr(pipeline, "PLAN", (first, second, Contributor("able", 0.0, kept=0.6)))
+    found = spinbench.bracket(grid(2, 2), "2 s")
     assert "not ready after" in found.refused["idle"]
-    assert "not ready after" in found.refused["last"]
+    assert found.refused["refusing"] == "the budget was over before its turn"
+    assert (found.lower, found.upper, found.log_z_by) == (None, UPPER, "able")
+    assert found.seconds < 2.0, "able needs none of it"
 
 
 @pytest.mark.usefixtures("acting")

@@ -176,6 +176,14 @@ def test_it_refuses_with_a_sentence() -> None:
             spinbench.mixing(model, **wrong)  # type: ignore[arg-type]
 
 
+def test_the_search_for_starts_counts() -> None:
+    """Ten pigeons in nine holes: that there is no state takes longer to see than there is."""
+    apart = np.where(np.eye(9, dtype=bool), -np.inf, 0.0)
+    pairs = [((v, u), apart) for u in range(10) for v in range(u)]
+    with pytest.raises(BudgetError, match="starts of positive weight of pigeons took longer"):
+        spinbench.mixing(FactorGraph.from_log_tables([9] * 10, pairs, name="pigeons"), budget="0.1 s", backend="numpy")
+
+
 def test_the_command_line_says_it_in_a_line() -> None:
     words = [sys.executable, "-m", "spinbench", "mixing", "libdai/hoi1", "--budget", "5 s"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -122,8 +122,11 @@ def test_each_budget_has_its_boards_and_the_seconds_are_the_least_of_all() -> No
 
 def test_what_was_not_run_and_has_no_answer_is_told() -> None:
     unknown = [record("linkage", name, None, off=None) for name in ("gibbs", "wmb")]
+    why = {"marginal_rmse": {"failed": "no exact answer"}, "log_z_error": {"failed": "no exact answer"}}
+    unknown[1] = {**unknown[1], "metrics": {**unknown[1]["metrics"], **why}}
     found = profile([*FIELD[:5], *unknown])
     assert found.unanswered == ("linkage",)
+    assert "linkage" not in found.boards[0].models
     assert found.boards[0].solvers == ("wmb.numpy", "gibbs.numpy")
     assert [count["not run"] for count in found.boards[0].counts] == [1, 0]
     text = " ".join(tables.sentences(found))
