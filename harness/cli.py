@@ -234,7 +234,7 @@ def _bracket(arguments: argparse.Namespace) -> int:
 def _advise(arguments: argparse.Namespace) -> int:
     from spinbench.reporting.commands.advising import show
 
-    candidates = None if arguments.candidates is None else arguments.candidates.split(",")
+    candidates = None if arguments.candidates is None else [name.strip() for name in arguments.candidates.split(",")]
     how = {"budget": arguments.budget, "target": arguments.target, "candidates": candidates, "seed": arguments.seed}
     return show(arguments.model, arguments.evidence, records=arguments.records, **how)
 

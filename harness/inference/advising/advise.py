@@ -146,8 +146,10 @@ def _known(
 def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why: str) -> Advice:
     views = race.views()
     if not views:
-        reasons = "; ".join(f"{runner.candidate.label}: {runner.fate}" for runner in race.runners[:3] if runner.fate)
-        raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {reasons}")
+        silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
+        fates = {r.candidate.label: r.fate if r.result is None else silent for r in race.runners[:3]} or {"exact": why}
+        reasons = [f"{label}: {fate}" for label, fate in fates.items()]
+        raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None
     said = verdict(views, race.budget, race.target)

@@ -122,7 +122,10 @@ def parsed(given: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], 
         return default(model), True
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise SpinbenchError(f"candidates={given!r} was given; a list of methods is needed, or None for all")
-    found = [_one(item) for item in given]
+    found: list[Candidate] = []
+    for candidate in map(_one, given):
+        if candidate not in found:
+            found.append(candidate)
     exact = any(candidate.method == "exact" for candidate in found)
     return [candidate for candidate in found if candidate.method != "exact"], exact
 

@@ -93,7 +93,9 @@ def _checked(model: object, budget: Budget | int | str, gap: object, seed: objec
     if not (isinstance(delta, int | float) and 0 < delta < 1):
         raise SpinbenchError(f"delta={delta!r} was given; a number between 0 and 1 is needed")
     for name, value in (("gap", gap), ("max_gib", max_gib)):
-        if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not (isinstance(value, int | float) and 0 < value < math.inf):
             raise SpinbenchError(f"{name}={value!r} was given; a positive number is needed")
     return parsed.seconds
 

@@ -17,12 +17,12 @@ from spinbench.reporting.commands.answer import opened
 
 
 def show(source: str, evidence: str | None, budget: str, **how: Any) -> int:
-    """Bracket a model's log Z and print what is known; 0, the exit status."""
+    """Bracket a model's log Z and print what is known; the exit status is 1 where it is unresolved."""
     with Closing() as closing:
         found = bracket(opened(source, evidence)[0], budget, progress=closing.show, **how)
     for line in lines(found):
         print(line)
-    return 0
+    return int(found.verdict == "unresolved")
 
 
 class Closing:
