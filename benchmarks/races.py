@@ -42,11 +42,11 @@ from spinbench.models.generators import (
 
 ENTRANTS: Entrants = (
     ("gibbs", {}),
+    ("wmb", {"ibound": 7}),
     ("bp", {}),
     ("pt", {}),
     ("smc", {}),
     ("blocks", {"size": 256}),
-    ("wmb", {"ibound": 7}),
     ("swendsen_wang", {}),
     ("blocks", {}),
 )

@@ -17,19 +17,19 @@ Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
 _LARGE: Mapping[str, Any] = {"size": 4096}
 DEFAULT: Entrants = (
     ("gibbs", {}),
+    ("wmb", {}),
     ("bp", {}),
     ("pt", {}),
     ("smc", {}),
     ("blocks", _LARGE),
-    ("wmb", {}),
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
 """In the order in which they start, which is all that a short budget leaves of them; plugins' methods follow."""
 WITH_ZEROS: Entrants = (
     ("blocks", _LARGE),
-    ("bp", {}),
     ("wmb", {}),
+    ("bp", {}),
     ("gibbs", {}),
     ("pt", {}),
     ("smc", {}),
