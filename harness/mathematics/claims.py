@@ -233,11 +233,13 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     these lead out of what is left or hardly on."""
     low = float(min(forward.min(), backward.min())) - 50.0
     high = float(max(forward.max(), backward.max())) + 50.0
+    ahead, behind, each = forward.ravel(), backward.ravel(), effective / forward.size
     value, before = (low + high) / 2, high - low
     for _ in range(STEPS):
-        theirs, ours = expit(backward - value - shift), expit(value - forward + shift)
-        excess = float(theirs.sum() - effective * ours.mean())
-        slope = float((theirs * (1 - theirs)).sum() + effective * (ours * (1 - ours)).mean())
+        theirs, ours = expit(behind - (value + shift)), expit((value + shift) - ahead)
+        given, taken = float(theirs.sum()), float(ours.sum()) * each
+        excess = given - taken
+        slope = given - float(theirs @ theirs) + taken - float(ours @ ours) * each
         if excess > 0:
             low = value
         else:
@@ -252,7 +254,6 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:
-    """The logistic function. SciPy is imported on use: `spinbench list` imports this module for every sampler."""
-    from scipy import special
-
-    return np.asarray(special.expit(np.asarray(values, dtype=np.float64)))
+    """The logistic function; NumPy's exponential is in vectors, as SciPy's `expit` is not."""
+    with np.errstate(over="ignore"):  # 1 / (1 + infinity) is right
+        return np.asarray(1 / (1 + np.exp(-np.asarray(values, dtype=np.float64))))

@@ -1,0 +1,37 @@
+"""Pooled batch means are means of what was summed, of as many batches as tell an error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinbench.api.pooled import Means
+from spinbench.mathematics.claims import marginal_claims
+
+
+@pytest.mark.parametrize(("batches", "chains", "left"), [(163, 100, 40), (256, 16, 256), (512, 1, 512), (33, 1000, 16)])
+def test_means_are_of_neighbours(batches: int, chains: int, left: int) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 5, batches).tolist()
+    sums = [rng.random((3, chains)) * count for count in counts]
+    means, pooled = Means(sums, counts), batches // left
+    assert means.shape == (left, 3, chains)
+    assert len(means) == left
+    wanted = [sum(sums[k : k + pooled]) / sum(counts[k : k + pooled]) for k in range(0, left * pooled, pooled)]
+    np.testing.assert_allclose(means[:, :], wanted, rtol=1e-14)
+    np.testing.assert_array_equal(means[1:3, 1:2], means[:, :][1:3, 1:2])
+
+
+@pytest.mark.parametrize(("memory", "chains"), [(0.0, 64), (0.9, 100), (0.99, 100), (0.9, 1000), (0.99, 1000)])
+def test_pooled_batches_tell_errors(memory: float, chains: int) -> None:
+    """Of the means of chains that forget by so much a batch."""
+    rng, batches, rows = np.random.default_rng(1), 160, 100
+    state, sums = rng.standard_normal((rows, chains)), []
+    for _ in range(batches):
+        state = memory * state + np.sqrt(1 - memory**2) * rng.standard_normal(state.shape)
+        sums.append(0.5 + 0.05 * state)
+    found = marginal_claims(Means(sums, [1] * batches), batches, np.zeros(rows), np.ones(rows))
+    lags = np.arange(1, batches)
+    true = 0.05 * np.sqrt((1 + 2 * ((1 - lags / batches) * memory**lags).sum()) / (batches * chains))
+    np.testing.assert_allclose(found.standard_errors.mean(), true, rtol=0.15)
+    assert found.doubt == ""
