@@ -15,6 +15,8 @@ Array = npt.NDArray[Any]
 Name = Literal["pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "fixed", "dense", "units"]
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
+BLOCK_VECTORS = 4
+"""Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
 
 
 class Asked(NamedTuple):
@@ -94,6 +96,10 @@ class Form:
         """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
         return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
 
+    def lanes(self, s: Array, chains: int) -> Array:
+        """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
+        return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
+
     def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
         """(sums, log_t) before a run of so many chains with states s."""
         return aligned_zeros((chains, self.n), SUM), np.full(chains, -np.inf)
@@ -114,6 +120,11 @@ class BlockForm(Form):
         rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
         return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
 
+    def lanes(self, s: Array, chains: int) -> Array:
+        found = aligned_zeros((s.shape[0], self.n, s.shape[2]), self.real)
+        np.greater(s[:, : self.n], 0, out=found)
+        return found
+
     def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
         blocks, size = s.shape[0], s.shape[2]
         return aligned_zeros((blocks, self.n, size), SUM), np.full((blocks, size), -np.inf)
@@ -132,6 +143,23 @@ def block_keys(seed: int, blocks: int, size: int) -> Array:
     keys = aligned_zeros((blocks, 2, size), WORD)
     keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
     return keys
+
+
+def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
+    """(blocks, chains of a block)."""
+    lanes = 64 // real.itemsize
+    vectors = -(-chains // lanes)
+    blocks = -(-vectors // BLOCK_VECTORS)
+    return blocks, -(-vectors // blocks) * lanes
+
+
+def in_blocks(rows: Array, blocks: int, size: int) -> Array:
+    """(K, M, B) from (C, M); 0 of idle chains."""
+    found = aligned_zeros((blocks, rows.shape[1], size), rows.dtype)
+    padded = np.zeros((blocks * size, rows.shape[1]), dtype=rows.dtype)
+    padded[: len(rows)] = rows
+    found[:] = padded.reshape(blocks, size, -1).swapaxes(1, 2)
+    return found
 
 
 def no_fields(real: np.dtype[Any]) -> Array:

@@ -16,8 +16,16 @@ from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
-from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb, load_looks, looks
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
+from spinbench.backends.numba.gibbs.ladders import (
+    LadderState,
+    begin_ladders,
+    climb,
+    in_lanes,
+    lane_looks,
+    load_looks,
+    looks,
+)
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
@@ -59,6 +67,7 @@ class GibbsState:
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
+        look_lanes: (K, 2, B) the same in blocks of chains, once they are needed.
     """
 
     step: int
@@ -70,6 +79,7 @@ class GibbsState:
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
+    look_lanes: Array | None = None
 
 
 class GibbsKernel(Kernel):
@@ -127,8 +137,14 @@ class GibbsKernel(Kernel):
         if state.look_keys is None:
             return {}
         chains = len(state.held)
-        states = self._made_for(chains).states(state.s, chains)
-        log_t, log_r = looks(self._source, state.look_keys, state.step, states)
+        form, number = self._made_for(chains), state.step
+        if not in_lanes(self._source, chains):
+            log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
+            return {"log_t": log_t, "log_r": log_r}
+        lanes = form.lanes(state.s, chains)
+        if state.look_lanes is None or len(state.look_lanes) != len(lanes):
+            state.look_lanes = in_blocks(state.look_keys, len(lanes), lanes.shape[-1])
+        log_t, log_r = lane_looks(self._source, state.look_lanes, number, lanes, chains)
         return {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
