@@ -1,11 +1,15 @@
-"""Batch means of a run, a few rows at a time; of many chains in fewer, longer batches, which tell as much."""
+"""Batch means of a run, a few rows at a time; of many chains in fewer, longer batches, which tell as much, and of very
+many those of some."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from spinbench.mathematics.chains import Every
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -19,29 +23,58 @@ class Means:
     """Batch means (B, N, C) of a sum, of which `means[:, rows]` finds some rows: all take as much memory as the trace.
 
     Neighbouring batches are pooled where as many as they were would tell no more; an odd rest at the end is left out.
+    So are all but the first `TOLD` chains.
 
     Attributes:
         shape: (B, N, C).
+        chains: of the run.
     """
 
     def __init__(self, sums: Sequence[FloatArray], counts: Sequence[int]) -> None:
-        enough = max(TOLD // max(sums[0].shape[-1], 1), FEWEST)
+        self.chains = sums[0].shape[-1]
+        enough = max(TOLD // max(self.chains, 1), FEWEST)
         self._pooled = max(len(sums) // enough, 1)
         self._sums, self._counts = sums, counts
-        self.shape: tuple[int, ...] = (len(sums) // self._pooled, *sums[0].shape)
+        self.shape: tuple[int, ...] = (len(sums) // self._pooled, *sums[0].shape[:-1], min(self.chains, TOLD))
+
+    @property
+    def every(self) -> Every | None:
+        """What is known of all chains; None where none is left out."""
+        if self.shape[-1] == self.chains:
+            return None
+        starts = np.arange(0, len(self) * self._pooled, self._pooled)
+        kept = slice(0, len(self) * self._pooled)
+        counts = np.add.reduceat(np.array(self._counts[kept]), starts)
+        return Every(self.chains, np.add.reduceat(self._rows[kept], starts) / counts[:, None])
+
+    def mean(self) -> FloatArray:
+        """(N,) over all steps and chains."""
+        if self.shape[-1] < self.chains:
+            return np.asarray(self._rows.sum(axis=0) / sum(self._counts))
+        total = self._sums[0] + 0.0
+        for more in self._sums[1:]:
+            total += more
+        total /= sum(self._counts)
+        return np.asarray(total.mean(axis=-1))
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        """Of each batch that was pooled (N,) sums of steps, means over all chains."""
+        return np.array([one.mean(axis=-1) for one in self._sums])
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, key: tuple[slice, slice]) -> FloatArray:
         every, rows = key
-        first = self._sums[0][rows]
+        those = slice(0, self.shape[-1])
+        first = self._sums[0][rows, those]
         wanted = range(len(self))[every]
         found = np.empty((len(wanted), *first.shape))
         for out, batch in zip(found, wanted, strict=True):
             some = slice(batch * self._pooled, (batch + 1) * self._pooled)
-            out[:] = self._sums[some.start][rows]
+            out[:] = self._sums[some.start][rows, those]
             for more in self._sums[some][1:]:
-                out += more[rows]
+                out += more[rows, those]
             out /= sum(self._counts[some])
         return found

@@ -44,6 +44,27 @@ class Seen(NamedTuple):
     alike: FloatArray
 
 
+class Every(NamedTuple):
+    """What is known of all chains of a run, where a series has some of them.
+
+    Attributes:
+        chains: how many they are.
+        levels: (B, N) their batch means.
+    """
+
+    chains: int
+    levels: FloatArray
+
+    def told(self, shown: Seen, some: int) -> Seen:
+        """What so many chains have shown, of all of them."""
+        half, odd = len(self.levels) // 2, len(self.levels) % 2
+        move = np.zeros(self.levels.shape[1])
+        if half:
+            move = self.levels[odd + half :].mean(axis=0) - self.levels[odd : odd + half].mean(axis=0)
+        standard = shown.standard * np.sqrt(some / self.chains)
+        return shown._replace(means=self.levels.mean(axis=0), standard=standard, move=move)
+
+
 class Batches(Protocol):
     """A series (B, N, C), or what finds some variables of it: `series[:, some]`."""
 

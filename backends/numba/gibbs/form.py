@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Source, empty_flat
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.backends.numba.simd.vector_memory import aligned_empty, aligned_zeros
 
 Array = npt.NDArray[Any]
 Name = Literal["pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "fixed", "dense", "units"]
@@ -96,6 +96,10 @@ class Form:
         """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
         return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
 
+    def rows(self, s: Array, chains: int) -> Array:
+        """(N, C) the same, of any type."""
+        return self.states(s, chains).T
+
     def lanes(self, s: Array, chains: int) -> Array:
         """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
         return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
@@ -120,8 +124,11 @@ class BlockForm(Form):
         rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
         return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
 
+    def rows(self, s: Array, chains: int) -> Array:
+        return (s[:, : self.n] > 0).view(np.int8).swapaxes(0, 1).reshape(self.n, -1)[:, :chains]
+
     def lanes(self, s: Array, chains: int) -> Array:
-        found = aligned_zeros((s.shape[0], self.n, s.shape[2]), self.real)
+        found = aligned_empty((s.shape[0], self.n, s.shape[2]), self.real)
         np.greater(s[:, : self.n], 0, out=found)
         return found
 

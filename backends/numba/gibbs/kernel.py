@@ -120,7 +120,8 @@ class GibbsKernel(Kernel):
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.weighs_steps
         before = state.step
-        sums, log_t = self._run(state, steps, chib=chib)
+        form, raw = self._run(state, steps, chib=chib)
+        sums, log_t = form.of_chains(*raw, len(state.held))
         statistics = {"p" if self._asked.averaged else "s": sums}
         if chib:
             statistics["log_t"] = log_t
@@ -170,7 +171,7 @@ class GibbsKernel(Kernel):
 
     def states(self, state: GibbsState) -> Array:
         chains = len(state.held)
-        return by_variable(self._tables.order, self._made_for(chains).states(state.s, chains).T)
+        return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
 
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)
@@ -190,8 +191,8 @@ class GibbsKernel(Kernel):
         self._source.drop(flat=not form.reads_flat(self._source) and self._method.log_z == "none")
         return form
 
-    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
-        """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""
+    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Form, tuple[Array, Array]]:
+        """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
         count = len(state.held)
         form = self._made_for(count)
         sums, log_t = form.no_sums(state.s, count)
@@ -199,7 +200,7 @@ class GibbsKernel(Kernel):
         asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
         self._share(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s))
         state.step += steps
-        return form.of_chains(sums, log_t, count)
+        return form, (sums, log_t)
 
     def _share(self, run: Callable[[slice], None], count: int) -> None:
         """`run` for all of `count` chains, or blocks of them, shared out among the threads."""

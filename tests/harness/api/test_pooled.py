@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench.api.pooled import Means
-from spinbench.mathematics.claims import marginal_claims
+from spinbench.mathematics.claims import MarginalClaims, marginal_claims
 
 
 @pytest.mark.parametrize(("batches", "chains", "left"), [(163, 100, 40), (256, 16, 256), (512, 1, 512), (33, 1000, 16)])
@@ -35,3 +35,31 @@ def test_pooled_batches_tell_errors(memory: float, chains: int) -> None:
     true = 0.05 * np.sqrt((1 + 2 * ((1 - lags / batches) * memory**lags).sum()) / (batches * chains))
     np.testing.assert_allclose(found.standard_errors.mean(), true, rtol=0.15)
     assert found.doubt == ""
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9])
+def test_errors_of_very_many_chains_are_told_from_some(memory: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means are of all chains; errors fall with their number; and that all of them move is seen in all."""
+    monkeypatch.setattr("spinbench.api.pooled.TOLD", 512)
+    rng, batches, rows, chains = np.random.default_rng(1), 20, 50, 8192
+    state, sums = rng.standard_normal((rows, chains)), []
+    for k in range(batches):
+        state = memory * state + np.sqrt(1 - memory**2) * rng.standard_normal(state.shape)
+        sums.append(3 * (0.5 + 0.05 * state + (0.003 * k if k < 6 else 0.018) * (np.arange(rows) > 40)[:, None]))
+    series = Means(sums, [3] * batches)
+    assert series.shape == (batches, rows, 512)
+    np.testing.assert_allclose(series.mean(), np.mean(sums, axis=(0, 2)) / 3, rtol=1e-12)
+
+    def claims(some: slice) -> tuple[MarginalClaims, MarginalClaims]:
+        few = Means([one[some] for one in sums], [3] * batches)
+        low, high = np.zeros(few.shape[1]), np.ones(few.shape[1])
+        whole = np.array([one[some] / 3 for one in sums])
+        told = marginal_claims(few, 3 * batches, low, high, every=few.every)
+        return told, marginal_claims(whole, 3 * batches, low, high)
+
+    told, known = claims(slice(0, 40))
+    for name in ("errors", "standard_errors"):
+        np.testing.assert_allclose(getattr(told, name).mean(), getattr(known, name).mean(), rtol=0.1)
+    assert told.doubt == known.doubt == ""
+    told, known = claims(slice(40, rows))
+    assert told.doubt == known.doubt == "too short"
