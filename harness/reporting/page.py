@@ -186,6 +186,7 @@ def _render(
 ) -> str:
     started = [record["started_at"] for record in records]
     looks, more = Looks.of(board), leaderboard.more_titles(board)
+    panels = list(charts.panels(board, looks))
     shared, setups = content.setups(board)
     return (
         environment()
@@ -211,7 +212,8 @@ def _render(
                 method: (drawing.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
             },
             lines={backend: (_dashes(line), marker) for backend, (line, marker) in looks.lines.items()},
-            panels=list(charts.panels(board, looks)),
+            panels=panels,
+            further=charts.further(board, panels),
             over=pictures[0],
             maps=pictures[1],
             problems=content.problems(records),
@@ -221,7 +223,7 @@ def _render(
             has_single=any(file.startswith("panels/") for file in files),
             target=TARGET_RMSE,
             site=site,
-            data=content.data(records, board),
+            data=content.packed(content.data(records, board)),
         )
     )
 
