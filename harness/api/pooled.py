@@ -17,13 +17,15 @@ TOLD = 2**12
 """Batch means of all chains together, from which a standard error is known to 1 / sqrt(2 * 4096) = 1 %."""
 FEWEST = 16
 """Batches, however many chains there are: of fewer, an autocorrelation that outlasts them is told too small."""
+MOST_CHAINS = TOLD // FEWEST
+"""Of which errors are told: from the spread of so many alone they are known to 1 / sqrt(2 * 256) = 4 %."""
 
 
 class Means:
     """Batch means (B, N, C) of a sum, of which `means[:, rows]` finds some rows: all take as much memory as the trace.
 
     Neighbouring batches are pooled where as many as they were would tell no more; an odd rest at the end is left out.
-    So are all but the first `TOLD` chains.
+    So are all but the first `MOST_CHAINS`.
 
     Attributes:
         shape: (B, N, C).
@@ -35,7 +37,7 @@ class Means:
         enough = max(TOLD // max(self.chains, 1), FEWEST)
         self._pooled = max(len(sums) // enough, 1)
         self._sums, self._counts = sums, counts
-        self.shape: tuple[int, ...] = (len(sums) // self._pooled, *sums[0].shape[:-1], min(self.chains, TOLD))
+        self.shape: tuple[int, ...] = (len(sums) // self._pooled, *sums[0].shape[:-1], min(self.chains, MOST_CHAINS))
 
     @property
     def every(self) -> Every | None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from spinbench.api import Estimate
 from spinbench.api.trace import Trace
 from spinbench.foundation.threads import one_blas_thread
-from spinbench.inference.budget import Budget
 
-MAX_BYTES = 32 * 2**20
-"""Of what all checkpoints of a run keep to be estimated from."""
+MAX_BYTES = 64 * 2**20
+"""Of what the checkpoints of all runs keep to be estimated from; beyond, the oldest are."""
+MOST_OF_ONE = 1 / 16
+"""Of it for a single checkpoint."""
 MOST_VARIABLES = 1024
 """Of larger models the plan, without which nothing is estimated, is too much to keep."""
 
@@ -38,6 +42,7 @@ class Checkpoint:
         if not isinstance(self.told, Estimate):
             with one_blas_thread():
                 object.__setattr__(self, "told", self.told())
+            _WAITING.drop(id(self))
         assert isinstance(self.told, Estimate)
         return self.told
 
@@ -45,20 +50,45 @@ class Checkpoint:
         return Checkpoint, (self.seconds, self.samples, self.estimate)
 
 
-class Deferred:
-    """What may be estimated later: not in a budget of seconds, of which estimates are told to take their share.
+class _Waiting:
+    """Checkpoints that are still there and nobody has asked, from the oldest on."""
+
+    def __init__(self) -> None:
+        self._points: dict[int, tuple[weakref.ref[Checkpoint], int]] = {}
+        self._bytes = 0
+
+    def add(self, point: Checkpoint, size: int) -> None:
+        """With so many bytes; others are asked where these are too many."""
+        key = id(point)
+        self._points[key] = weakref.ref(point, lambda _: self.drop(key)), size
+        self._bytes += size
+        while self._bytes > MAX_BYTES and self._points:
+            oldest, (found, _) = next(iter(self._points.items()))
+            if (other := found()) is not None:
+                with suppress(Exception):  # which it raises again where it is asked
+                    _ = other.estimate
+            self.drop(oldest)
+
+    def drop(self, key: int) -> None:
+        """It is gone, or has its estimate."""
+        _, size = self._points.pop(key, (None, 0))
+        self._bytes -= size
+
+
+_WAITING = _Waiting()
+
+
+def later(seconds: float, samples: int, view: Trace, estimate: Callable[[Trace], Estimate]) -> Checkpoint | None:
+    """A checkpoint that is estimated when it is asked; None where there is no room to keep what it takes.
 
     Args:
-        budget: of the run.
-        variables: of its model.
+        seconds, samples: of the checkpoint.
+        view: of the trace.
+        estimate: of a view.
     """
-
-    def __init__(self, budget: Budget, variables: int) -> None:
-        self._room = MAX_BYTES if budget.seconds is None and variables <= MOST_VARIABLES else 0
-
-    def takes(self, view: Trace) -> bool:
-        """Whether there is room for one more view, which is then taken."""
-        size = 8 * view.numbers * len(view.counts)
-        fits = size <= self._room
-        self._room -= size if fits else 0
-        return fits
+    size = 8 * view.numbers * len(view.counts)
+    if size > MOST_OF_ONE * MAX_BYTES:
+        return None
+    point = Checkpoint(seconds, samples, partial(estimate, view.as_it_is()))
+    _WAITING.add(point, size)
+    return point

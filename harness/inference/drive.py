@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
-from spinbench.inference.checkpoints import Checkpoint, Deferred
+from spinbench.inference.checkpoints import MOST_VARIABLES, Checkpoint, later
 from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks, Questions, RunClock
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
@@ -95,7 +94,7 @@ def drive(
     most = min(checkpoints, max(MAX_BYTES // (4 * 8 * max(len(start), 1)), FEWEST_KEPT))
     due, times = _checkpoints(budget, clock.seconds, most), LapTimes()
     looks, questions, final = Looks(budget.samples), Questions(budget.until), None
-    deferred = Deferred(budget, len(start))
+    may_wait = budget.seconds is None and len(start) <= MOST_VARIABLES  # in seconds, estimates have their share of them
     for steps in _batches(budget, per_step, trace, clock, estimating, shortest(engine)):
         before = trace.samples
         with times(steps), clock, _in_time(budget, clock) if not before else nullcontext():
@@ -110,12 +109,11 @@ def drive(
             due = [t for t in due if t > progress]
             if estimating.due(clock, trace):
                 view = trace.coarse()
-                if deferred.takes(view):
-                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, partial(estimate, view.as_it_is())))
-                else:
+                point = later(clock.seconds, trace.samples, view, estimate) if may_wait else None
+                if point is None:
                     with estimating(view, trace):
-                        found = estimate(view)
-                    run.trajectory.append(Checkpoint(clock.seconds, trace.samples, found))
+                        point = Checkpoint(clock.seconds, trace.samples, estimate(view))
+                run.trajectory.append(point)
         if questions.due(trace.samples) and estimating.due(clock, trace):
             with estimating(trace, trace):
                 final = estimate(trace)

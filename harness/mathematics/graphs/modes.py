@@ -40,7 +40,7 @@ def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep 
         (N,) 0 and 1 in float64, in the order of the rows.
     """
     known = _KNOWN.setdefault(model, {})
-    key = (type(tables).__name__, hashlib.sha256(np.ascontiguousarray(order)).digest(), seed)
+    key = (type(tables).__name__, hashlib.sha256(order.tobytes()).digest(), seed)
     if key not in known:
         known[key] = _found(model, order, tables, seed) > 0
     return known[key].astype(np.float64)

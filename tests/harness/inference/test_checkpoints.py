@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 
 import numpy as np
@@ -59,3 +60,21 @@ def test_a_pickled_checkpoint_has_its_estimate() -> None:
 
 def test_a_budget_of_seconds_counts_its_estimates() -> None:
     assert not any(callable(point.told) for point in _run(MODELS[0], 4, "numpy", "0.2 s").trajectory)
+
+
+def test_no_more_than_some_bytes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = checkpoints._Waiting()
+    monkeypatch.setattr(checkpoints, "_WAITING", waiting)
+    monkeypatch.setattr(checkpoints, "MOST_OF_ONE", 1)
+    first = _run(MODELS[0], 16, "numpy")
+    before = waiting._bytes
+    assert before % (8 * 9 * 16) == 0
+    assert before >= 8 * 9 * 16 * (len(first.trajectory) - 1)
+    monkeypatch.setattr(checkpoints, "MAX_BYTES", before)
+    second = _run(MODELS[0], 16, "numpy")
+    assert 0 < waiting._bytes <= before
+    assert not callable(first.trajectory[0].told)
+    assert callable(second.trajectory[-2].told)
+    del first, second
+    gc.collect()
+    assert (waiting._bytes, len(waiting._points)) == (0, 0)
