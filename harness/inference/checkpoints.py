@@ -15,7 +15,7 @@ from spinbench.foundation.threads import one_blas_thread
 
 MAX_BYTES = 64 * 2**20
 """Of what the checkpoints of all runs keep to be estimated from; beyond, the oldest are."""
-MOST_OF_ONE = 1 / 16
+MOST_OF_ONE = 1 / 8
 """Of it for a single checkpoint."""
 MOST_VARIABLES = 1024
 """Of larger models the plan, without which nothing is estimated, is too much to keep."""

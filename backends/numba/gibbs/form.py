@@ -118,26 +118,46 @@ class Form:
 
 
 class BlockForm(Form):
-    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B)."""
+    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B).
+
+    Of very many chains memory takes longer to get than to fill, so that one call's is the next one's.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._sums, self._lanes = np.empty((0, 0, 0)), np.empty((0, 0, 0), dtype=self.real)
 
     def states(self, s: Array, chains: int) -> Array:
         rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
         return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
 
     def rows(self, s: Array, chains: int) -> Array:
-        return (s[:, : self.n] > 0).view(np.int8).swapaxes(0, 1).reshape(self.n, -1)[:, :chains]
+        return by_chain((s[:, : self.n] > 0).view(np.int8), chains)
 
     def lanes(self, s: Array, chains: int) -> Array:
-        found = aligned_empty((s.shape[0], self.n, s.shape[2]), self.real)
-        np.greater(s[:, : self.n], 0, out=found)
-        return found
+        self._lanes = _again(self._lanes, (s.shape[0], self.n, s.shape[2]))
+        np.greater(s[:, : self.n], 0, out=self._lanes)
+        return self._lanes
 
     def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
         blocks, size = s.shape[0], s.shape[2]
-        return aligned_zeros((blocks, self.n, size), SUM), np.full((blocks, size), -np.inf)
+        self._sums = _again(self._sums, (blocks, self.n, size))
+        self._sums.fill(0)
+        return self._sums, np.full((blocks, size), -np.inf)
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
-        return sums.swapaxes(0, 1).reshape(self.n, -1)[:, :chains], log_t.ravel()[:chains]
+        return by_chain(sums, chains), log_t.ravel()[:chains]
+
+
+def _again(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array, or a new one where it has another shape."""
+    return array if array.shape == shape else aligned_empty(shape, array.dtype)
+
+
+def by_chain(blocks: Array, chains: int) -> Array:
+    """(M, C) in memory of their own, from (K, M, B)."""
+    found = blocks.swapaxes(0, 1).copy()
+    return found.reshape(len(found), -1)[:, :chains]
 
 
 def row_keys(seed: int, states: Array) -> Array:
