@@ -160,6 +160,7 @@ def environment() -> Environment:
         "errors": charts.errors,
         "answers": charts.answers,
         "breakable": _breakable,
+        "packed": content.packed,
     }
     return found
 
@@ -223,7 +224,7 @@ def _render(
             has_single=any(file.startswith("panels/") for file in files),
             target=TARGET_RMSE,
             site=site,
-            data=content.packed(content.data(records, board)),
+            data=content.data(records, board),
         )
     )
 

@@ -2,12 +2,7 @@
 // The records of a row in a dialog, and the seconds to an error of the reader's choice.
 let parsed = null;
 const data = () => parsed;
-async function unpack() {
-  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  parsed = JSON.parse(await new Response(stream).text());
-}
-const unpacked = unpack();
+const unpacked = unpack(document.getElementById("data").textContent).then((text) => { parsed = JSON.parse(text); });
 const dialog = document.getElementById("cell");
 const chooser = dialog.querySelector("select");
 let shown = 0;
