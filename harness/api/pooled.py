@@ -41,13 +41,18 @@ class Means:
 
     @property
     def every(self) -> Every | None:
-        """What is known of all chains; None where none is left out."""
-        if self.shape[-1] == self.chains:
+        """What is known of all chains, and of batches as they were; None where these are the same."""
+        if (self._pooled, self.shape[-1]) == (1, self.chains):
             return None
+        some = slice(0, min(self.shape[-1], max(TOLD // len(self._sums), 1)))
+        single = np.array([one[:, some] / count for one, count in zip(self._sums, self._counts, strict=True)])
+        variance = single.var(axis=(0, 2), ddof=1)
+        if self.shape[-1] == self.chains:
+            return Every(self.chains, variance)
         starts = np.arange(0, len(self) * self._pooled, self._pooled)
         kept = slice(0, len(self) * self._pooled)
         counts = np.add.reduceat(np.array(self._counts[kept]), starts)
-        return Every(self.chains, np.add.reduceat(self._rows[kept], starts) / counts[:, None])
+        return Every(self.chains, variance, np.add.reduceat(self._rows[kept], starts) / counts[:, None])
 
     def mean(self) -> FloatArray:
         """(N,) over all steps and chains."""

@@ -129,7 +129,7 @@ def marginal_claims(
             the run has not seen can move the mean to either.
         visits: independent draws at most, where the method knows of a bound.
         slow: the share of variables that are no slower than states come which have not been seen.
-        every: of all chains, where the series has some of them.
+        every: of all chains and batches, where the series has some of them, or longer ones.
     """
     batches, _, chains = series.shape
     shown, count = seen(series), chains
