@@ -44,15 +44,20 @@ class Means:
         """What is known of all chains, and of batches as they were; None where these are the same."""
         if (self._pooled, self.shape[-1]) == (1, self.chains):
             return None
-        some = slice(0, min(self.shape[-1], max(TOLD // len(self._sums), 1)))
-        single = np.array([one[:, some] / count for one, count in zip(self._sums, self._counts, strict=True)])
-        variance = single.var(axis=(0, 2), ddof=1)
+        variance = self._variance()
         if self.shape[-1] == self.chains:
             return Every(self.chains, variance)
         starts = np.arange(0, len(self) * self._pooled, self._pooled)
         kept = slice(0, len(self) * self._pooled)
         counts = np.add.reduceat(np.array(self._counts[kept]), starts)
         return Every(self.chains, variance, np.add.reduceat(self._rows[kept], starts) / counts[:, None])
+
+    def _variance(self) -> FloatArray:
+        """(N,) of means of single batches, one of each that were pooled."""
+        picked = range(0, len(self) * self._pooled, self._pooled)
+        single = np.array([self._sums[k][:, : self.shape[-1]] / self._counts[k] for k in picked])
+        single -= single.mean(axis=-1).mean(axis=0)[:, None]
+        return np.asarray(np.einsum("bnc,bnc->n", single, single) / max(len(single) * single.shape[-1] - 1, 1))
 
     def mean(self) -> FloatArray:
         """(N,) over all steps and chains."""
