@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.burn_in import Arrival, Climb, Probes
+from spinbench.api.pooled import Means
 from spinbench.api.types import Reduction
 from spinbench.errors import InvalidResultError
 
@@ -31,27 +32,6 @@ FEWEST_WANTED = 16
 GROUPS = 10
 """Of time, in which a standard error is found by leaving out one after another."""
 FEWEST_GROUPS = 4
-
-
-class Means:
-    """Batch means (B, N, C) of a sum, of which `means[:, rows]` finds some rows: all take as much memory as the trace.
-
-    Attributes:
-        shape: (B, N, C).
-    """
-
-    def __init__(self, sums: Sequence[FloatArray], counts: Sequence[int]) -> None:
-        self._sums, self._counts = sums, np.array(counts, dtype=np.float64).reshape(-1, 1, 1)
-        self.shape: tuple[int, ...] = (len(sums), *sums[0].shape)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, key: tuple[slice, slice]) -> FloatArray:
-        every, rows = key
-        stacked = np.stack([one[rows] for one in self._sums[every]])
-        stacked /= self._counts[every]
-        return stacked
 
 
 class Trace:
@@ -161,7 +141,10 @@ class Trace:
         parts = [batch[name] for batch in self._batches]
         match self.reductions[name]:
             case "sum":
-                return reduce(np.add, parts[1:], parts[0]) + 0.0
+                total = parts[0] + 0.0
+                for part in parts[1:]:
+                    total += part
+                return total
             case "logsumexp":
                 return np.asarray(np.logaddexp.reduce(parts, axis=0))
             case _:
@@ -197,7 +180,7 @@ class Trace:
                 return stacked
 
     def means(self, name: str) -> Means:
-        """`series` of a sum (N, C), a few rows at a time."""
+        """`series` of a sum (N, C), a few rows at a time, of no more batches than tell an error."""
         return Means([batch[name] for batch in self._batches], self.counts)
 
     def se(self, function: Callable[[Trace], npt.ArrayLike], groups: int = GROUPS) -> FloatArray:
@@ -243,6 +226,12 @@ class Trace:
         for seen in self.looks:
             check_seen(seen, name)
         return np.array([seen[name] for seen in self.looks], dtype=np.float64)
+
+    def as_it_is(self) -> Trace:
+        """What it is by now, whatever is added to it later."""
+        found = copy.copy(self)
+        found._batches, found.counts, found.looks = self._batches.copy(), self.counts.copy(), self.looks.copy()
+        return found
 
     def coarse(self) -> Trace:
         """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""

@@ -15,6 +15,7 @@ from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
+from spinbench.inference.checkpoints import MOST_VARIABLES, Checkpoint, later
 from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks, Questions, RunClock
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
@@ -30,19 +31,6 @@ MAX_BYTES, FEWEST_KEPT = 64 * 2**20, 2
 """Of the trajectory's estimates, of four numbers a variable each; and checkpoints, however large they are."""
 WINDOWS = (0.125, 0.25, 0.5, 1.0)
 """Ends of the burn-in's windows, after each of which settings may be adapted."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where a run stood: seconds since the start of burn-in (estimating is not counted), samples, the estimate.
-
-    With a budget in seconds, checkpoints after the first are left out where estimating here and at the end would take
-    longer, all in all, than a quarter (`looks.ESTIMATING`) of the run so far.
-    """
-
-    seconds: float
-    samples: int
-    estimate: Estimate
 
 
 @dataclass
@@ -106,6 +94,7 @@ def drive(
     most = min(checkpoints, max(MAX_BYTES // (4 * 8 * max(len(start), 1)), FEWEST_KEPT))
     due, times = _checkpoints(budget, clock.seconds, most), LapTimes()
     looks, questions, final = Looks(budget.samples), Questions(budget.until), None
+    may_wait = budget.seconds is None and len(start) <= MOST_VARIABLES  # in seconds, estimates have their share of them
     for steps in _batches(budget, per_step, trace, clock, estimating, shortest(engine)):
         before = trace.samples
         with times(steps), clock, _in_time(budget, clock) if not before else nullcontext():
@@ -120,9 +109,11 @@ def drive(
             due = [t for t in due if t > progress]
             if estimating.due(clock, trace):
                 view = trace.coarse()
-                with estimating(view, trace):
-                    found = estimate(view)
-                run.trajectory.append(Checkpoint(clock.seconds, trace.samples, found))
+                point = later(clock.seconds, trace.samples, view, estimate) if may_wait else None
+                if point is None:
+                    with estimating(view, trace):
+                        point = Checkpoint(clock.seconds, trace.samples, estimate(view))
+                run.trajectory.append(point)
         if questions.due(trace.samples) and estimating.due(clock, trace):
             with estimating(trace, trace):
                 final = estimate(trace)

@@ -42,9 +42,14 @@ class Joint:
         self._model = model
         self._back = back
         self._who = who
+        self._samples = 0
 
-    def taken(self, estimate: Estimate) -> Estimate:
-        """The estimate without its pairs, which are kept here, for the method may write into them again."""
+    def taken(self, estimate: Estimate, samples: int = 0) -> Estimate:
+        """The estimate, of so many samples, without its pairs, which are kept here, for the method may write into them
+        again; unless those of more samples are there already."""
+        if samples < self._samples:
+            return replace(estimate, pairs=None, pairs_se=None)
+        self._samples = samples
         self._estimate = replace(estimate, pairs=_copied(estimate.pairs), pairs_se=_copied(estimate.pairs_se))
         return replace(estimate, pairs=None, pairs_se=None)
 

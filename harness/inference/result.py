@@ -17,7 +17,7 @@ from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
-from spinbench.inference.drive import Checkpoint
+from spinbench.inference.checkpoints import Checkpoint
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kept.best import Best, Found
 from spinbench.inference.kept.exports import Kept
@@ -81,7 +81,8 @@ class Result:
         draws: (N, S) integer states of the variables that the user gave, and their log weights (S,) or None.
         seconds: plan, compile, burn-in and run.
         samples: kept samples of each chain.
-        trajectory: checkpoints (seconds, samples, estimate), spaced geometrically.
+        trajectory: checkpoints (seconds, samples, estimate), spaced geometrically; of small models estimates are made
+            when they are asked for.
         tier: what ran: "native", a kernel, or "generic", the method's program on the backend's arrays.
         kernel: distribution and version of the kernel; empty where none ran.
         notes: a sentence on what fell away before the method saw the model, one for each kernel that refused, and one

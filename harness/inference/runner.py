@@ -157,7 +157,7 @@ def run(
     def estimated(trace: Trace) -> Estimate:
         said = chosen.estimate(given, tables, trace)
         validity.check(said, given, who)
-        said = validity.doubted(validity.owned(joint.taken(said), given))
+        said = validity.doubted(validity.owned(joint.taken(said, trace.samples), given))
         said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))

@@ -44,6 +44,31 @@ class Seen(NamedTuple):
     alike: FloatArray
 
 
+class Every(NamedTuple):
+    """What is known of a run beyond a series of it, which has some of its chains, or its batches pooled.
+
+    Attributes:
+        chains: how many they are.
+        variance: (N,) of means of the batches as they were: longer ones do not tell an autocorrelation that is shorter.
+        levels: (B, N) the series' batch means over all chains; None where it has them all.
+    """
+
+    chains: int
+    variance: FloatArray
+    levels: FloatArray | None = None
+
+    def told(self, shown: Seen, some: int) -> Seen:
+        """What so many chains have shown, of all of them."""
+        if self.levels is None:
+            return shown._replace(variance=self.variance)
+        half, odd = len(self.levels) // 2, len(self.levels) % 2
+        move = np.zeros(self.levels.shape[1])
+        if half:
+            move = self.levels[odd + half :].mean(axis=0) - self.levels[odd : odd + half].mean(axis=0)
+        standard = shown.standard * np.sqrt(some / self.chains)
+        return shown._replace(means=self.levels.mean(axis=0), variance=self.variance, standard=standard, move=move)
+
+
 class Batches(Protocol):
     """A series (B, N, C), or what finds some variables of it: `series[:, some]`."""
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from spinbench.mathematics.chains import (
     FEWEST_CHAINS,
     Batches,
+    Every,
     certain,
     drift,
     parts_of,
@@ -117,6 +118,7 @@ def marginal_claims(
     high: FloatArray,
     visits: float = np.inf,
     slow: float = SLOW,
+    every: Every | None = None,
 ) -> MarginalClaims:
     """Claims for means of s_i or of p(s_i = 1 | rest).
 
@@ -127,19 +129,22 @@ def marginal_claims(
             the run has not seen can move the mean to either.
         visits: independent draws at most, where the method knows of a bound.
         slow: the share of variables that are no slower than states come which have not been seen.
+        every: of all chains and batches, where the series has some of them, or longer ones.
     """
     batches, _, chains = series.shape
-    shown = seen(series)
+    shown, count = seen(series), chains
+    if every is not None:
+        shown, count = every.told(shown, chains), every.chains
     means, spread = shown.means, shown.spread
     errors = np.nan_to_num(shown.standard)
-    base = np.maximum(errors, spread / np.sqrt(parts_of(series)))
+    base = np.maximum(errors, spread / np.sqrt(parts_of(series) * count / chains))
     time = np.clip(
-        samples / batches * errors**2 * batches * chains / np.maximum(shown.variance, np.finfo(float).tiny),
+        samples / batches * errors**2 * batches * count / np.maximum(shown.variance, np.finfo(float).tiny),
         1.0,
         samples,
     )
     varies = shown.variance > 1e-12
-    effective = min(samples * chains / (np.quantile(time[varies], slow) if varies.any() else 1.0), visits)
+    effective = min(samples * count / (np.quantile(time[varies], slow) if varies.any() else 1.0), visits)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     farthest = np.maximum(high - means, means - low)
     unseen = UNSEEN * farthest / effective
@@ -147,7 +152,7 @@ def marginal_claims(
     claimed = np.minimum(claimed, farthest)  # the mean can be no further off
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
     doubt = _doubt(short, chains, shown.r_hat) or (
-        "too short" if drift(shown.move, shown.wander, chains, claimed) else ""
+        "too short" if drift(shown.move, shown.wander, count, claimed) else ""
     )
     memory = float(remembered(shown.r_hat)[certain(shown.alike, chains)].max(initial=0.0))
     return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
@@ -233,11 +238,13 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
     these lead out of what is left or hardly on."""
     low = float(min(forward.min(), backward.min())) - 50.0
     high = float(max(forward.max(), backward.max())) + 50.0
+    ahead, behind, each = forward.ravel(), backward.ravel(), effective / forward.size
     value, before = (low + high) / 2, high - low
     for _ in range(STEPS):
-        theirs, ours = expit(backward - value - shift), expit(value - forward + shift)
-        excess = float(theirs.sum() - effective * ours.mean())
-        slope = float((theirs * (1 - theirs)).sum() + effective * (ours * (1 - ours)).mean())
+        theirs, ours = expit(behind - (value + shift)), expit((value + shift) - ahead)
+        given, taken = float(theirs.sum()), float(ours.sum()) * each
+        excess = given - taken
+        slope = given - float(theirs @ theirs) + taken - float(ours @ ours) * each
         if excess > 0:
             low = value
         else:
@@ -252,7 +259,6 @@ def _balance(forward: FloatArray, backward: FloatArray, effective: float, shift:
 
 
 def expit(values: npt.ArrayLike) -> FloatArray:
-    """The logistic function. SciPy is imported on use: `spinbench list` imports this module for every sampler."""
-    from scipy import special
-
-    return np.asarray(special.expit(np.asarray(values, dtype=np.float64)))
+    """The logistic function; NumPy's exponential is in vectors, as SciPy's `expit` is not."""
+    with np.errstate(over="ignore"):  # 1 / (1 + infinity) is right
+        return np.asarray(1 / (1 + np.exp(-np.asarray(values, dtype=np.float64))))

@@ -90,9 +90,10 @@ def curve(records: Iterable[Record], quantity: Quantity = "marginal_rmse", *, wh
     logs = [np.log(np.array(one)).T for one in series]
     errors = np.array([np.interp(np.log(times), x, y, left=np.nan, right=np.nan) for x, y in logs])
     covered = np.isfinite(errors).sum(axis=0) * 2 >= len(series)
-    errors = np.exp(errors[:, covered])
-    middle, low, high = (function(errors, axis=0) for function in (np.nanmedian, np.nanmin, np.nanmax))
-    return Curve(times[covered], middle, low, high, len(series))
+    errors = np.sort(np.exp(errors[:, covered]), axis=0)  # what is not known comes last
+    count, place = np.isfinite(errors).sum(axis=0), np.arange(errors.shape[1])
+    middle = (errors[(count - 1) // 2, place] + errors[count // 2, place]) / 2
+    return Curve(times[covered], middle, errors[0], errors[count - 1, place], len(series))
 
 
 def front(candidates: Sequence[tuple[float, float]]) -> list[int]:

@@ -160,6 +160,7 @@ def environment() -> Environment:
         "errors": charts.errors,
         "answers": charts.answers,
         "breakable": _breakable,
+        "packed": content.packed,
     }
     return found
 
@@ -186,6 +187,7 @@ def _render(
 ) -> str:
     started = [record["started_at"] for record in records]
     looks, more = Looks.of(board), leaderboard.more_titles(board)
+    panels = list(charts.panels(board, looks))
     shared, setups = content.setups(board)
     return (
         environment()
@@ -211,7 +213,8 @@ def _render(
                 method: (drawing.COLOURS.index(colour), looks.fills[method]) for method, colour in looks.colours.items()
             },
             lines={backend: (_dashes(line), marker) for backend, (line, marker) in looks.lines.items()},
-            panels=list(charts.panels(board, looks)),
+            panels=panels,
+            further=charts.further(board, panels),
             over=pictures[0],
             maps=pictures[1],
             problems=content.problems(records),

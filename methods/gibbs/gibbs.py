@@ -242,10 +242,10 @@ class Gibbs(Method):
         assert isinstance(model, PairwiseModel)
         assert isinstance(tables, Tables)
         name = "p" if self.marginals == "rao_blackwell" else "s"
-        chains = trace.mean(name)
-        means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
+        series = trace.means(name)
+        means, draws = series.mean(), trace.samples * series.chains
         least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
-        found = marginal_claims(trace.means(name), trace.samples, least[tables.order], most[tables.order])
+        found = marginal_claims(series, trace.samples, least[tables.order], most[tables.order], every=series.every)
         base, weight = log_z.log_z_without_couplings(model), float(tables.mode_log_weight)
         reported, estimates, diagnostics = log_z.estimates(self.log_z, base, weight, trace)
         value, claim = estimates.get(reported, (None, None))

@@ -25,10 +25,10 @@ def graph_estimate(model: FactorGraph, tables: GraphTables, trace: Trace, asked:
         single: whether a sample is one update.
     """
     name = "p" if "p" in trace.reductions else "s"
-    chains = trace.mean(name)
-    means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
+    series = trace.means(name)
+    means, draws = series.mean(), trace.samples * series.chains
     low, high = (tables.low, tables.high) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
-    found = marginal_claims(trace.means(name), trace.samples, low, high)
+    found = marginal_claims(series, trace.samples, low, high, every=series.every)
     reported, estimates, diagnostics = log_z.estimates(asked, float(tables.base), float(tables.mode_log_weight), trace)
     value, claim = estimates.get(reported, (None, None))
     short = single and trace.samples < FEWEST_SAMPLES * len(np.unique(tables.variables))

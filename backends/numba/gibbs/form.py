@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Source, empty_flat
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.backends.numba.simd.vector_memory import aligned_empty, aligned_zeros
 
 Array = npt.NDArray[Any]
 Name = Literal["pattern_lanes", "pattern_sites", "pattern_rows", "lanes", "sites", "raster", "fixed", "dense", "units"]
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
+BLOCK_VECTORS = 4
+"""Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
 
 
 class Asked(NamedTuple):
@@ -94,6 +96,14 @@ class Form:
         """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
         return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
 
+    def rows(self, s: Array, chains: int) -> Array:
+        """(N, C) the same, of any type."""
+        return self.states(s, chains).T
+
+    def lanes(self, s: Array, chains: int) -> Array:
+        """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
+        return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
+
     def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
         """(sums, log_t) before a run of so many chains with states s."""
         return aligned_zeros((chains, self.n), SUM), np.full(chains, -np.inf)
@@ -108,18 +118,46 @@ class Form:
 
 
 class BlockForm(Form):
-    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B)."""
+    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B).
+
+    Of very many chains memory takes longer to get than to fill, so that one call's is the next one's.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._sums, self._lanes = np.empty((0, 0, 0)), np.empty((0, 0, 0), dtype=self.real)
 
     def states(self, s: Array, chains: int) -> Array:
         rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
         return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
 
+    def rows(self, s: Array, chains: int) -> Array:
+        return by_chain((s[:, : self.n] > 0).view(np.int8), chains)
+
+    def lanes(self, s: Array, chains: int) -> Array:
+        self._lanes = _again(self._lanes, (s.shape[0], self.n, s.shape[2]))
+        np.greater(s[:, : self.n], 0, out=self._lanes)
+        return self._lanes
+
     def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
         blocks, size = s.shape[0], s.shape[2]
-        return aligned_zeros((blocks, self.n, size), SUM), np.full((blocks, size), -np.inf)
+        self._sums = _again(self._sums, (blocks, self.n, size))
+        self._sums.fill(0)
+        return self._sums, np.full((blocks, size), -np.inf)
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
-        return sums.swapaxes(0, 1).reshape(self.n, -1)[:, :chains], log_t.ravel()[:chains]
+        return by_chain(sums, chains), log_t.ravel()[:chains]
+
+
+def _again(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array, or a new one where it has another shape."""
+    return array if array.shape == shape else aligned_empty(shape, array.dtype)
+
+
+def by_chain(blocks: Array, chains: int) -> Array:
+    """(M, C) in memory of their own, from (K, M, B)."""
+    found = blocks.swapaxes(0, 1).copy()
+    return found.reshape(len(found), -1)[:, :chains]
 
 
 def row_keys(seed: int, states: Array) -> Array:
@@ -132,6 +170,23 @@ def block_keys(seed: int, blocks: int, size: int) -> Array:
     keys = aligned_zeros((blocks, 2, size), WORD)
     keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
     return keys
+
+
+def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
+    """(blocks, chains of a block)."""
+    lanes = 64 // real.itemsize
+    vectors = -(-chains // lanes)
+    blocks = -(-vectors // BLOCK_VECTORS)
+    return blocks, -(-vectors // blocks) * lanes
+
+
+def in_blocks(rows: Array, blocks: int, size: int) -> Array:
+    """(K, M, B) from (C, M); 0 of idle chains."""
+    found = aligned_zeros((blocks, rows.shape[1], size), rows.dtype)
+    padded = np.zeros((blocks * size, rows.shape[1]), dtype=rows.dtype)
+    padded[: len(rows)] = rows
+    found[:] = padded.reshape(blocks, size, -1).swapaxes(1, 2)
+    return found
 
 
 def no_fields(real: np.dtype[Any]) -> Array:

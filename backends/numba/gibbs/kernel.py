@@ -16,8 +16,16 @@ from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.fixed import FixedPoint
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps
-from spinbench.backends.numba.gibbs.ladders import LadderState, begin_ladders, climb, load_looks, looks
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
+from spinbench.backends.numba.gibbs.ladders import (
+    LadderState,
+    begin_ladders,
+    climb,
+    in_lanes,
+    lane_looks,
+    load_looks,
+    looks,
+)
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
@@ -59,6 +67,7 @@ class GibbsState:
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
+        look_lanes: (K, 2, B) the same in blocks of chains, once they are needed.
     """
 
     step: int
@@ -70,6 +79,7 @@ class GibbsState:
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
+    look_lanes: Array | None = None
 
 
 class GibbsKernel(Kernel):
@@ -110,7 +120,8 @@ class GibbsKernel(Kernel):
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.weighs_steps
         before = state.step
-        sums, log_t = self._run(state, steps, chib=chib)
+        form, raw = self._run(state, steps, chib=chib)
+        sums, log_t = form.of_chains(*raw, len(state.held))
         statistics = {"p" if self._asked.averaged else "s": sums}
         if chib:
             statistics["log_t"] = log_t
@@ -127,8 +138,14 @@ class GibbsKernel(Kernel):
         if state.look_keys is None:
             return {}
         chains = len(state.held)
-        states = self._made_for(chains).states(state.s, chains)
-        log_t, log_r = looks(self._source, state.look_keys, state.step, states)
+        form, number = self._made_for(chains), state.step
+        if not in_lanes(self._source, chains):
+            log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
+            return {"log_t": log_t, "log_r": log_r}
+        lanes = form.lanes(state.s, chains)
+        if state.look_lanes is None or len(state.look_lanes) != len(lanes):
+            state.look_lanes = in_blocks(state.look_keys, len(lanes), lanes.shape[-1])
+        log_t, log_r = lane_looks(self._source, state.look_lanes, number, lanes, chains)
         return {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
@@ -154,7 +171,7 @@ class GibbsKernel(Kernel):
 
     def states(self, state: GibbsState) -> Array:
         chains = len(state.held)
-        return by_variable(self._tables.order, self._made_for(chains).states(state.s, chains).T)
+        return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
 
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)
@@ -174,8 +191,8 @@ class GibbsKernel(Kernel):
         self._source.drop(flat=not form.reads_flat(self._source) and self._method.log_z == "none")
         return form
 
-    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
-        """Sums (N, C) of p or s and log of the sum of T (C,) over `steps` steps."""
+    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Form, tuple[Array, Array]]:
+        """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
         count = len(state.held)
         form = self._made_for(count)
         sums, log_t = form.no_sums(state.s, count)
@@ -183,7 +200,7 @@ class GibbsKernel(Kernel):
         asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
         self._share(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s))
         state.step += steps
-        return form.of_chains(sums, log_t, count)
+        return form, (sums, log_t)
 
     def _share(self, run: Callable[[slice], None], count: int) -> None:
         """`run` for all of `count` chains, or blocks of them, shared out among the threads."""

@@ -9,11 +9,10 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import WORD, Array, Steps
-from spinbench.backends.numba.gibbs.lanes import Block, fill_lanes, lane_blocks, log_forced_rows, update_lanes
+from spinbench.backends.numba.gibbs.lanes import Block, add_levels, fill_lanes, log_forced_rows, update_lanes
 from spinbench.backends.numba.gibbs.shared import (
     INLINE,
     JIT,
-    add_recent,
     log_add,
     pointers,
     vector_width,
@@ -24,7 +23,7 @@ from spinbench.backends.numba.gibbs.unit_updates import log_transition, update_u
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_sum, store_uniform
 from spinbench.backends.numba.simd.random import below, chain_keys, fill_rows
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros, line_address, store_state_vector
+from spinbench.backends.numba.simd.vector_memory import line_address, store_state_vector
 from spinbench.backends.numba.simd.vectors import spread
 
 MANY_CHAINS = 16
@@ -115,33 +114,26 @@ def run_ladders(f, steps, length, mode, ladders, total):
 def looks(source: Source, keys: Array, step: int, states: Array) -> tuple[Array, Array]:
     """log T(s* <- s) (C,) at the states (C, N), and at as many draws of R(. <- s*).
 
-    Many chains go in vectors of them, unless their blocks would take much memory.
-
     Args:
         source: of the model's rows.
         keys: (C, 2) uint64, apart from those of the sweeps.
         step: that they are told apart by.
         states: (C, N) 0 and 1 of the kernel's precision.
     """
-    chains, n = states.shape
-    mode = source.tables.mode.astype(states.dtype)
-    if not in_lanes(source, chains):
-        log_t, log_r = np.empty((2, chains))
-        run_looks(source.flat, keys, step, mode, states, log_t, log_r)
-        return log_t, log_r
-    blocks, size = lane_blocks(chains, states.dtype)
-    every, s = aligned_zeros((blocks, 2, size), WORD), aligned_zeros((blocks, n, size), states.dtype)
-    for k in range(blocks):
-        some = slice(k * size, min((k + 1) * size, chains))
-        every[k, :, : some.stop - some.start] = keys[some].T
-        s[k, :, : some.stop - some.start] = states[some].T
-    found = np.empty((2, blocks, size))
-    run_lane_looks(source.flat, every, step, mode, s, found[0], found[1])
+    log_t, log_r = np.empty((2, len(states)))
+    run_looks(source.flat, keys, step, source.tables.mode.astype(states.dtype), states, log_t, log_r)
+    return log_t, log_r
+
+
+def lane_looks(source: Source, keys: Array, step: int, states: Array, chains: int) -> tuple[Array, Array]:
+    """The same of so many chains in blocks: keys (K, 2, B), states (K, N, B), which change."""
+    found = np.empty((2, len(states), states.shape[-1]))
+    run_lane_looks(source.flat, keys, step, source.tables.mode.astype(states.dtype), states, found[0], found[1])
     return found[0].ravel()[:chains], found[1].ravel()[:chains]
 
 
 def load_looks(source: Source, chains: int) -> None:
-    """Compile what `looks` runs for so many chains."""
+    """Compile what looks run for so many chains."""
     mode, none = source.tables.mode.astype(source.real), np.empty(0)
     if not in_lanes(source, chains):
         states = np.empty((0, len(mode)), dtype=source.real)
@@ -152,7 +144,7 @@ def load_looks(source: Source, chains: int) -> None:
 
 
 def in_lanes(source: Source, chains: int) -> bool:
-    """Whether looks go in vectors of chains."""
+    """Whether looks go in vectors of chains: many do, unless their blocks would take much memory."""
     n, rows = source.model.num_variables, not source.model.groups and source.tables.single is None
     return rows and chains >= MANY_CHAINS and n <= MOST_ROWS
 
@@ -169,7 +161,7 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
     """As `run_looks`, of blocks: keys (K, 2, B), s (K, N, B), which become the draws of R; log_t, log_r (K, B)."""
     blocks, n, count = s.shape
     width = 64 // s.itemsize
-    level, u = zero_array(count + width, s.dtype), zero_array(n * count + width, s.dtype)
+    level, u = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
     walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     g, counter = pointers(f), np.uint64(step) * np.uint64(n + 1)
     walker, kept, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
@@ -189,7 +181,7 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
             for c in range(count):
                 store_sum(log_p, c, 0.0)
             log_forced_rows(g, 0, n, b)
-            add_recent(levels, log_p, 1.0, count)
+            add_levels(b)
     keep(level)
     keep(u)
     keep(walk)

@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, BlockForm, Chains, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import (
+    Array,
+    Asked,
+    BlockForm,
+    Chains,
+    Steps,
+    block_keys,
+    in_blocks,
+    lane_blocks,
+    no_fields,
+)
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -28,11 +38,10 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
 )
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
-from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
+from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import lane_numbers
 from spinbench.backends.numba.simd.vector_memory import (
-    aligned_zeros,
     line_address,
     load_state_vector,
     load_sum_vector,
@@ -42,9 +51,7 @@ from spinbench.backends.numba.simd.vector_memory import (
 from spinbench.backends.numba.simd.vectors import choose, spread
 
 TERMS = 64
-"""Terms of log T that are summed in the kernel's precision."""
-BLOCK_VECTORS = 4
-"""Vectors of chains that are advanced together: enough to hide an instruction's latency, few enough for the cache."""
+"""Terms of log T that are summed in the kernel's precision; the product of as many, 2 at most each, is no overflow."""
 
 
 class Block(NamedTuple):
@@ -55,7 +62,8 @@ class Block(NamedTuple):
         s: (N, B) states.
         walker, gammas, kept: the streams, see `random.lane_numbers`.
         totals: (N, B) sums of p or s over the last sweeps.
-        levels, log_levels: (B,) log T of the last terms, and of the sweep.
+        levels: (2, B) what log T of the last terms is: the first less log(1 + the second).
+        log_levels: (B,) log T of the sweep.
     """
 
     chains: Any
@@ -79,8 +87,22 @@ def lane_field(bias, f, begin, end, b, chain):
 
 
 @nb.njit(**INLINE)
-def _add_log_forced(sign, x, levels, chain):
-    store_sum_vector(levels, chain, load_sum_vector(levels, chain) - softplus(sign * x))
+def _add_log_forced(sign, x, b, chain):
+    """log p = -max(±x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`."""
+    x, odds, some = sign * x, b.chains + chain, load_sum_vector(b.levels, chain)
+    store_sum_vector(b.levels, chain, some - at_least(x, ZERO(x)))
+    product = load_sum_vector(b.levels, odds)
+    store_sum_vector(b.levels, odds, product + (product + ONE(x)) * exp(-magnitude(x)))
+
+
+@nb.njit(**INLINE)
+def add_levels(b):
+    """log_levels += the levels, which become 0."""
+    for c in range(0, b.chains, vector_width(b.s)):
+        product = load_sum_vector(b.levels, b.chains + c)
+        store_sum_vector(b.levels, c, load_sum_vector(b.levels, c) - log(product + ONE(product)))
+        store_sum_vector(b.levels, b.chains + c, ZERO(product))
+    add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
 @nb.njit(**INLINE)
@@ -90,9 +112,9 @@ def log_forced_rows(f, head, tail, b):
         begin, end = load_table(f.start, i), load_table(f.later, i)
         for c in range(0, b.chains, vector_width(b.s)):
             x = lane_field(load_table(f.forced, i), f, begin, end, b, c)
-            _add_log_forced(load_table(f.sign, i), x, b.levels, c)
+            _add_log_forced(load_table(f.sign, i), x, b, c)
         if i % TERMS == TERMS - 1:
-            add_recent(b.levels, b.log_levels, 1.0, b.chains)
+            add_levels(b)
 
 
 @nb.njit(**WRITTEN_OUT)
@@ -102,7 +124,7 @@ def _update_row(f, i, asked, b, chib):
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
         if chib is not None and i < asked.head:
-            _add_log_forced(load_table(f.sign, i), x, b.levels, c)
+            _add_log_forced(load_table(f.sign, i), x, b, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
         up, p = draw(x, u)
         drawn = choose(up, ONE(p), ZERO(p))
@@ -110,7 +132,7 @@ def _update_row(f, i, asked, b, chib):
         credit = p if asked.averaged else drawn
         store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + credit)
     if chib is not None and i < asked.head and i % TERMS == TERMS - 1:
-        add_recent(b.levels, b.log_levels, 1.0, b.chains)
+        add_levels(b)
 
 
 @nb.njit(**INLINE)
@@ -138,7 +160,7 @@ def sweep_lanes(f, asked, steps, chains, chib):
     blocks, n, count = s.shape
     width = 64 // s.itemsize
     log_level = empty_array(count, np.float64)
-    level, recent = zero_array(count + width, s.dtype), zero_array(n * count + width, s.dtype)
+    level, recent = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
     walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     own = line_address(walk), line_address(saved), line_address(recent), line_address(level), address(log_level, 0)
     walker, kept, totals, levels, log_levels = own
@@ -156,7 +178,7 @@ def sweep_lanes(f, asked, steps, chains, chib):
             for i in range(n):
                 _update_row(g, i, asked, b, chib)
             if chib is not None:
-                add_recent(levels, log_levels, 1.0, count)
+                add_levels(b)
                 for c in range(count):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
             if (t - steps.first) % FLUSH == FLUSH - 1:
@@ -174,26 +196,14 @@ def run_lanes(f, asked, steps, chains, chib):
     sweep_lanes(f, asked, steps, chains, chib)
 
 
-def lane_blocks(chains: int, real: np.dtype[Any]) -> tuple[int, int]:
-    """(blocks, chains of a block)."""
-    lanes = 64 // real.itemsize
-    vectors = -(-chains // lanes)
-    blocks = -(-vectors // BLOCK_VECTORS)
-    return blocks, -(-vectors // blocks) * lanes
-
-
 class Lanes(BlockForm):
     """s (K, N, B), with idle chains at the end; keys (K, 2, B)."""
 
     name = "lanes"
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
-        n, chains = states.shape
-        blocks, size = lane_blocks(chains, self.real)
-        s = aligned_zeros((blocks, n, size), self.real)
-        for k in range(blocks):
-            some = states[:, k * size : (k + 1) * size]
-            s[k, :, : some.shape[1]] = some
+        blocks, size = lane_blocks(states.shape[1], self.real)
+        s = in_blocks(states.astype(self.real, copy=False).T, blocks, size)
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:

@@ -39,16 +39,19 @@ def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) 
 
     Addresses may reach the margins: as many rows of zeros before and behind the array.
     """
-    rows = (shape[0] + 2 * margin, *shape[1:])
-    size = math.prod(rows)
-    spare = LINE // real.itemsize
-    whole = np.empty(size + spare, dtype=real)  # in large pages, where there are some; zeros would come in small ones
-    whole.fill(0)
-    first = -whole.ctypes.data % LINE // real.itemsize
-    block = whole[first : first + size].reshape(rows)
+    block = aligned_empty((shape[0] + 2 * margin, *shape[1:]), real)
+    block.fill(0)  # in large pages, where there are some; zeros would come in small ones
     if margin and debug_mode.ON:
         register_block(block)
     return block[margin : margin + shape[0]]
+
+
+def aligned_empty(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array to write to that begins on a cache line."""
+    size = math.prod(shape)
+    whole = np.empty(size + LINE // real.itemsize, dtype=real)
+    first = -whole.ctypes.data % LINE // real.itemsize
+    return whole[first : first + size].reshape(shape)
 
 
 @intrinsic

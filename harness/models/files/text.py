@@ -208,7 +208,7 @@ class Tokens:
     def vanished(self) -> int | None:
         """Index of the first token that is not 0 but too small for float64; None where there is none."""
         small = b"e-" in self._data or b"E-" in self._data  # found in a hundredth of the search's time
-        if not (small and _TINY.search(self._data)):
+        if self.values.all() or not (small and _TINY.search(self._data)):
             return None
         tokens = enumerate(re.finditer(rb"\S+", self._data))
         return next((k for k, token in tokens if self.values[k] == 0 and _NOT_ZERO.match(token.group())), None)

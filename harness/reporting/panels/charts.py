@@ -44,7 +44,7 @@ class Panel:
 
 
 def panels(board: Sequence[Row], looks: Looks) -> Iterable[Panel]:
-    """Of each model with anything to draw."""
+    """Of the first `figures.MODELS` with anything to draw."""
     shown = 0
     for place, (model, numbers) in enumerate(content.by_model(board).items()):
         rows = {i: board[i] for i in numbers}
@@ -54,6 +54,14 @@ def panels(board: Sequence[Row], looks: Looks) -> Iterable[Panel]:
         if charts or bracket is not None:
             shown += 1
             yield Panel(model, charts, whole, bracket, unfolded=shown <= OPEN)
+        if shown == figures.MODELS:
+            return
+
+
+def further(board: Sequence[Row], drawn: Sequence[Panel]) -> int:
+    """Models behind the last that is drawn, where so many are."""
+    models = list(content.by_model(board))
+    return len(models) - models.index(drawn[-1].model) - 1 if len(drawn) == figures.MODELS else 0
 
 
 def _charts(rows: Mapping[int, Row], looks: Looks, place: int, *, whole: bool) -> Iterable[Markup]:

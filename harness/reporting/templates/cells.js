@@ -1,7 +1,8 @@
 "use strict";
 // The records of a row in a dialog, and the seconds to an error of the reader's choice.
 let parsed = null;
-const data = () => parsed ??= JSON.parse(document.getElementById("data").textContent);
+const data = () => parsed;
+const unpacked = unpack(document.getElementById("data").textContent).then((text) => { parsed = JSON.parse(text); });
 const dialog = document.getElementById("cell");
 const chooser = dialog.querySelector("select");
 let shown = 0;
@@ -13,9 +14,10 @@ function showCell(number) {
   dialog.querySelector("pre").textContent =
     JSON.stringify({ ...record, environment: data().environments[environment] }, null, 2);
 }
-document.addEventListener("click", (event) => {
+document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-cells]");
   if (button === null) return;
+  if (data() === null) await unpacked;
   const cells = button.dataset.cells === "row"
     ? data().rows[Number(button.closest("tr").dataset.number)]
     : JSON.parse(button.dataset.cells);
@@ -49,8 +51,9 @@ async function copy(text, button) {
   button.textContent = "✓";
   setTimeout(() => { button.textContent = before; }, 900);
 }
-document.addEventListener("click", (event) => {
+document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
+  if (button !== null && data() === null) await unpacked;
   if (button !== null) copy(command(data().rows[Number(button.closest("tr").dataset.number)]), button);
 });
 dialog.querySelector("#copy").addEventListener("click", (event) => copy(command([shown]), event.target));
@@ -75,7 +78,8 @@ let series = null;
 const points = () => series ??= data().rows.map((cells) => cells.map((i) => data().cells[i]).filter((cell) => cell.status === "ok").map(
   (cell) => cell.result.trajectory.filter((p) => p.marginal_rmse !== null).map((p) => [p.seconds, p.marginal_rmse])));
 const reached = Array.from(document.querySelectorAll("td[data-reached]"));
-target.addEventListener("input", () => {
+target.addEventListener("input", async () => {
+  if (data() === null) await unpacked;
   const error = Number(target.value) / 100;
   if (!(error > 0)) return;
   for (const cell of reached) {

@@ -37,7 +37,7 @@ function told({ cell, point, error, seconds }, quantity) {
 document.addEventListener("pointermove", (event) => {
   const svg = event.target.closest?.("svg[data-axes]");
   let found = null;
-  if (svg) {
+  if (svg && data() !== null) {
     const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
     found = nearest(svg, (event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
   }

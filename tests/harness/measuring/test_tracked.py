@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.api import Estimate
-from spinbench.inference.drive import Checkpoint
+from spinbench.inference.checkpoints import Checkpoint
 from spinbench.measuring import tracked
 from spinbench.models.generators import grid
 

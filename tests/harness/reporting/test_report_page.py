@@ -423,3 +423,19 @@ class TestInChromium:
         browser.choose("model", "known")
         assert browser.evaluate(models) == ["known"]
         assert browser.log == []
+
+
+def test_pictures_are_of_the_first_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [make(model=f"m{i}") for i in range(5)]
+    assert "as files.</p>" not in page.write(records, tmp_path / "all").page.read_text()
+    monkeypatch.setattr(figures, "MODELS", 3)
+    written = page.write(records, tmp_path / "some", panels=True)
+    text = written.page.read_text()
+    assert text.count('<details class="panel" data-model=') == 3
+    assert "the first 3 models" in text
+    assert "2 others, too, as files.</p>" in text
+    assert {file.name.split("-")[1] for file in written.files if file.parent.name == "panels"} == {
+        f"m{i}" for i in range(5)
+    }
+    monkeypatch.setattr(figures, "MODELS", 5)
+    assert "as files.</p>" not in page.write(records, tmp_path / "exactly").page.read_text()
