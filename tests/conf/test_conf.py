@@ -117,7 +117,7 @@ def test_libraries_are_asked_for_what_they_have() -> None:
         (["seed=range(0,5)"], 5),
         (["method=dhmc", "method.leapfrog_steps=3,5"], 2),
         (["hydra.job.name='a,b'"], 1),
-        (["+extra=[1,2]"], 1),
+        (["left_out=[{method:[pt,bp]}]"], 1),
     ],
 )
 def test_cells_are_counted(overrides: list[str], cells: int) -> None:
