@@ -66,7 +66,7 @@ class Plan:
     Attributes:
         config: the first cell's configuration, Hydra's node included.
         multirun: whether there is more than one value of anything, or the experiment says so.
-        cells: how many cells there are.
+        cells: how many cells there are; of a search, at most.
         varied: the keys with more than one value.
         left_out: which combinations are not among them.
         first: the first cell's overrides.
@@ -118,10 +118,11 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         refused.told()
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
-        cells = omissions.count(given, out)
         if search.is_search(config):
             search.check(config, given)
-            cells = search.cells(config, given)
+            cells = search.cells(config, given, out)
+        else:
+            cells = omissions.count(given, out)
         return Plan(config, many, cells, varied, out, tuple(_first(given)))
 
 

@@ -28,6 +28,7 @@ from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import believed, records
 from spinbench.measuring.records import Record
+from spinbench.sweeping import omissions
 
 TARGET = "hydra_plugins.spinbench.Search"
 """The name of the class to Hydra, which takes sweepers from its own package alone."""
@@ -113,10 +114,14 @@ def check(config: DictConfig, given: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def cells(config: DictConfig, given: Mapping[str, Sequence[str]]) -> int:
-    """How many cells a search measures."""
-    each = math.prod(len(values) for key, values in given.items() if is_measured_in_each_trial(key))
-    return int(config.hydra.sweeper.n_trials) * each
+def cells(config: DictConfig, given: Mapping[str, Sequence[str]], out: Sequence[omissions.Entry]) -> int:
+    """How many cells a search measures, at most: which of them are left out may hang on what a trial chooses.
+
+    Raises:
+        SpinbenchError: every combination is left out.
+    """
+    chosen = [key for key in given if not is_measured_in_each_trial(key)]
+    return int(config.hydra.sweeper.n_trials) * omissions.most(given, out, chosen)
 
 
 def ends(override: Override) -> list[str]:

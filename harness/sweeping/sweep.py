@@ -73,7 +73,8 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     """
     line = _command_line(arguments, plan, folder)
     output = display.console()
-    output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
+    most = "at most " * bool(search.is_search(plan.config) and plan.left_out)
+    output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
     resume = arguments.again(display.shown(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)

@@ -117,6 +117,38 @@ def test_a_search_counts_its_cells() -> None:
     assert (plan.cells, plan.multirun) == (35, True)
 
 
+@pytest.mark.parametrize(
+    ("out", "cells"),
+    [
+        ("{seed: [3, 4]}", 7 * 3),
+        ("{seed: [1, 2], chains: [1]}", 7 * 5),  # with other chains all are measured
+        ("{seed: [1, 2], chains: [1, 2, 3]}", 7 * 3),
+        ("{model.rows: [2], seed: [0, 1, 2]}", 7 * 2),
+    ],
+)
+def test_cells_that_are_left_out_are_not_counted(out: str, cells: int, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "fewer.yaml").write_text(
+        f"# @package _global_\nleft_out: [{out}]\n"
+        "hydra: {sweeper: {n_trials: 7, params: {seed: 'range(5)', chains: '1,2,3', model.rows: '2'}}}\n"
+    )
+    plan = composition.plan(
+        [*CELL, OPTUNA, "experiment=fewer", f"hydra.searchpath=['file://{tmp_path}']"], multirun=True
+    )
+    assert plan.cells == cells
+
+
+def test_a_search_in_which_nothing_is_left_is_refused() -> None:
+    pytest.importorskip("optuna")
+    with pytest.raises(SpinbenchError, match="left_out has every combination in it"):
+        search.cells(
+            composition.plan([*CELL, OPTUNA, "chains=1,2"], multirun=False).config,
+            {"seed": ["seed=0"], "chains": ["chains=1", "chains=2"]},
+            [{"seed": ["0"]}],
+        )
+
+
 def test_no_trial_has_a_number(tmp_path: Path) -> None:
     assert search.told(tmp_path, []) == ["the search has no trial yet"]
     (tmp_path / search.RESULTS).write_text(
