@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
 from spinbench.models.files.answers import format_mar, format_mpe, format_pr
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""
@@ -156,6 +153,11 @@ class Result:
         return self._best()[1]
 
     @property
+    def heaviest_weight(self) -> float | None:
+        """`best_log_weight` where a state is all that was asked for, which is known then; else None."""
+        return self.best_log_weight if self.marginals is None and self.log_z is None else None
+
+    @property
     def pairs(self) -> Any:
         """Found when they are first asked for; InvalidResultError where they cannot be."""
         return self.joint.found()[0]
@@ -213,15 +215,19 @@ class Result:
         """
         return self._known_states().sample_set(self._about())
 
-    def plot(self) -> Figure:
+    def plot(self) -> Any:
         """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
+
+        Returns:
+            An array of Matplotlib's axes, one a panel; their figure is pyplot's, so that a notebook shows it once,
+            whatever is done with them, and `plot()[0].figure.savefig(…)` writes it.
 
         Raises:
             SpinbenchError: the answer has nothing to draw.
         """
-        from spinbench.inference.showing.picture import figure
+        from spinbench.inference.showing.picture import panels
 
-        return figure(self)
+        return panels(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -282,10 +288,12 @@ class Result:
         return self.marginals
 
     def __repr__(self) -> str:
-        log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"
         spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
+        log_z = "no log Z" if self.log_z is None else f"log Z {self.log_z_kind} {self.log_z:.6g}{spread}"
+        heaviest = self.heaviest_weight
+        found = log_z if heaviest is None else f"heaviest state of log weight {heaviest:.6g}"
         notes = "".join(f"; {note}" for note in self.notes)
         return (
-            f"Result({self.method} on {self.backend}, model {self.model!r}: log Z {self.log_z_kind} {log_z}{spread}, "
+            f"Result({self.method} on {self.backend}, model {self.model!r}: {found}, "
             f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
         )

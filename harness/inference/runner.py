@@ -162,7 +162,7 @@ def run(
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
 
-    with one_blas_thread(), followed(who, parsed, trace, chains):
+    with one_blas_thread(), followed(who, parsed, lambda: trace.samples, chains):
         if chosen.anytime:
             outcome = drive(
                 engine,
