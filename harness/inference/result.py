@@ -198,13 +198,16 @@ class Result:
     def to_arviz(self) -> Any:
         """The kept states as an `arviz.InferenceData`, for its diagnostics and plots.
 
-        `posterior` has x (chain, draw, variable), `sample_stats` log p* of each state as lp.
+        `posterior` has x (chain, draw, node), `sample_stats` log p* of each state as lp, and of the whole run, not
+        of the kept states alone, ess and r_hat (node), of models with K-ary variables (node, state).
 
         Raises:
             SpinbenchError: no states were kept.
             UnavailableError: arviz is not installed.
         """
-        return self._known_states().inference_data(self._about())
+        of_the_run = {"ess": self.ess, "r_hat": self.r_hat}
+        known = {name: values for name, values in of_the_run.items() if values is not None}
+        return self._known_states().inference_data(self._about(), known)
 
     def to_sampleset(self) -> Any:
         """The kept states of all chains as a `dimod.SampleSet`, binary or integer; the energies are -log p*.
