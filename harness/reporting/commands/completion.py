@@ -10,9 +10,11 @@ import shtab
 
 from spinbench.api import Precision
 from spinbench.inference import registry
+from spinbench.reporting.commands import peers
 
 FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 """What arguments that are files and folders are called."""
+PEER = "PEER"
 NEW = "NEW"
 """What names are called that are not to be there already."""
 
@@ -31,6 +33,8 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
     for action in _actions(parser):
         if action.metavar in (*FILES, *FOLDERS):
             action.complete = shtab.FILE if action.metavar in FILES else shtab.DIRECTORY  # type: ignore[attr-defined]
+        if action.metavar == PEER:
+            action.choices = peers.names()
         for option in action.option_strings if action.metavar != NEW else ():
             action.choices = names.get(option, action.choices)
     print(shtab.complete(parser, shell))

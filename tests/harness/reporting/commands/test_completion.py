@@ -49,6 +49,7 @@ def test_a_shell_completes_commands_options_names_and_files(
     assert tab("run", "--un") == ["--until"]
     assert tab("run", "--method", "gib") == ["gibbs"]
     assert tab("run", "m.uai", "--backend", "num") == ["numba", "numpy", "numpyro"]
+    assert "dwave" in tab("peers", "install", "dw")
     assert tab("init", "new", "--method", "gib") == []
     assert tab("run", "my") == ["my.uai"]
 
