@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +63,17 @@ def file_for(path: str | os.PathLike[str], keep: int | None) -> Path:
     if not found.absolute().parent.is_dir():
         raise SpinbenchError(f"keep_in={str(path)!r} was given; there is no such folder")
     return found
+
+
+@contextmanager
+def told_if_interrupted(path: Path | None) -> Iterator[None]:
+    """Let an interruption say that there is no file of states, if one was asked for."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if path is not None:
+            error.add_note(f"{path} was not written: it appears when the run has ended")
+        raise
 
 
 def check_room(path: Path, size: float) -> None:
