@@ -280,6 +280,10 @@ class TestInChromium:
         browser.open(page.write(doubted, tmp_path).page.as_uri(), width=400)
         lines = "Array.from(document.querySelectorAll('tr[data-number]'), row => row.offsetHeight)"
         assert max(browser.evaluate(lines)) < 60
+        tied = [make(model=f"m{i}", backend=name) for i in range(9) for name in ("numpy", "numba")]
+        browser.open(page.write(tied, tmp_path / "many").page.as_uri(), width=400)
+        lines = "Array.from(document.querySelectorAll('#across ~ .scroll tbody tr'), row => row.offsetHeight)"
+        assert max(browser.evaluate(lines)) < 60
 
     def test_time_to_another_error_and_the_records(self, browser: Any, example: str) -> None:
         browser.open(example)
