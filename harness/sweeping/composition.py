@@ -152,10 +152,11 @@ def _known(given: Mapping[str, list[str]], refused: Refusals) -> tuple[dict[str,
                 return left, _compose(lines)
         except SpinbenchError as error:
             wrong = _at_fault(error.__cause__, lines)
-            if wrong is None:
+            rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
+            if len(rest) == len(left):  # none of these lines, but a file
                 raise
             refused.add(error)
-            left = {key: options for key, options in left.items() if f"{key.lstrip('+')}.".partition(f"{wrong}.")[0]}
+            left = rest
 
 
 def _at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:

@@ -348,6 +348,25 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
     assert not Path("multirun").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("defaults: [{override /metod: gibbs}]", "Could not override 'metod'"),
+        ("method: {sacn: raster}", "no setting of method gibbs is named 'sacn'; did you mean scan?"),
+        ("defaults: [{override /method: gibs}]", "no method is named 'gibs'; did you mean gibbs"),
+        ("method: {scan: snake}", "gibbs: scan='snake' was given"),
+    ],
+)
+def test_what_is_wrong_in_an_experiment_is_said(
+    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "own.yaml").write_text(f"# @package _global_\n{text}\n")
+    assert sweep("--config-dir", str(tmp_path), "experiment=own", "model=grid") == 2
+    assert sentence in capsys.readouterr().err
+    assert not Path("multirun").exists()
+
+
 def test_what_is_appended_is_measured_where_it_has_a_place(tmp_path: Path) -> None:
     """As the settings that a configuration of one's own does not name, and a group of one's own."""
     for group, text in (("model/tiny", "name: grid\nrows: 2\n"), ("mine/few", "# @package _global_\nchains: 4\n")):
