@@ -55,6 +55,11 @@ def with_value(config: DictConfig, line: str) -> DictConfig:
     return found
 
 
+def value_of(line: str) -> Any:
+    """What an override sets its key to."""
+    return _parse(line).value()
+
+
 def _load(self: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
     """What `ConfigLoaderImpl.load_sweep_config` returns; `hydra.job.override_dirname` knows the chosen files alone."""
     parsed = [_parse(line) for line in sweep_overrides]

@@ -22,9 +22,12 @@ from spinbench.foundation.overrides import quoted, written
 from spinbench.measuring import environment, provenance, records
 from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
+from spinbench.models.families import FILE
+from spinbench.models.loading import check_there
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, search, shares
 from spinbench.sweeping.arguments import Arguments
+from spinbench.sweeping.refusals import Refusals
 
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
 _ASKS_OF_A_CELL = {"--cfg", "-c", "--info", "-i"}
@@ -57,10 +60,25 @@ def opened(arguments: Arguments, plan: composition.Plan) -> Path:
     """The folder of a sweep about which nothing is wrong that can be said beforehand.
 
     Raises:
-        SpinbenchError: the launcher cannot run it, or the folder cannot be written.
+        SpinbenchError: a model's file is not there, the launcher cannot run it, or the folder cannot be written.
     """
+    _check_files(arguments, plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
+
+
+def _check_files(arguments: Arguments, config: DictConfig) -> None:
+    """All models and evidence of the cells; a plan is made without them, too, as of a command on a page."""
+    if config.model.name != FILE:
+        return
+    refused = Refusals()
+    for name in ("path", "evidence"):
+        lines = composition.choices(arguments.of_cells, f"model.{name}")
+        for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
+            with refused.noted():
+                if isinstance(path, str):
+                    check_there(path)
+    refused.told()
 
 
 def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered: float) -> int:

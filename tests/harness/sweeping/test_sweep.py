@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from small_sweeps import CELL, QUICK, stored, sweep
 
+import spinbench
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
+from spinbench.models import generators
 
 
 @pytest.fixture(autouse=True)
@@ -365,6 +367,17 @@ def test_what_is_wrong_in_an_experiment_is_said(
     assert sweep("--config-dir", str(tmp_path), "experiment=own", "model=grid") == 2
     assert sentence in capsys.readouterr().err
     assert not Path("multirun").exists()
+
+
+def test_files_are_looked_for_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    spinbench.save(generators.grid(2, 2), "a b.uai")
+    cell = ["method=exact", "backend=numpy", "model=file", "sweep_dir=out"]
+    assert sweep("-m", *cell, "model.path='a b.uai',no.uai", "model.evidence=no.evid") == 2
+    told = capsys.readouterr().err
+    assert "2 settings are wrong: (1) no.uai: there is no such file; (2) no.evid: there is no such file" in told
+    assert not Path("out").exists()
+    assert sweep("-m", *cell, "model.path='a b.uai',libdai/hoi1", "model.evidence=null") == 0
+    assert len(stored("out")) == 2
 
 
 def test_what_is_appended_is_measured_where_it_has_a_place(tmp_path: Path) -> None:
