@@ -216,7 +216,7 @@ def _try_appended(
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
     """Overrides of each key, one for each value; a later line of the same key replaces an earlier one.
 
-    An interval has two: its ends.
+    An interval has a few, its ends among them.
     """
     found: dict[str, list[str]] = {}
     for override in parser.parse_overrides(list(lines)):

@@ -125,12 +125,14 @@ def cells(config: DictConfig, given: Mapping[str, Sequence[str]], out: Sequence[
 
 
 def ends(override: Override) -> list[str]:
-    """The least and the greatest value of an interval.
+    """The least and the greatest value of an interval, and of one that is not of whole numbers another, which is none.
 
     Raises:
         SpinbenchError: it has no values.
     """
-    return list(map(str, _bounds(override)))
+    low, high = _bounds(override)
+    between = [] if isinstance(low, int) and isinstance(high, int) else [_rounded(low + 0.382 * (high - low))]
+    return list(map(str, [low, high, *between]))
 
 
 def _bounds(override: Override) -> tuple[float, float]:
@@ -240,6 +242,10 @@ def told(folder: Path, overrides: Sequence[str]) -> list[str]:
     ]
 
 
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
 def _suggest(trial: Any, key: str, override: Override) -> str:
     """The sampler's choice among the values of a sweep, as an override has it."""
     value: Any = override.value()
@@ -247,7 +253,7 @@ def _suggest(trial: Any, key: str, override: Override) -> str:
         low, high, log = *_bounds(override), "log" in value.tags
         if isinstance(low, int) and isinstance(high, int):
             return str(trial.suggest_int(key, low, high, log=log))
-        return str(min(max(float(f"{trial.suggest_float(key, low, high, log=log):.{DIGITS}g}"), low), high))
+        return str(min(max(_rounded(trial.suggest_float(key, low, high, log=log)), low), high))
     options = list(override.sweep_string_iterator())
     if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])

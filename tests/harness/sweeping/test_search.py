@@ -86,6 +86,10 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
         (("chains=interval(1, 4)",), r"chains=interval\(1, 4\) was given; .* hydra/sweeper=optuna"),
         ((OPTUNA, "chains=interval(4, 1)"), "LOW < HIGH"),
         ((OPTUNA, "method=dhmc", "method.step_size=tag(log, interval(0, 1))"), "begins above 0"),
+        (
+            (OPTUNA, "method=dhmc", "method.leapfrog_steps=interval(1, 5)"),
+            "leapfrog_steps=2.528 .* an integer is needed",
+        ),
         ((OPTUNA, "chains=1,2", "hydra.sweeper.n_trials=0"), "n_trials=0 was given; an integer, 1 or more"),
         (
             (OPTUNA, "chains=1,2", "hydra.sweeper.objective=luck"),
@@ -97,6 +101,12 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_searched_is_refused(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(SpinbenchError, match=sentence):
         composition.plan([*CELL, *words], multirun=False)
+
+
+def test_whole_numbers_are_searched_where_they_are_asked_for() -> None:
+    pytest.importorskip("optuna")
+    whole = composition.plan([*CELL, OPTUNA, "chains=int(interval(2, 5))"], multirun=False)
+    assert whole.config.chains == 2
 
 
 def test_commits_are_not_searched() -> None:
