@@ -69,6 +69,10 @@ def _dispatch(words: list[str]) -> int:
 
             show()
             return 0
+        case "peers":
+            from spinbench.reporting.commands import peers
+
+            return peers.install(arguments.names) if arguments.what else peers.show()
         case "report":
             of_sweeps = [name for name in ("panels", "tables") if getattr(arguments, name)]
             if of_sweeps and (arguments.compare or arguments.model):
@@ -144,6 +148,9 @@ def _parser() -> argparse.ArgumentParser:
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
     bracket.add_argument("--assumed", action="store_true", help="and above, if tempering has mixed")
     commands.add_parser("list", help="methods, backends and which pairs run here; models")
+    peers = commands.add_parser("peers", help="other libraries to compare with: which are here, and installing them")
+    peers.add_argument("what", nargs="?", choices=["install"], help="by default they are listed")
+    peers.add_argument("names", nargs="*", metavar="PEER", help="of those to be installed")
     report = commands.add_parser("report", help="leaderboard or an experiment's table of sweeps' records, and a page")
     report.add_argument("--output", type=Path, metavar="FOLDER", help="for the page; by default report in the first")
     report.add_argument("--panels", action="store_true", help="each model's pictures as PDF and SVG of their own, too")
@@ -206,20 +213,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from spinbench.foundation.parameters import assignments
     from spinbench.reporting.commands.running import show
 
-    names = (
-        "method",
-        "backend",
-        "budget",
-        "chains",
-        "seed",
-        "precision",
-        "device",
-        "until",
-        "target",
-        "tier",
-        "kernel",
-    )
-    how = {name: getattr(arguments, name) for name in names}
+    names = "method backend budget chains seed precision device until target tier kernel"
+    how = {name: getattr(arguments, name) for name in names.split()}
     settings = assignments(arguments.set, "--set")
     return show(arguments.model, arguments.evidence, settings=settings, outputs=arguments.output, **how)
 

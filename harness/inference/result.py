@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps
 from spinbench.inference.marginals import all_states
 from spinbench.models.files.answers import format_mar, format_mpe, format_pr
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SUFFIXES = (".MAR", ".PR", ".MPE", ".csv")
 """Of the files that hold an answer."""
@@ -157,6 +154,11 @@ class Result:
         return self._best()[1]
 
     @property
+    def heaviest_weight(self) -> float | None:
+        """`best_log_weight` where a state is all that was asked for, which is known then; else None."""
+        return self.best_log_weight if self.marginals is None and self.log_z is None else None
+
+    @property
     def pairs(self) -> Any:
         """Found when they are first asked for; InvalidResultError where they cannot be."""
         return self.joint.found()[0]
@@ -197,13 +199,16 @@ class Result:
     def to_arviz(self) -> Any:
         """The kept states as an `arviz.InferenceData`, for its diagnostics and plots.
 
-        `posterior` has x (chain, draw, variable), `sample_stats` log p* of each state as lp.
+        `posterior` has x (chain, draw, node), `sample_stats` log p* of each state as lp, and of the whole run, not
+        of the kept states alone, ess and r_hat (node), of models with K-ary variables (node, state).
 
         Raises:
             SpinbenchError: no states were kept.
             UnavailableError: arviz is not installed.
         """
-        return self._known_states().inference_data(self._about())
+        of_the_run = {"ess": self.ess, "r_hat": self.r_hat}
+        known = {name: values for name, values in of_the_run.items() if values is not None}
+        return self._known_states().inference_data(self._about(), known)
 
     def to_sampleset(self) -> Any:
         """The kept states of all chains as a `dimod.SampleSet`, binary or integer; the energies are -log p*.
@@ -214,15 +219,19 @@ class Result:
         """
         return self._known_states().sample_set(self._about())
 
-    def plot(self) -> Figure:
+    def plot(self) -> Any:
         """The marginals with their errors, and log Z with its bounds and the claimed errors over time, as far as known.
+
+        Returns:
+            An array of Matplotlib's axes, one a panel; their figure is pyplot's, so that a notebook shows it once,
+            whatever is done with them, and `plot()[0].figure.savefig(…)` writes it.
 
         Raises:
             SpinbenchError: the answer has nothing to draw.
         """
-        from spinbench.inference.showing.picture import figure
+        from spinbench.inference.showing.picture import panels
 
-        return figure(self)
+        return panels(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -283,10 +292,12 @@ class Result:
         return self.marginals
 
     def __repr__(self) -> str:
-        log_z = "none" if self.log_z is None else f"{self.log_z:.6g}"
         spread = "" if self.log_z_se is None else f" ± {self.log_z_se:.2g}"
+        log_z = "no log Z" if self.log_z is None else f"log Z {self.log_z_kind} {self.log_z:.6g}{spread}"
+        heaviest = self.heaviest_weight
+        found = log_z if heaviest is None else f"heaviest state of log weight {heaviest:.6g}"
         notes = "".join(f"; {note}" for note in self.notes)
         return (
-            f"Result({self.method} on {self.backend}, model {self.model!r}: log Z {self.log_z_kind} {log_z}{spread}, "
+            f"Result({self.method} on {self.backend}, model {self.model!r}: {found}, "
             f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
         )

@@ -25,7 +25,7 @@ from spinbench.inference.islands import Islands
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
-from spinbench.inference.kept.shelves import file_for
+from spinbench.inference.kept.files import file_for
 from spinbench.inference.kept.taking import Keeping
 from spinbench.inference.kernels import Wish
 from spinbench.inference.marginals.container import held
@@ -99,7 +99,8 @@ def run(
             a marginal, or that of log Z, is below and no doubt names them. `Result.reached` says whether it was.
             Burn-in is the budget's, unless it is given.
         keep: states of each chain to keep, evenly spaced up to the end of the run, as `Result.states`.
-        keep_in: a file, .npz, in which they end, as "states" (S, C, N): however many, they are never all in memory.
+        keep_in: a file in which they end, however many: they are never all in memory. .npz has "states" (S, C, N),
+            .parquet a line a state, with the columns chain, draw, and one a variable.
         target: "map": look for the heaviest state, `Result.best_state`, in place of marginals and log Z. `exact` finds
             it by elimination; `gibbs` and `blocks` anneal their chains from hot to cold, once if the budget is in
             samples, which are sweeps then, else again and again; `pt` runs with a last rung at which nearly all
@@ -162,7 +163,7 @@ def run(
         said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
         return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
 
-    with one_blas_thread(), followed(who, parsed, trace, chains):
+    with one_blas_thread(), followed(who, parsed, lambda: trace.samples, chains):
         if chosen.anytime:
             outcome = drive(
                 engine,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
+from spinbench.foundation.parameters import convert, hints_of
 from spinbench.models import catalogue
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.pairwise import PairwiseModel
@@ -96,6 +97,23 @@ def check_names(name: str, parameters: Mapping[str, Any], allowed: list[str]) ->
         if key not in allowed:
             offer = f"its parameters are {', '.join(allowed)}" if allowed else "it has no parameters"
             raise ModelError(f"model {name!r} has no parameter {key!r}; {offer}")
+
+
+def check_kinds(name: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses parameters that are not of the types, or none of the texts, which a family's hints allow.
+
+    Raises:
+        ModelError: the first of them.
+    """
+    hints = hints_of(load(name))
+    for key, value in parameters.items():
+        hint = hints.get(key, Any)
+        try:
+            convert(value, hint)
+        except TypeError as error:
+            raise ModelError(f"model {name!r}: {key} = {error}") from error
+        if get_origin(hint) is Literal and value not in (texts := get_args(hint)):
+            raise ModelError(f"model {name!r}: {key} = {value!r} was given; {' or '.join(map(str, texts))} is needed")
 
 
 def _malformed(found: Any) -> str:

@@ -68,6 +68,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise ModelError(f"{target}: the file cannot be written ({error.strerror or error})") from None
 
 
+def check_there(path: str) -> None:
+    """Raises ModelError where `load` would find neither a file nor a shipped model."""
+    shipped = path in catalogue.names() and not formats.of_name(Path(path).name)
+    if not shipped and not Path(path).exists():
+        raise ModelError(f"{path}: there is no such file")
+
+
 def _read(source: Any, name: str | None, beta: float | None) -> Model:
     if isinstance(source, str | os.PathLike):
         return _read_path(source, name, beta)

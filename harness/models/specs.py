@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spinbench.errors import ModelError
+from spinbench.errors import BrokenPluginError, ModelError
 from spinbench.foundation.names import unknown_name
 from spinbench.models import catalogue, families
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.families import FILE
 from spinbench.models.loading import load
 from spinbench.models.pairwise import PairwiseModel
+
+MISSING = "???"
+"""In place of a value that a configuration asks for, as OmegaConf has it."""
 
 
 def names() -> list[str]:
@@ -31,18 +34,48 @@ def build(spec: Mapping[str, Any]) -> PairwiseModel | FactorGraph:
         BrokenPluginError: the family's plugin cannot be used.
         ModelError: a parameter is unknown, missing, of the wrong type or out of range.
     """
+    name, parameters = _asked(spec)
+    if name in families.names():
+        return families.build(name, parameters)
+    _check(name, parameters)
+    if name == FILE:
+        return load(str(parameters["path"]), evidence=parameters.get("evidence"), beta=parameters.get("beta"))
+    return catalogue.load(name)
+
+
+def check(spec: Mapping[str, Any]) -> None:
+    """Refuse what can be refused of a configuration without building its model; for `spec` and errors see `build`.
+
+    A model whose plugin is not installed or broken passes, as does a parameter that is still missing ("???").
+    """
+    name, parameters = _asked(spec)
+    known = {key: value for key, value in parameters.items() if value != MISSING}
+    if name not in families.names():
+        _check(name, {"path": ""} | known if name == FILE else known)
+        return
+    try:
+        families.load(name)
+    except BrokenPluginError:
+        return
+    families.check_names(name, known, list(families.defaults(name)))
+    families.check_kinds(name, known)
+
+
+def _asked(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     parameters = {str(key): value for key, value in spec.items() if value is not None}
     name = parameters.pop("name", None)
     if not isinstance(name, str):
         raise ModelError(f"the model's name is {name!r}; a family, a shipped model or 'file' is needed")
-    if name in families.names():
-        return families.build(name, parameters)
+    return name, parameters
+
+
+def _check(name: str, parameters: Mapping[str, Any]) -> None:
+    """Of a file or shipped model."""
     if name == FILE:
         families.check_names(name, parameters, ["path", "evidence", "beta"])
         if "path" not in parameters:
             raise ModelError("model 'file' needs the parameter path, the file to read")
-        return load(str(parameters["path"]), evidence=parameters.get("evidence"), beta=parameters.get("beta"))
+        return
     if name not in catalogue.names():
         raise unknown_name("model", name, names())
     families.check_names(name, parameters, [])
-    return catalogue.load(name)

@@ -26,7 +26,7 @@ def show() -> None:
     output = console()
     _show_pairs(output)
     output.print()
-    _show_libraries(output)
+    show_libraries(output)
     output.print()
     _show_models(output)
 
@@ -61,7 +61,7 @@ def _show_pairs(output: Console) -> None:
         output.print(Text(note), soft_wrap=True)
 
 
-def _show_libraries(output: Console) -> None:
+def show_libraries(output: Console) -> None:
     """Backends that are other libraries: of each the methods that it runs, which are few; broken ones stand above."""
     table = Table(title="other libraries, for comparison", title_justify="left", title_style="bold")
     for column in ("backend", "methods", "here"):

@@ -44,6 +44,22 @@ def install() -> None:
     ConfigLoaderImpl.load_sweep_config = _load  # type: ignore[method-assign]
 
 
+def with_value(config: DictConfig, line: str) -> DictConfig:
+    """A copy of a configuration with another value of a key.
+
+    Raises:
+        HydraException, OmegaConfBaseException: there is no such key.
+    """
+    found = copy.deepcopy(config)
+    ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], found)
+    return found
+
+
+def value_of(line: str) -> Any:
+    """What an override sets its key to."""
+    return _parse(line).value()
+
+
 def _load(self: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
     """What `ConfigLoaderImpl.load_sweep_config` returns; `hydra.job.override_dirname` knows the chosen files alone."""
     parsed = [_parse(line) for line in sweep_overrides]

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
@@ -23,7 +22,8 @@ from spinbench.foundation.names import unknown_name
 from spinbench.inference import registry
 from spinbench.measuring import environment
 from spinbench.models import formats, specs
-from spinbench.sweeping import launchers, omissions, search
+from spinbench.sweeping import cellconfigs, launchers, omissions, search
+from spinbench.sweeping.refusals import CHECKS, Refusals
 
 
 def _seed(*parameters: float) -> int:
@@ -66,7 +66,7 @@ class Plan:
     Attributes:
         config: the first cell's configuration, Hydra's node included.
         multirun: whether there is more than one value of anything, or the experiment says so.
-        cells: how many cells there are.
+        cells: how many cells there are; of a search, at most.
         varied: the keys with more than one value.
         left_out: which combinations are not among them.
         first: the first cell's overrides.
@@ -91,37 +91,47 @@ def choices(overrides: Sequence[str], key: str) -> list[str]:
 
 
 def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
-    """Compose every value of every group once, so that nothing is measured before all names are known to be right.
+    """Try every value once, so that nothing is measured before all names and settings are known to be right.
 
     Raises:
-        SpinbenchError: an unknown name, a value that Hydra or a method refuses, or a glob(…) that meets nothing.
+        SpinbenchError: what is wrong, as unknown names, or values that a method or a model refuses.
     """
     searchpath.install()
     with explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
-        asked = given = _values(parser, overrides)
-        config = _compose(_first(given))
+        refused = Refusals()
+        asked = _values(parser, overrides)
+        given, config = _known(asked, refused)
         many = multirun or (config.hydra.mode is not None and config.hydra.mode.name == "MULTIRUN")
         many = many or any(len(options) > 1 for options in given.values())
         params: list[str] = []
         if many:
             params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
-            given = _values(parser, params) | given
-            config = _compose(_first(given))
-        for group in set(given) & set(loader.list_groups("")):
-            for option in given[group][1:]:
-                _compose(_first({**given, group: [option]}))
-        _try_settings(given)
+            given, config = _known(_values(parser, params) | given, refused)
+        if not search.is_search(config):
+            _enumerable(parser, [*params, *overrides])
+        _try(given, config, refused)
+        _try_appended(parser, given, config, refused)
+        with refused.noted():
+            _no_subfolders(config)
+        refused.told()
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
-        cells = omissions.count(given, out)
         if search.is_search(config):
             search.check(config, given)
-            cells = search.cells(config, given)
+            cells = search.cells(config, given, out)
         else:
-            _enumerable(parser, [*params, *overrides])
+            cells = omissions.count(given, out)
         return Plan(config, many, cells, varied, out, tuple(_first(given)))
+
+
+def _no_subfolders(config: DictConfig) -> None:
+    written: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)  # it may hold what only a job has
+    if written["subdir"] != ".":
+        raise SpinbenchError(
+            f"hydra.sweep.subdir={written['subdir']} was given; the cells of a sweep share its folder, sweep_dir=FOLDER"
+        )
 
 
 def _enumerable(parser: OverridesParser, lines: Sequence[str]) -> None:
@@ -132,25 +142,81 @@ def _enumerable(parser: OverridesParser, lines: Sequence[str]) -> None:
             )
 
 
-def _try_settings(given: Mapping[str, list[str]]) -> None:
-    """Make each method with each value of the settings that were given: what it refuses would fail all of its cells."""
-    settings = [key for key in given if key.lstrip("+").startswith("method.")]
-    for key, method in itertools.product(settings, given.get("method", [""])):
-        for option in given[key]:
-            chosen = {**given, key: [option]} | ({"method": [method]} if method else {})
-            method_node = _compose(_first(chosen)).method
-            settings_of = cast("dict[str, Any]", OmegaConf.to_container(method_node, resolve=True))
-            try:
-                made = registry.method_class(settings_of.pop("name"))
-            except SpinbenchError:  # not installed: its cells say so
-                continue
-            registry.made(made, settings_of)
+def _known(given: Mapping[str, list[str]], refused: Refusals) -> tuple[dict[str, list[str]], DictConfig]:
+    """Without what names no group's member and no setting, which is noted; and the configuration of the rest."""
+    left = dict(given)
+    while True:
+        lines = _first(left)
+        try:
+            with explained():
+                return left, _compose(lines)
+        except SpinbenchError as error:
+            wrong = _at_fault(error.__cause__, lines)
+            rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
+            if len(rest) == len(left):  # none of these lines, but a file
+                raise
+            refused.add(error)
+            left = rest
+
+
+def _at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:
+    """The key of the line for which Hydra raised this; None: of no single one."""
+    if isinstance(error, MissingConfigException):
+        asked = [line.partition("=") for line in lines]
+        return next((key for key, _, name in asked if f"{key}/{name}" == error.missing_cfg_file), None)
+    found = _NOT_A_KEY.search(str(error)) if isinstance(error, HydraException) else None
+    return None if found is None else found[1] or found[2]
+
+
+def _try(given: Mapping[str, list[str]], config: DictConfig, refused: Refusals) -> None:
+    """Try every value that was given, beside the first of all others, and every setting with each member of its group.
+
+    What is refused would fail all of its cells.
+    """
+    groups = set(config.hydra.runtime.choices)
+    heads = {key: key.lstrip("+").partition(".")[0] for key in given}
+    for name in [*CHECKS, *sorted({*heads.values()} & groups - {*CHECKS})]:
+        members = given.get(name, [""]) if name in groups else [""]
+        settings = [key for key in given if heads[key] == name and not (key == name and name in groups)]
+        for member in members:
+            with refused.noted(), explained():
+                composed = config if member == members[0] else _compose(_first({**given, name: [member]}))
+                _check(composed, [name], refused)
+                for line in (line for key in settings for line in given[key][1:]):
+                    _check(cellconfigs.with_value(composed, line), [name], refused)
+    for key in given:
+        if heads[key] not in {*CHECKS, *groups, "hydra"}:  # of an experiment, whose parts refer to it
+            for line in given[key][1:]:
+                _check(cellconfigs.with_value(config, line), CHECKS, refused)
+
+
+def _check(config: DictConfig, names: Iterable[str], refused: Refusals) -> None:
+    for name in (name for name in names if name in CHECKS):
+        with refused.noted(), explained():
+            node = config[name]
+            whole = OmegaConf.is_config(node)
+            CHECKS[name](OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if whole else node)
+
+
+def _try_appended(
+    parser: OverridesParser, given: Mapping[str, list[str]], config: DictConfig, refused: Refusals
+) -> None:
+    """What is appended beside the parts that know their settings has no effect: a slip of the keyboard."""
+    lines = _first(given)
+    plain = [line for line in lines if not line.startswith("+")]
+    known = config if plain == lines else _compose(plain)
+    for override in parser.parse_overrides(lines):
+        key = override.key_or_group
+        appended = (override.is_add() or override.is_force_add()) and not override.is_hydra_override()
+        elsewhere = key in config.hydra.runtime.choices or key.startswith(tuple(f"{name}." for name in CHECKS))
+        if appended and not elsewhere and OmegaConf.select(known, key, default=known) is known:
+            refused.add(_unknown_key(key, known))
 
 
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
     """Overrides of each key, one for each value; a later line of the same key replaces an earlier one.
 
-    An interval has two: its ends.
+    An interval has a few, its ends among them.
     """
     found: dict[str, list[str]] = {}
     for override in parser.parse_overrides(list(lines)):

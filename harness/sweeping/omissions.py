@@ -7,6 +7,7 @@ holds unless a key of it is given on the command line: who asks for a method get
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -41,14 +42,22 @@ def count(options: Mapping[str, Sequence[str]], out: Sequence[Entry]) -> int:
     Raises:
         SpinbenchError: none is.
     """
-    named = [options[key] for key in options if any(key in entry for entry in out)]
-    left = sum(not is_out(cell, out) for cell in itertools.product(*named))
+    return most(options, out, ())
+
+
+def most(options: Mapping[str, Sequence[str]], out: Sequence[Entry], chosen: Collection[str]) -> int:
+    """The same, at most, where one value is chosen of each of some keys.
+
+    Raises:
+        SpinbenchError: none is left whatever is chosen.
+    """
+    named = {key: values for key, values in options.items() if any(key in entry for entry in out)}
+    choices = itertools.product(*(named[key] for key in named if key in chosen))
+    others = [values for key, values in named.items() if key not in chosen]
+    left = max(sum(not is_out([*choice, *cell], out) for cell in itertools.product(*others)) for choice in choices)
     if not left:
         raise SpinbenchError("left_out has every combination in it; at least one must be left")
-    others = [len(values) for key, values in options.items() if not any(key in entry for entry in out)]
-    for number in others:
-        left *= number
-    return left
+    return left * math.prod(len(values) for key, values in options.items() if key not in {*named, *chosen})
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import believed, records
 from spinbench.measuring.records import Record
+from spinbench.sweeping import omissions
 
 TARGET = "hydra_plugins.spinbench.Search"
 """The name of the class to Hydra, which takes sweepers from its own package alone."""
@@ -113,19 +114,25 @@ def check(config: DictConfig, given: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def cells(config: DictConfig, given: Mapping[str, Sequence[str]]) -> int:
-    """How many cells a search measures."""
-    each = math.prod(len(values) for key, values in given.items() if is_measured_in_each_trial(key))
-    return int(config.hydra.sweeper.n_trials) * each
+def cells(config: DictConfig, given: Mapping[str, Sequence[str]], out: Sequence[omissions.Entry]) -> int:
+    """How many cells a search measures, at most: which of them are left out may hang on what a trial chooses.
+
+    Raises:
+        SpinbenchError: every combination is left out.
+    """
+    chosen = [key for key in given if not is_measured_in_each_trial(key)]
+    return int(config.hydra.sweeper.n_trials) * omissions.most(given, out, chosen)
 
 
 def ends(override: Override) -> list[str]:
-    """The least and the greatest value of an interval.
+    """The least and the greatest value of an interval, and of one that is not of whole numbers another, which is none.
 
     Raises:
         SpinbenchError: it has no values.
     """
-    return list(map(str, _bounds(override)))
+    low, high = _bounds(override)
+    between = [] if isinstance(low, int) and isinstance(high, int) else [_rounded(low + 0.382 * (high - low))]
+    return list(map(str, [low, high, *between]))
 
 
 def _bounds(override: Override) -> tuple[float, float]:
@@ -235,6 +242,10 @@ def told(folder: Path, overrides: Sequence[str]) -> list[str]:
     ]
 
 
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
 def _suggest(trial: Any, key: str, override: Override) -> str:
     """The sampler's choice among the values of a sweep, as an override has it."""
     value: Any = override.value()
@@ -242,7 +253,7 @@ def _suggest(trial: Any, key: str, override: Override) -> str:
         low, high, log = *_bounds(override), "log" in value.tags
         if isinstance(low, int) and isinstance(high, int):
             return str(trial.suggest_int(key, low, high, log=log))
-        return str(min(max(float(f"{trial.suggest_float(key, low, high, log=log):.{DIGITS}g}"), low), high))
+        return str(min(max(_rounded(trial.suggest_float(key, low, high, log=log)), low), high))
     options = list(override.sweep_string_iterator())
     if override.is_range_sweep() and not value.shuffle:  # neighbours are alike, which choices are not
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])

@@ -9,26 +9,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, get_args
 
 import hydra
 from hydra.plugins.sweeper import Sweeper
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from spinbench.api import Precision
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, versions
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.foundation.overrides import quoted, written
-from spinbench.inference.budget import Budget
-from spinbench.inference.kernels import Wish
 from spinbench.measuring import environment, provenance, records
-from spinbench.measuring.records import COMMAND_FILE, WISHES
+from spinbench.measuring.records import COMMAND_FILE
 from spinbench.metrics import registry as metrics
+from spinbench.models.families import FILE
+from spinbench.models.loading import check_there
 from spinbench.reporting import display, summary
 from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, search, shares
 from spinbench.sweeping.arguments import Arguments
+from spinbench.sweeping.refusals import Refusals
 
 _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
 _ASKS_OF_A_CELL = {"--cfg", "-c", "--info", "-i"}
@@ -61,11 +60,25 @@ def opened(arguments: Arguments, plan: composition.Plan) -> Path:
     """The folder of a sweep about which nothing is wrong that can be said beforehand.
 
     Raises:
-        SpinbenchError: a value is missing or makes no sense, or the folder cannot be written.
+        SpinbenchError: a model's file is not there, the launcher cannot run it, or the folder cannot be written.
     """
-    _check(plan.config)
+    _check_files(arguments, plan.config)
     launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
+
+
+def _check_files(arguments: Arguments, config: DictConfig) -> None:
+    """All models and evidence of the cells; a plan is made without them, too, as of a command on a page."""
+    if config.model.name != FILE:
+        return
+    refused = Refusals()
+    for name in ("path", "evidence"):
+        lines = composition.choices(arguments.of_cells, f"model.{name}")
+        for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
+            with refused.noted():
+                if isinstance(path, str):
+                    check_there(path)
+    refused.told()
 
 
 def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered: float) -> int:
@@ -78,7 +91,8 @@ def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered:
     """
     line = _command_line(arguments, plan, folder)
     output = display.console()
-    output.print(f"{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
+    most = "at most " * bool(search.is_search(plan.config) and plan.left_out)
+    output.print(f"{most}{plan.cells} cell{'s' * (plan.cells > 1)} into {display.shown(folder)}", soft_wrap=True)
     resume = arguments.again(display.shown(folder))
     output.print(f"after an interruption: {resume}", soft_wrap=True)
     clock = profiling.Clock(earlier=records.identities(folder), before=time.perf_counter() - entered)
@@ -179,44 +193,6 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     if all(record["status"] == "skipped" for record in found):
         raise SpinbenchError(f"nothing could be measured: {found[0]['error']}")
     return status
-
-
-def _check(config: DictConfig) -> None:
-    """What can be said about the first cell without measuring it.
-
-    Raises:
-        SpinbenchError: a value is missing or makes no sense.
-    """
-    with composition.explained():
-        # one by one, for values that refer to parts which are none of the cell
-        plain: dict[str, Any] = {name: _resolved(config[name]) for name in records.CELL}
-        for name in ("chains", "seed"):
-            if not isinstance(plain[name], int) or plain[name] < (name == "chains"):
-                raise SpinbenchError(
-                    f"{name}={plain[name]} was given; an integer, {int(name == 'chains')} or more, is needed"
-                )
-        precision = plain["backend"].get("precision")
-        if precision not in (None, *get_args(Precision)):
-            raise SpinbenchError(
-                f"backend.precision={precision} was given; {' and '.join(get_args(Precision))} are allowed"
-            )
-        Budget(**plain["budget"])
-        Wish(*(plain["backend"].get(name) for name in WISHES))
-        for name in ("time_limit", "mixing"):
-            given = config[name]
-            if given is not None and (isinstance(given, bool) or not isinstance(given, int | float) or not given > 0):
-                raise SpinbenchError(f"{name}={given} was given; a positive number of seconds, or null, is needed")
-        if plain["model"].get("corpus") is not None:  # else each message would say so
-            from spinbench.papers.relaxation.crf.corpus import read_folder
-
-            read_folder(Path(plain["model"]["corpus"]))
-        if config.report is not None:
-            summary.find(config.report)
-
-
-def _resolved(node: Any) -> Any:
-    config = OmegaConf.is_config(node)
-    return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if config else node
 
 
 def open_folder(arguments: Arguments, asked: str | None, report: str | None) -> Path:

@@ -96,7 +96,7 @@ def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:
 
 def test_libraries_are_asked_for_what_they_have() -> None:
     """Each kernel of a library runs somewhere; nothing is asked for that there is no kernel of."""
-    assert composition.plan(["experiment=peers"], multirun=False).cells == 65
+    assert composition.plan(["experiment=peers"], multirun=False).cells == 79
     config = composition.plan(["experiment=peers", "size=smoke"], multirun=False).config
     asked = {axis: config.hydra.sweeper.params[axis].split(",") for axis in ("method", "backend")}
     entries = [dict(entry) for entry in config.left_out if {*entry} == {"method", "backend"}]
@@ -117,7 +117,7 @@ def test_libraries_are_asked_for_what_they_have() -> None:
         (["seed=range(0,5)"], 5),
         (["method=dhmc", "method.leapfrog_steps=3,5"], 2),
         (["hydra.job.name='a,b'"], 1),
-        (["+extra=[1,2]"], 1),
+        (["left_out=[{method:[pt,bp]}]"], 1),
     ],
 )
 def test_cells_are_counted(overrides: list[str], cells: int) -> None:

@@ -27,6 +27,7 @@ from spinbench.inference.showing import progress
 progress.PATIENCE = 0.0
 again = spinbench.run(model, "bp", budget=100)
 """
+PICTURE = "gibbs.plot()"
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,10 @@ def pages() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def executed(pages: ModuleType) -> Any:
-    """With two more cells: one tells of a sweep of a hundred, the other of a run that is too short to be told of."""
+    """With more cells: of a sweep of a hundred, of a run that is too short to be told of, and of a picture that is also
+    the cell's value."""
     notebook = nbformat.read(pages.NOTEBOOK, as_version=4)
-    notebook.cells += [nbformat.v4.new_code_cell(source) for source in (SWEEP, RUN)]
+    notebook.cells += [nbformat.v4.new_code_cell(source) for source in (SWEEP, RUN, PICTURE)]
     return pages.executed(notebook)
 
 
@@ -55,7 +57,7 @@ def test_it_is_committed_without_outputs(pages: ModuleType) -> None:
 
 
 def test_its_cells_say_what_the_text_around_them_says(executed: Any) -> None:
-    _, gibbs, bp, errors, picture, bracket = [_outputs(cell) for cell in _code(executed)[:-2]]
+    _, gibbs, bp, errors, picture, bracket = [_outputs(cell) for cell in _code(executed)[:-3]]
     assert "<th>log Z</th>" in gibbs[-1]["text/html"]
     assert "'ok'" in bp[-1]["text/plain"]
     off = [float(number) for number in re.findall(r"marginals off by (\S+),", errors[0]["text/plain"])]
@@ -66,20 +68,25 @@ def test_its_cells_say_what_the_text_around_them_says(executed: Any) -> None:
 
 
 def test_a_sweep_is_one_output_of_a_real_kernel(executed: Any) -> None:
-    (output,) = _outputs(_code(executed)[-2])
+    (output,) = _outputs(_code(executed)[-3])
     assert output["text/plain"] == "the leaderboard"
 
 
 def test_a_run_is_one_line_of_a_real_kernel(executed: Any) -> None:
-    (output,) = _outputs(_code(executed)[-1])
+    (output,) = _outputs(_code(executed)[-2])
     assert re.fullmatch(r"bp on numba: \d+ samples x \d+ chains, done after \d+\.\d s", output["text/plain"])
+
+
+def test_a_picture_is_shown_once(executed: Any) -> None:
+    shown = [output for output in _outputs(_code(executed)[-1]) if "image/png" in output]
+    assert len(shown) == 1
 
 
 def test_the_page_has_outputs_and_pictures(pages: ModuleType, executed: Any) -> None:
     files = pages.rendered(executed)
     page = files.pop("example.md")
     assert page.startswith("# spinbench in a notebook\n")
-    assert re.findall(r"!\[.*\]\((.+)\)", page) == list(files) == ["example-1.png"]
+    assert re.findall(r"!\[.*\]\((.+)\)", page) == list(files) == ["example-1.png", "example-2.png"]
     assert files["example-1.png"].startswith(b"\x89PNG")
     assert "```text\ngibbs  marginals off by " in page
     assert '<div class="output"><table><caption>gibbs on numba' in page

@@ -56,8 +56,11 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """Lines of a shell block that call spinbench, without comments; continued lines joined, here-documents left out."""
-    text = re.sub(r"<<'(\w+)'\n.*?^\1$", "", block.text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
+    """Lines of a shell block that call spinbench, without comments; continued lines joined, here-documents left out;
+    names from a file are two, and a loop's variable is 0."""
+    text = re.sub(r"\$\(<\w+\)", "one,two", block.text)
+    text = re.sub(r"\$\w+", "0", text)
+    text = re.sub(r"<<'(\w+)'\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     parts = [part.strip() for line in lines for part in re.split(r"&&|;|\|", line)]
     return [part for part in parts if part.startswith("spinbench ")]

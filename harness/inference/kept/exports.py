@@ -15,6 +15,9 @@ import numpy.typing as npt
 from spinbench.errors import UnavailableError
 from spinbench.models import Model
 
+NODE = "node"
+"""The dimension of variables to ArviZ, which has a "variable" of its own in summaries."""
+
 
 @dataclass(frozen=True, eq=False)
 class Kept:
@@ -30,19 +33,24 @@ class Kept:
 
     @property
     def labels(self) -> list[Hashable]:
-        """(M,) names of the variables; 0, …, M - 1 where they have none."""
-        named = self.model.labels if self.model.origin is None else self.model.origin.labels
-        return list(named) or list(range(self.states.shape[-1]))
+        """(M,) of the variables."""
+        return labels_of(self.model)
 
-    def inference_data(self, about: Mapping[str, Any]) -> Any:
-        """See `Result.to_arviz`."""
+    def inference_data(self, about: Mapping[str, Any], diagnostics: Mapping[str, Any]) -> Any:
+        """See `Result.to_arviz`; `diagnostics` are in the layout of marginals."""
         arviz = _loaded("arviz", "arviz")
         names = [label if isinstance(label, str | int) else str(label) for label in self.labels]
         groups = {"posterior": {"x": self.states}, "sample_stats": {"lp": self._log_weights()}}
-        how: dict[str, Any] = {"coords": {"variable": names}, "dims": {"x": ["variable"]}}
+        how: dict[str, Any] = {"coords": {NODE: names}, "dims": {"x": [NODE]}}
         if "posterior" in signature(arviz.from_dict).parameters:  # before version 1
-            return arviz.from_dict(**groups, **how, posterior_attrs=dict(about))
-        return arviz.from_dict(groups, **how, attrs={"posterior": dict(about)})
+            found = arviz.from_dict(**groups, **how, posterior_attrs=dict(about))
+        else:
+            found = arviz.from_dict(groups, **how, attrs={"posterior": dict(about)})
+        stats, array = found["sample_stats"], import_module("xarray").DataArray
+        for name, values in diagnostics.items():  # from_dict takes only what chains and draws have
+            table = _table(values)
+            stats[name] = array(table, {NODE: names}, [NODE, "state"][: table.ndim])
+        return found
 
     def sample_set(self, about: Mapping[str, Any]) -> Any:
         """See `Result.to_sampleset`."""
@@ -58,6 +66,22 @@ class Kept:
         """(C, S) log p*, of the model with its evidence."""
         origin = self.model.origin
         return self.model.log_weight(self.states if origin is None else origin.lower(self.states))
+
+
+def labels_of(model: Model) -> list[Hashable]:
+    """(M,) names of the variables that the user gave; 0, …, M - 1 where they have none."""
+    named = model if model.origin is None else model.origin
+    return list(named.labels) or list(range(len(named.cardinalities)))
+
+
+def _table(values: Any) -> npt.NDArray[np.float64]:
+    """(M,) of binary variables, else (M, K), NaN beyond the states of a variable."""
+    if not isinstance(values, list):
+        return np.asarray(values, dtype=np.float64)
+    table = np.full((len(values), max(map(len, values), default=0)), np.nan)
+    for row, numbers in zip(table, values, strict=True):
+        row[: len(numbers)] = numbers
+    return table
 
 
 def _loaded(package: str, extra: str) -> Any:

@@ -12,7 +12,9 @@ from spinbench.api import Engine, Reduction, State
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.kept.checked import checked_states
-from spinbench.inference.kept.shelves import InMemory, OnDisk, UnsignedArray, check_room, mapped, write
+from spinbench.inference.kept.exports import labels_of
+from spinbench.inference.kept.files import check_room, told_if_interrupted, write
+from spinbench.inference.kept.shelves import InMemory, OnDisk, UnsignedArray
 from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
@@ -59,7 +61,7 @@ class Keeping:
         self._small = _smallest(model.cardinalities)
         size = min(keep, budget.samples or keep) * start.size * self._small.itemsize
         if file is not None:
-            check_room(file, 3 * size)
+            check_room(file, size)
         elif 2 * size > MAX_BYTES:
             raise SpinbenchError(
                 f"keep={keep} was given; so many states of {start.shape[0]} variables of {start.shape[1]} chains would "
@@ -86,13 +88,14 @@ class Keeping:
     def advance(self, state: State, steps: int) -> tuple[State, Statistics]:
         """As of an `Engine`."""
         parts: list[Statistics] = []
-        while steps or not parts:
-            piece = min(steps, self._every - self._step % self._every)
-            state, seen = self._engine.advance(state, piece)
-            parts.append(seen)
-            self._step, steps = self._step + piece, steps - piece
-            if piece and self._step % self._every == 0:
-                self._take(state)
+        with told_if_interrupted(self._file):
+            while steps or not parts:
+                piece = min(steps, self._every - self._step % self._every)
+                state, seen = self._engine.advance(state, piece)
+                parts.append(seen)
+                self._step, steps = self._step + piece, steps - piece
+                if piece and self._step % self._every == 0:
+                    self._take(state)
         return state, parts[0] if len(parts) == 1 else {name: self._joined(name, parts) for name in self._reductions}
 
     def taken(self, seed: int) -> UnsignedArray:
@@ -109,8 +112,8 @@ class Keeping:
             raise UnsupportedError(f"keep={self._most} was given; {self._who} makes no chains of draws")
         places = range(max(len(self._kept) - self._most, 0), len(self._kept))
         if self._file is not None:
-            write(self._file, self._blocks(places, seed), len(places))
-            return mapped(self._file)
+            with told_if_interrupted(self._file):
+                return write(self._file, self._blocks(places, seed), len(places), labels_of(self._model))
         return np.ascontiguousarray(np.concatenate([*self._blocks(places, seed)]).transpose(1, 0, 2))
 
     def _blocks(self, places: range, seed: int) -> Iterator[UnsignedArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Engine, State
+from spinbench.api import Engine
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.kept.checked import checked_states
+from spinbench.inference.showing.progress import followed
 from spinbench.models import Model
 
 RUNGS, FEWEST = 64, 8
 """Temperatures of a run down the ladder, and the fewest of them."""
+CALL = 0.25
+"""Seconds of sweeps, about, after which it is told how far a run is."""
 
 
 @dataclass
@@ -53,6 +57,24 @@ def anneal(
         InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a run can end.
     """
+    found = Annealed([], 0, 0.0, 0.0)
+    with followed(who, budget, lambda: found.sweeps, start.shape[1]):
+        _run(engine, model, start, hot, cold, budget, found, seed=seed, who=who)
+    return found
+
+
+def _run(
+    engine: Engine,
+    model: Model,
+    start: np.ndarray,
+    hot: float,
+    cold: float,
+    budget: Budget,
+    found: Annealed,
+    *,
+    seed: int,
+    who: str,
+) -> None:
     since = time.perf_counter()
     state = engine.init(seed, start)
     state, slopes = engine.climb(state, np.array([hot]), 1)
@@ -61,14 +83,15 @@ def anneal(
     compiled = time.perf_counter()
     state, _ = engine.climb(state, np.array([hot]), 1)
     per_sweep = time.perf_counter() - compiled
-    found = Annealed([], 2, compiled - since, per_sweep)
+    found.sweeps, found.compile_seconds, found.run_seconds = 2, compiled - since, per_sweep
+    at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
     for rungs, sweeps in _plans(budget, per_sweep, found):
         begun = time.perf_counter()
-        state = _down(engine, state, np.geomspace(hot, cold, rungs), sweeps)
+        for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
+            state, _ = engine.climb(state, betas, each)
+            found.sweeps += each * len(betas)
         found.states.append(checked_states(engine.states(state), model, who))
         found.run_seconds += time.perf_counter() - begun
-        found.sweeps += sweeps
-    return found
 
 
 def _plans(budget: Budget, per_sweep: float, found: Annealed) -> Iterator[tuple[int, int]]:
@@ -92,9 +115,10 @@ def _plans(budget: Budget, per_sweep: float, found: Annealed) -> Iterator[tuple[
             sweeps, took = 2 * sweeps, 2 * took
 
 
-def _down(engine: Engine, state: State, betas: npt.NDArray[np.float64], sweeps: int) -> State:
+def _calls(betas: npt.NDArray[np.float64], sweeps: int, at_once: int) -> Iterator[tuple[npt.NDArray[np.float64], int]]:
+    """Rungs of a run and sweeps at each of them, about `at_once` sweeps together and no less than a rung."""
     each, more = divmod(sweeps, len(betas))
-    if more:
-        state, _ = engine.climb(state, betas[:more], each + 1)
-    state, _ = engine.climb(state, betas[more:], each)
-    return state
+    for part, count in ((betas[:more], each + 1), (betas[more:], each)):
+        width = max(1, at_once // max(count, 1))
+        for first in range(0, len(part), width):
+            yield part[first : first + width], count

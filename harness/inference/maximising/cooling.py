@@ -14,6 +14,7 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.drive import drive
 from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.maximising.annealing import Annealed
+from spinbench.inference.showing.progress import followed
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 
@@ -61,7 +62,9 @@ def cool(
     """
     trace = Trace(method.reductions, method.batches(start.shape[1]), method.counted_by, start.shape[1], 0)
     warm_up = partial(method.warm_up, tables)
-    run = drive(engine, trace, lambda seen: Estimate(), budget, start=start, seed=seed, warm_up=warm_up, checkpoints=1)
+    with followed(who, budget, lambda: trace.samples, start.shape[1]):
+        nothing = lambda seen: Estimate()  # noqa: E731
+        run = drive(engine, trace, nothing, budget, start=start, seed=seed, warm_up=warm_up, checkpoints=1)
     states = engine.states(run.state)
     if states is None:
         raise UnsupportedError(f"target='map' was given; {who} hands over no states")

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from spinbench.inference.maximising.cooling import cool, cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
 from spinbench.inference.origins import as_taken
 from spinbench.inference.result import Result, Seconds
+from spinbench.inference.showing.progress import followed
 from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
@@ -92,8 +94,10 @@ def _finders() -> list[str]:
 
 def _exactly(model: Model, method: Method, asked: Asked) -> Result:
     since = time.perf_counter()
-    best = Best(model, exact=DEFAULT_MAX_BYTES)
-    best.found(None, None, None)
+    best, ended = Best(model, exact=DEFAULT_MAX_BYTES), Event()
+    with followed(f"{method.name} on {asked.backend}", asked.budget, lambda: int(ended.is_set()), 1):
+        best.found(None, None, None)
+        ended.set()
     seconds = Seconds(run=time.perf_counter() - since)
     notes = () if asked.backend == "numpy" else ("maxima are eliminated in NumPy, on every backend",)
     return dataclasses.replace(_result(model, method, asked, best, seconds, tier="native"), chains=1, notes=notes)

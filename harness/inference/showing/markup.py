@@ -18,7 +18,7 @@ SHOWN = 10
 
 
 def html(result: Result) -> str:
-    """Two tables: of the run, and of the first variables' marginals."""
+    """Two tables: of the run, and of the first variables' marginals, or states."""
     facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _facts(result))
     title = f"{result.method} on {result.backend}, {result.model}"
     return f"<table><caption>{escape(title)}</caption>{facts}</table>{_marginals(result)}"
@@ -29,6 +29,8 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.log_z is not None:
         spread = "" if result.log_z_se is None else f" ± {result.log_z_se:.2g}"
         yield "log Z", f"{result.log_z:.8g}{spread} ({result.log_z_kind})"
+    if result.heaviest_weight is not None:
+        yield "log weight of the heaviest state", f"{result.heaviest_weight:.8g}"
     for bound in result.bounds:
         delta = f", δ = {bound.delta:g}" if bound.delta else ""
         yield f"{bound.side} bound", f"{bound.value:.8g} ({bound.grade}{delta}, {bound.by})"
@@ -42,7 +44,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
 
 def _marginals(result: Result) -> str:
     if result.marginals is None:
-        return ""
+        return _state(result)
     shown: Any = result.marginals[:SHOWN]
     errors: Any = None if result.marginals_se is None else result.marginals_se[:SHOWN]
     variables, states = all_states.names(shown)
@@ -55,3 +57,13 @@ def _marginals(result: Result) -> str:
     more = len(result.marginals) - SHOWN
     rest = f"<p>and {more} variables more: result.to_dataframe()</p>" if more > 0 else ""
     return f"<table><tr><th>variable</th><th>state</th><th>marginal</th></tr>{rows}</table>{rest}"
+
+
+def _state(result: Result) -> str:
+    if result.heaviest_weight is None:
+        return ""
+    state = result.best_state
+    rows = "".join(f"<tr><td>{v}</td><td>{k}</td></tr>" for v, k in enumerate(state[:SHOWN].tolist()))
+    more = len(state) - SHOWN
+    rest = f"<p>and {more} variables more: result.best_state</p>" if more > 0 else ""
+    return f"<table><tr><th>variable</th><th>heaviest state</th></tr>{rows}</table>{rest}"

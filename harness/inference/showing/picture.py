@@ -12,7 +12,6 @@ from spinbench.inference.marginals import all_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from spinbench.inference.result import Result
 
@@ -20,8 +19,8 @@ DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
 """Lines of bounds, by grade."""
 
 
-def figure(result: Result) -> Figure:
-    """With a panel for each of what the answer has.
+def panels(result: Result) -> Any:
+    """Axes (P,), one for each of what the answer has.
 
     Raises:
         SpinbenchError: it has neither marginals nor a trajectory.
@@ -30,20 +29,22 @@ def figure(result: Result) -> Figure:
 
     timed = [point for point in result.trajectory if point.estimate.log_z is not None]
     claimed = [point for point in result.trajectory if point.estimate.marginals_se is not None]
-    panels: list[Any] = []
+    drawing: list[Any] = []
     if result.marginals is not None:
-        panels.append(lambda axes: _marginals(axes, result))
+        drawing.append(lambda axes: _marginals(axes, result))
     if timed:
-        panels.append(lambda axes: _log_z(axes, result, timed))
+        drawing.append(lambda axes: _log_z(axes, result, timed))
     if len(claimed) > 1:
-        panels.append(lambda axes: _errors(axes, claimed))
-    if not panels:
+        drawing.append(lambda axes: _errors(axes, claimed))
+    if not drawing:
         raise SpinbenchError(f"{result.method} gives neither marginals nor log Z; there is nothing to draw")
-    drawn, axes = pyplot.subplots(1, len(panels), figsize=(4.6 * len(panels), 3.4), layout="constrained", squeeze=False)
-    for panel, place in zip(panels, axes[0], strict=True):
+    drawn, axes = pyplot.subplots(
+        1, len(drawing), figsize=(4.6 * len(drawing), 3.4), layout="constrained", squeeze=False
+    )
+    for panel, place in zip(drawing, axes[0], strict=True):
         panel(place)
     drawn.suptitle(f"{result.method} on {result.backend}, {result.model}: {result.status}")
-    return drawn
+    return axes[0]
 
 
 def _marginals(axes: Axes, result: Result) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.inference.showing import cell_output
 
@@ -17,20 +16,20 @@ THREAD = "spinbench-progress"
 
 
 @contextmanager
-def followed(who: str, budget: Budget, trace: Trace, chains: int) -> Iterator[None]:
+def followed(who: str, budget: Budget, counted: Callable[[], int], chains: int) -> Iterator[None]:
     """Follow a run in the output of a notebook's cell; anywhere else, nothing is said.
 
     Args:
         who: method and backend.
         budget: that is spent.
-        trace: of the run, which grows meanwhile.
+        counted: samples of each chain so far.
         chains: of the run.
     """
     output = cell_output.of_this_cell()
     if output is None or output.taken:
         yield
         return
-    line = _Line(who, budget, trace, chains)
+    line = _Line(who, budget, counted, chains)
     ended = threading.Event()
     watching = threading.Thread(target=_watch, args=(line, output, ended), name=THREAD, daemon=True)
     watching.start()
@@ -77,8 +76,8 @@ def _watch(line: _Line, output: cell_output.CellOutput, ended: threading.Event) 
 class _Line:
     """What is said of a run; the arguments are those of `followed`."""
 
-    def __init__(self, who: str, budget: Budget, trace: Trace, chains: int) -> None:
-        self._who, self._budget, self._trace, self._chains = who, budget, trace, chains
+    def __init__(self, who: str, budget: Budget, counted: Callable[[], int], chains: int) -> None:
+        self._who, self._budget, self._counted, self._chains = who, budget, counted, chains
         self._since = time.perf_counter()
         self._sampling: float | None = None
 
@@ -89,7 +88,7 @@ class _Line:
 
     def now(self) -> str:
         """Seconds of a budget begin with the first samples: compiling is none of it."""
-        if not self._trace.samples:
+        if not self._counted():
             return f"{self._who}: getting ready, {self.seconds:.1f} s"
         if self._sampling is None:
             self._sampling = time.perf_counter()
@@ -103,4 +102,4 @@ class _Line:
         return f"{self._who}: {self._samples()}, done after {self.seconds:.1f} s"
 
     def _samples(self) -> str:
-        return f"{self._trace.samples:,} samples x {self._chains} chains"
+        return f"{self._counted():,} samples x {self._chains} chains"

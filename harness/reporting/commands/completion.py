@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from importlib import resources
 from typing import get_args
 
 import shtab
 
+from spinbench import conf
 from spinbench.api import Precision
 from spinbench.inference import registry
+from spinbench.models import specs
+from spinbench.reporting.commands import peers
 
 FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 """What arguments that are files and folders are called."""
+PEER = "PEER"
+FLAGS = ("-m", "--resume", "--profile", "--help")
+GROUPS = ("experiment", "budget", "size", "launcher")
+"""Of `spinbench sweep`, beside methods, backends and models."""
+WHOLE_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}"
+"""For bash, which else takes NAME=VALUE for three words."""
 NEW = "NEW"
 """What names are called that are not to be there already."""
 
@@ -28,13 +38,29 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
         "--precision": get_args(Precision),
         "--device": ["cpu", "gpu"],
     }
+    _with_words_of_sweeps(parser)
     for action in _actions(parser):
         if action.metavar in (*FILES, *FOLDERS):
             action.complete = shtab.FILE if action.metavar in FILES else shtab.DIRECTORY  # type: ignore[attr-defined]
+        if action.metavar == PEER:
+            action.choices = peers.names()
         for option in action.option_strings if action.metavar != NEW else ():
             action.choices = names.get(option, action.choices)
-    print(shtab.complete(parser, shell))
+    print(shtab.complete(parser, shell, preamble=WHOLE_WORDS if shell == "bash" else ""))
     return 0
+
+
+def _with_words_of_sweeps(parser: argparse.ArgumentParser) -> None:
+    """What stands behind `sweep` is Hydra's, and the parser does not know it."""
+    (sweep,) = (action.choices["sweep"] for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": specs.names()}
+    for group in GROUPS:
+        files = (resources.files(conf) / group).iterdir()
+        names[group] = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+    for flag in FLAGS:
+        sweep.add_argument(flag, action="store_true")
+    words = [f"{group}={name}" for group in names for name in names[group]]
+    sweep.add_argument("words", nargs="*", metavar="NAME=VALUE", choices=words, help="what is measured")
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -41,7 +41,7 @@ def figure(rows: Sequence[Row], looks: Looks, names: Sequence[str]) -> Figure | 
     for place, (row, name) in enumerate(shown):
         _draw_row(panel, row, place, looks, name)
     panel.set_yticks(range(len(shown)), [f"{row.method} on {row.backend}" for row, _ in shown], fontsize=8)
-    panel.tick_params(axis="y", length=0)
+    panel.tick_params(axis="y", length=0, pad=8)  # room for markers at the margin
     panel.ticklabel_format(axis="x", useOffset=False)
     return figure
 
@@ -70,8 +70,9 @@ def _draw_row(panel: Axes, row: Row, place: int, looks: Looks, name: str) -> Non
     for sign, limit in ((-1, low), (1, high)):
         if beyond := [value for value, _, _ in found if sign * value > sign * limit]:
             text = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(beyond), max(beyond))))
-            side: dict[str, Any] = {"ha": "left" if sign < 0 else "right", "xytext": (-7 * sign, 0)}
-            panel.annotate(text, (limit, place), textcoords="offset points", va="center", fontsize=7.5, **side)
+            # above the row's line, on which its other answers lie
+            side: dict[str, Any] = {"ha": "left" if sign < 0 else "right", "xytext": (-4 * sign, 3.5)}
+            panel.annotate(text, (limit, place), textcoords="offset points", va="bottom", fontsize=7.5, **side)
 
 
 def _answers(row: Row) -> list[tuple[float, float, str]]:

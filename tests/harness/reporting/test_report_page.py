@@ -221,7 +221,7 @@ def test_page_shows_the_bracket_and_what_it_contradicts(tmp_path: Path) -> None:
     text = page.write(BOUNDED, tmp_path / "a").page.read_text()
     for piece in ("Bounds on log Z", "8.5", "9.25", *wide.flagged, *known.flagged):
         assert piece in text
-    assert text.count('class="bad">ok, ') == 2
+    assert text.count('class="status bad">ok, ') == 2
     assert "Bounds on log Z" not in page.write(RECORDS, tmp_path / "b").page.read_text()
 
 
@@ -273,6 +273,17 @@ class TestInChromium:
         assert [row[:2] for row in shown(browser)] == [["gibbs", "jax"]]
         assert browser.evaluate("document.querySelectorAll('.panel:not([hidden])').length") == 1
         assert browser.log == []
+
+    def test_rows_are_low_on_a_narrow_screen(self, browser: Any, tmp_path: Path) -> None:
+        verdicts = {"status": "marginals not mixed, log Z unresolved"}
+        doubted = [{**one, "result": {**one["result"], **verdicts}} for one in RECORDS if one["status"] == "ok"]
+        browser.open(page.write(doubted, tmp_path).page.as_uri(), width=400)
+        lines = "Array.from(document.querySelectorAll('tr[data-number]'), row => row.offsetHeight)"
+        assert max(browser.evaluate(lines)) < 60
+        tied = [make(model=f"m{i}", backend=name) for i in range(9) for name in ("numpy", "numba")]
+        browser.open(page.write(tied, tmp_path / "many").page.as_uri(), width=400)
+        lines = "Array.from(document.querySelectorAll('#across ~ .scroll tbody tr'), row => row.offsetHeight)"
+        assert max(browser.evaluate(lines)) < 60
 
     def test_time_to_another_error_and_the_records(self, browser: Any, example: str) -> None:
         browser.open(example)

@@ -86,6 +86,10 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
         (("chains=interval(1, 4)",), r"chains=interval\(1, 4\) was given; .* hydra/sweeper=optuna"),
         ((OPTUNA, "chains=interval(4, 1)"), "LOW < HIGH"),
         ((OPTUNA, "method=dhmc", "method.step_size=tag(log, interval(0, 1))"), "begins above 0"),
+        (
+            (OPTUNA, "method=dhmc", "method.leapfrog_steps=interval(1, 5)"),
+            "leapfrog_steps=2.528 .* an integer is needed",
+        ),
         ((OPTUNA, "chains=1,2", "hydra.sweeper.n_trials=0"), "n_trials=0 was given; an integer, 1 or more"),
         (
             (OPTUNA, "chains=1,2", "hydra.sweeper.objective=luck"),
@@ -97,6 +101,12 @@ def test_what_is_proposed_gets_better(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_searched_is_refused(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(SpinbenchError, match=sentence):
         composition.plan([*CELL, *words], multirun=False)
+
+
+def test_whole_numbers_are_searched_where_they_are_asked_for() -> None:
+    pytest.importorskip("optuna")
+    whole = composition.plan([*CELL, OPTUNA, "chains=int(interval(2, 5))"], multirun=False)
+    assert whole.config.chains == 2
 
 
 def test_commits_are_not_searched() -> None:
@@ -115,6 +125,38 @@ def test_a_search_counts_its_cells() -> None:
         [*CELL, OPTUNA, "chains=1,2,3", "seed=range(5)", "hydra.sweeper.n_trials=7"], multirun=False
     )
     assert (plan.cells, plan.multirun) == (35, True)
+
+
+@pytest.mark.parametrize(
+    ("out", "cells"),
+    [
+        ("{seed: [3, 4]}", 7 * 3),
+        ("{seed: [1, 2], chains: [1]}", 7 * 5),  # with other chains all are measured
+        ("{seed: [1, 2], chains: [1, 2, 3]}", 7 * 3),
+        ("{model.rows: [2], seed: [0, 1, 2]}", 7 * 2),
+    ],
+)
+def test_cells_that_are_left_out_are_not_counted(out: str, cells: int, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "fewer.yaml").write_text(
+        f"# @package _global_\nleft_out: [{out}]\n"
+        "hydra: {sweeper: {n_trials: 7, params: {seed: 'range(5)', chains: '1,2,3', model.rows: '2'}}}\n"
+    )
+    plan = composition.plan(
+        [*CELL, OPTUNA, "experiment=fewer", f"hydra.searchpath=['file://{tmp_path}']"], multirun=True
+    )
+    assert plan.cells == cells
+
+
+def test_a_search_in_which_nothing_is_left_is_refused() -> None:
+    pytest.importorskip("optuna")
+    with pytest.raises(SpinbenchError, match="left_out has every combination in it"):
+        search.cells(
+            composition.plan([*CELL, OPTUNA, "chains=1,2"], multirun=False).config,
+            {"seed": ["seed=0"], "chains": ["chains=1", "chains=2"]},
+            [{"seed": ["0"]}],
+        )
 
 
 def test_no_trial_has_a_number(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from small_sweeps import CELL, QUICK, stored, sweep
 
+import spinbench
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
+from spinbench.models import generators
 
 
 @pytest.fixture(autouse=True)
@@ -304,6 +306,18 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["sweep_dir=file/out"], "cannot be written"),
         (["-m", "method=glob(zz*)"], "method=glob(zz*) was given, and nothing has such a name"),
         (["-m", "method=gibbs", "method.scan=raster,snake"], "gibbs: scan='snake' was given"),
+        (["-m", "model=grid", "model.rows=2,abc"], "model 'grid': rows = 'abc' was given; an integer is needed"),
+        (["model=grid", "model.kind=snake"], "model 'grid': kind = 'snake' was given; standard or frustrated or"),
+        (["model=grid", "model.nosuch=3"], "no setting of model grid is named 'nosuch'; known: rows, cols"),
+        (["model=grid", "+model.nosuch=3"], "model 'grid' has no parameter 'nosuch'; its parameters are rows, cols"),
+        (["-m", "model=grid,ring", "++model.rows=3"], "model 'ring' has no parameter 'rows'"),
+        (["+foo=1"], "no setting or group is named 'foo'; known: model, method"),
+        (["++foo.bar=1"], "no setting or group is named 'foo'"),
+        (["+budget.foo=1"], "no setting in budget is named 'foo'; known: samples, seconds, burn_in"),
+        (["+backend.foo=1"], "no setting of backend numba is named 'foo'; known: name, precision, device"),
+        (["-m", "chains=16,0"], "chains=0 was given"),
+        (["-m", "budget.burn_in=5,a"], "burn_in=a was given; a whole number of samples"),
+        (["hydra.sweep.subdir=${hydra.job.num}"], "the cells of a sweep share its folder, sweep_dir=FOLDER"),
         (["backend.precision=float31"], "backend.precision=float31 was given; float32 and float64 are allowed"),
         (["--config-path", "/tmp"], "--config-path would replace spinbench's own configurations"),
         (["--config-dir", "nowhere"], "--config-dir nowhere was given; the folder of config groups is needed"),
@@ -324,6 +338,66 @@ def test_wrong_arguments_are_one_sentence_and_measure_nothing(
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert not Path("multirun").exists()
+
+
+def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = ["model.rows=2,abc", "model.nosuch=3", "method.scan=snake", "seeds=1", "+foo=1", "chains=0", "backend=nump"]
+    assert sweep("-m", "model=grid", "method=gibbs", *wrong) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("spinbench: 7 settings are wrong: (1) ")
+    for name in ("rows = 'abc'", "'nosuch'", "scan='snake'", "'seeds'", "'foo'", "chains=0", "'nump'"):
+        assert told.count(name) == 1
+    assert not Path("multirun").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("defaults: [{override /metod: gibbs}]", "Could not override 'metod'"),
+        ("method: {sacn: raster}", "no setting of method gibbs is named 'sacn'; did you mean scan?"),
+        ("defaults: [{override /method: gibs}]", "no method is named 'gibs'; did you mean gibbs"),
+        ("method: {scan: snake}", "gibbs: scan='snake' was given"),
+    ],
+)
+def test_what_is_wrong_in_an_experiment_is_said(
+    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "own.yaml").write_text(f"# @package _global_\n{text}\n")
+    assert sweep("--config-dir", str(tmp_path), "experiment=own", "model=grid") == 2
+    assert sentence in capsys.readouterr().err
+    assert not Path("multirun").exists()
+
+
+def test_files_are_looked_for_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    spinbench.save(generators.grid(2, 2), "a b.uai")
+    cell = ["method=exact", "backend=numpy", "model=file", "sweep_dir=out"]
+    assert sweep("-m", *cell, "model.path='a b.uai',no.uai", "model.evidence=no.evid") == 2
+    told = capsys.readouterr().err
+    assert "2 settings are wrong: (1) no.uai: there is no such file; (2) no.evid: there is no such file" in told
+    assert not Path("out").exists()
+    assert sweep("-m", *cell, "model.path='a b.uai',libdai/hoi1", "model.evidence=null") == 0
+    assert len(stored("out")) == 2
+
+
+def test_what_is_appended_is_measured_where_it_has_a_place(tmp_path: Path) -> None:
+    """As the settings that a configuration of one's own does not name, and a group of one's own."""
+    for group, text in (("model/tiny", "name: grid\nrows: 2\n"), ("mine/few", "# @package _global_\nchains: 4\n")):
+        (tmp_path / group).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{group}.yaml").write_text(text)
+    words = [
+        "method=exact",
+        "backend=numpy",
+        "model=tiny",
+        "+model.cols=2",
+        "+mine=few",
+        "++chains=3",
+        "+backend.simplify=false",
+    ]
+    assert sweep("--config-dir", str(tmp_path), *words, "sweep_dir=out") == 0
+    (record,) = records.read_records(Path("out"))
+    assert record["config"]["model"] == {"name": "grid", "rows": 2, "cols": 2}
+    assert record["config"]["chains"] == 3
 
 
 def test_hydra_shows_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:

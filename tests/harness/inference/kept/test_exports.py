@@ -28,12 +28,31 @@ def test_arviz_finds_the_same_ess_and_r_hat_in_all_states() -> None:
     how = {"budget": 4000, "chains": 8, "keep": 4000, "marginals": "empirical", "log_z": "none"}
     result = run(generators.grid(4, 4), **how)
     data = result.to_arviz()
-    assert data.posterior.x.dims == ("chain", "draw", "variable")
+    assert data.posterior.x.dims == ("chain", "draw", "node")
     np.testing.assert_array_equal(data.posterior.x.values, result.states)
     ess, r_hat = az.ess(data, method="mean"), az.rhat(data, method="split")
     np.testing.assert_allclose(result.ess / _of_x(ess), 1, atol=0.25)
     np.testing.assert_allclose(result.r_hat, _of_x(r_hat), atol=2e-3)
     assert data.posterior.attrs["method"] == "gibbs"
+    np.testing.assert_array_equal(data["sample_stats"]["ess"].values, result.ess)
+    np.testing.assert_array_equal(data["sample_stats"]["r_hat"].values, result.r_hat)
+    assert len(az.summary(data)) == 16
+
+
+def test_arviz_has_ess_and_r_hat_of_each_state() -> None:
+    """As ArviZ finds them of what is 1 in a state and else 0."""
+    az = pytest.importorskip("arviz")
+    result = run(GRAPH, budget=4000, chains=8, keep=4000, marginals="empirical", log_z="none")
+    stats = result.to_arviz()["sample_stats"]
+    assert stats["ess"].dims == ("node", "state")
+    assert stats["ess"].shape == (3, 3)
+    assert np.isnan(stats["ess"].sel(node="b").values).tolist() == [False, False, True]
+    for place, name in enumerate("abc"):
+        for state in range(GRAPH.cardinalities[place]):
+            inside = (result.states[:, :, place] == state).astype(float)
+            ess, r_hat = (stats[key].sel(node=name, state=state).item() for key in ("ess", "r_hat"))
+            assert ess == pytest.approx(float(az.ess(inside, method="mean")), rel=0.25)
+            assert r_hat == pytest.approx(float(az.rhat(inside, method="split")), abs=2e-3)
 
 
 def _of_x(found: Any) -> Any:
@@ -45,7 +64,7 @@ def test_arviz_has_labels_and_log_weights() -> None:
     pytest.importorskip("arviz")
     result = run(condition(GRAPH, {"c": 1}))
     data = result.to_arviz()
-    assert data.posterior["variable"].values.tolist() == ["a", "b", "c"]
+    assert data.posterior["node"].values.tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(data.sample_stats.lp.values, GRAPH.log_weight(result.states), atol=1e-12)
 
 

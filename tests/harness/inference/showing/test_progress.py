@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.inference import runner
+from spinbench.inference.engine import ProgramEngine
+from spinbench.inference.maximising import annealing
 from spinbench.inference.showing import cell_output, progress
 from spinbench.models import generators
 
@@ -47,6 +50,28 @@ def test_a_run_has_one_line_that_is_updated(notebook: FakeNotebook, monkeypatch:
 def test_a_budget_in_seconds_is_counted_down(notebook: FakeNotebook) -> None:
     spinbench.run(GRID, "gibbs", "numpy", "0.5 s", chains=4)
     assert any(one.text.endswith(" s of 0.5 s") for one in notebook.published)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "pt", "exact"])
+def test_the_search_for_a_heaviest_state_is_followed(method: str, notebook: FakeNotebook) -> None:
+    spinbench.run(GRID, method, "numpy", 2_000, chains=4, target="map")
+    (line,) = notebook.outputs.values()
+    assert re.fullmatch(rf"{method} on numpy: [\d,]+ samples x [14] chains, done after .* s", line)
+
+
+def test_a_single_annealing_is_told_of_while_it_goes_on(
+    notebook: FakeNotebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(annealing, "CALL", 0.0)
+    climb = ProgramEngine.climb
+
+    def climb_and_wait(*given: Any) -> Any:  # the thread that shows is given a turn
+        time.sleep(0.01)
+        return climb(*given)
+
+    monkeypatch.setattr(ProgramEngine, "climb", climb_and_wait)
+    spinbench.run(GRID, "gibbs", "numpy", 2_000, chains=4, target="map")
+    assert sum(" of 2,000, " in one.text for one in notebook.published) > 3
 
 
 def test_short_runs_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

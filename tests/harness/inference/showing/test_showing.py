@@ -70,14 +70,32 @@ def test_names_are_no_markup() -> None:
 def test_the_picture_shows_marginals_and_log_z(kind: str) -> None:
     found = ANSWERS[kind]()
     drawn = found.plot()
-    panels = {axes.get_ylabel(): axes for axes in drawn.axes}
+    panels = {axes.get_ylabel(): axes for axes in drawn}
     shown = panels["p(s = 1)" if isinstance(found.marginals, np.ndarray) else "p of each state"].lines[0].get_ydata()
     expected = found.marginals if isinstance(found.marginals, np.ndarray) else np.concatenate(found.marginals)
     np.testing.assert_array_equal(shown, expected)
     if found.trajectory:
         assert panels["log Z"].lines[0].get_ydata()[-1] == found.log_z
         assert len(panels["log Z"].lines) == 1 + sum(np.isfinite(bound.value) for bound in found.bounds)
-    matplotlib.pyplot.close(drawn)
+    assert matplotlib.pyplot.get_fignums() == [drawn[0].figure.number], "what a notebook shows, once"
+    matplotlib.pyplot.close(drawn[0].figure)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "exact"])
+def test_a_heaviest_state_is_told_and_no_log_z(method: str) -> None:
+    found = spinbench.run(generators.grid(4, 4), method, "numpy", 200, target="map")
+    assert f"heaviest state of log weight {found.best_log_weight:.6g}, " in repr(found)
+    assert "log Z" not in repr(found)
+    texts = Cells(found._repr_html_()).texts
+    assert f"{found.best_log_weight:.8g}" in texts
+    assert not any("log Z" in text for text in texts)
+    states = texts[texts.index("heaviest state") + 1 :][: 2 * 10]
+    assert [int(text) for text in states[1::2]] == found.best_state[:10].tolist()
+    assert "and 6 variables more: result.best_state" in texts
+
+
+def test_what_is_not_known_is_not_an_estimate() -> None:
+    assert ": no log Z, 50 samples" in repr(spinbench.run(generators.grid(3, 3), "gibbs", "numpy", 50, log_z="none"))
 
 
 def test_an_answer_of_nothing_is_refused_in_a_sentence() -> None:

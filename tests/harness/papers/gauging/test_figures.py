@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
@@ -188,9 +187,8 @@ def test_experiments_are_the_papers(number: int, cells: int, kind: str, report: 
 
 
 def test_sizes_that_are_not_listed_are_refused() -> None:
-    plan = composition.plan(["experiment=gauge_fig3", "factors=30"], multirun=True)
-    with pytest.raises(SpinbenchError) as caught, composition.explained():
-        OmegaConf.to_container(plan.config.model, resolve=True)
+    with pytest.raises(SpinbenchError) as caught:
+        composition.plan(["experiment=gauge_fig3", "factors=20,30"], multirun=True)
     assert str(caught.value) == "factors=30 was given; graphs has 6, 20, 60, 100, 140, 200"
 
 

@@ -49,6 +49,11 @@ def test_a_shell_completes_commands_options_names_and_files(
     assert tab("run", "--un") == ["--until"]
     assert tab("run", "--method", "gib") == ["gibbs"]
     assert tab("run", "m.uai", "--backend", "num") == ["numba", "numpy", "numpyro"]
+    assert tab("sweep", "-m", "experiment=to") == ["experiment=tour"]
+    assert tab("sweep", "method=gib") == ["method=gibbs"]
+    assert tab("sweep", "method=gibbs", "model=uai14/G") == ["model=uai14/Grids_12"]
+    assert "--resume" in tab("sweep", "--re")
+    assert "dwave" in tab("peers", "install", "dw")
     assert tab("init", "new", "--method", "gib") == []
     assert tab("run", "my") == ["my.uai"]
 
@@ -56,7 +61,14 @@ def test_a_shell_completes_commands_options_names_and_files(
 def test_every_script_names_commands_and_methods(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for name in ("bracket", "--until", *registry.names("methods"), *registry.names("backends")):
+    for name in (
+        "bracket",
+        "--until",
+        "experiment=tour",
+        "model=grid",
+        *registry.names("methods"),
+        *registry.names("backends"),
+    ):
         assert name in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.transforms import Bbox
 from small_records import BOUNDED, RECORDS
 
 from spinbench.reporting import leaderboard
@@ -43,6 +44,23 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number() -> None:
     (axes,) = figure.axes
     assert axes.get_xlim()[0] > 0
     assert "-1e+30" in {text.get_text() for text in axes.texts}
+
+
+def test_no_answer_hides_the_number_of_another() -> None:
+    (low,) = [one for one in BOUNDED if one["axes"]["method"] == "mf" and one["axes"]["model"] == "wide"]
+    away = {**low, "config": {**low["config"], "seed": 1}, "result": {**low["result"], "log_z": -1e30}}
+    board = [row for row in leaderboard.rows([*BOUNDED, away]) if row.model == "wide"]
+    figure = log_z.figure(board, Looks.of(board), [f"row-{i}" for i in range(len(board))])
+    assert figure is not None
+    (axes,) = figure.axes
+    (number,) = [text for text in axes.texts if text.get_text() == "-1e+30"]
+    figure.canvas.draw()
+    place = number.get_window_extent()
+    for line in axes.lines:
+        if line.get_marker() not in ("None", ""):
+            (centre,) = axes.transData.transform(line.get_xydata())
+            radius = 3 / 72 * figure.dpi
+            assert not place.overlaps(Bbox([centre - radius, centre + radius])), "a marker hides the number"
 
 
 def test_without_a_bound_there_is_no_picture() -> None:
