@@ -66,7 +66,8 @@ class Row(NamedTuple):
         model, seed: of it.
         resolved, winner: as it said.
         error, claim: of its answer; nan where it gave none.
-        then, whole: errors of each candidate with the winner's seconds, and with all of the race's.
+        then: errors of each candidate with the winner's seconds.
+        whole: with all of the race's; none after a model's first race.
     """
 
     model: str
@@ -170,7 +171,8 @@ def race(name: str, model: Model, target: Target, seed: int, seconds: float) -> 
         return Row(name, seed, False, "", np.nan, np.nan, {}, {})
     last = told.answer.seconds.burn_in + told.answer.seconds.run
     winner = next((entry.candidate for entry in told.race if entry.fate == "won"), "exact")
-    then, whole = (errors(model, exact, target, each, seed + 1) for each in (last, seconds))
+    then = errors(model, exact, target, last, seed + 1)
+    whole = {} if seed else errors(model, exact, target, seconds, seed + 1)
     return Row(name, seed, told.resolved, winner, off(told.answer, exact, target), told.error, then, whole)
 
 
@@ -190,7 +192,7 @@ def mean(ratios: Iterable[float]) -> float:
 
 def least(found: Sequence[Mapping[str, float]], floor: float) -> dict[str, float]:
     """Root mean squares over races, not below the floor."""
-    return {name: rms([each[name] for each in found], floor) for name in found[0]}
+    return {name: rms([each[name] for each in found if each], floor) for name in next(filter(None, found), {})}
 
 
 def rms(found: Sequence[float], floor: float) -> float:
@@ -206,9 +208,12 @@ def summary(rows: Sequence[Row], target: Target) -> Table:
         own = [rms([row.error for row in races], floor) for races in models]
         then = [least([row.then for row in races], floor) for races in models]
         whole = [least([row.whole for row in races], floor) for races in models]
+        charged = [e / min(other.values()) for e, other in zip(own, whole, strict=True) if other]
         told_of = {
             "regret, the winner's seconds": [e / min(other.values()) for e, other in zip(own, then, strict=True)],
-            "regret, all of the race's": [e / min(other.values()) for e, other in zip(own, whole, strict=True)],
+            "regret, all of the race's": [
+                e / min(other.values()) for e, other in zip(own, whole, strict=True) if other
+            ],
             "gibbs / winner": [other.get("gibbs.numba", np.inf) / e for e, other in zip(own, then, strict=True)],
         }
         for name, ratios in told_of.items():

@@ -29,7 +29,7 @@ from spinbench.reference.sparse.tree import has_zeros
 
 _TRIAL = 10
 """Passes along each order, of which the best is kept."""
-_PARTITION, _LOOKED_AT = 2e-5, 8
+_PARTITION, _LOOKED_AT = 1.2e-5, 8
 """Seconds of a variable, however often its mini-buckets are looked at before any pass."""
 _PASSED = 0.25
 """Share of the seconds that passes have at least, however long looking at mini-buckets takes."""
