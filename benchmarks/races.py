@@ -211,9 +211,7 @@ def summary(rows: Sequence[Row], target: Target) -> Table:
         charged = [e / min(other.values()) for e, other in zip(own, whole, strict=True) if other]
         told_of = {
             "regret, the winner's seconds": [e / min(other.values()) for e, other in zip(own, then, strict=True)],
-            "regret, all of the race's": [
-                e / min(other.values()) for e, other in zip(own, whole, strict=True) if other
-            ],
+            "regret, all of the race's": charged,
             "gibbs / winner": [other.get("gibbs.numba", np.inf) / e for e, other in zip(own, then, strict=True)],
         }
         for name, ratios in told_of.items():

@@ -25,12 +25,12 @@ PATIENCE = 0.5
 """of which one candidate may take so much,"""
 LEAST_PATIENCE = 0.5
 """or so many seconds."""
-ROUNDS = (0.3, 0.4)
+ROUNDS = (0.2, 0.3)
 """What the rounds take of the seconds that are left to them; the rest is the winner's."""
 KEPT = 1 / 3
 WITNESS = 0.5
 """Of what is left then, what somebody gets who may bear the winner out, where nobody does yet."""
-FINAL = 0.85
+FINAL = 0.9
 """Of what is left in the end, what the winner's last run should take."""
 LATE = 0.1
 """By how much of the budget the last run may be late, and so many seconds:"""
