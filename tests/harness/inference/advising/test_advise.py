@@ -74,7 +74,9 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun() -> None:
 
 
 def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
-    found, exact = candidates.parsed(["exact", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring)
+    found, exact = candidates.parsed(
+        ["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring
+    )
     assert exact
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].made == Blocks(size=64)
@@ -82,9 +84,9 @@ def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
     assert other is not None
     assert other.label == "gibbs.numpy"
     assert other.uncompiled() is None
-    assert [one.method for one in candidates.default(ring)][:3] == ["gibbs", "bp", "pt"]
+    assert [one.method for one in candidates.default(ring)][:4] == ["gibbs", "wmb", "bp", "pt"]
     zeros = spinbench.FactorGraph.from_tables((2, 2), [((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
-    assert [one.label for one in candidates.default(zeros)][:2] == ["blocks(size=4096).numba", "bp.numba"]
+    assert [one.label for one in candidates.default(zeros)][:2] == ["blocks(size=4096).numba", "wmb.numba"]
 
 
 @pytest.mark.parametrize(
