@@ -33,7 +33,7 @@ _PARTITION, _LOOKED_AT = 1.2e-5, 8
 """Seconds of a variable, however often its mini-buckets are looked at before any pass."""
 _PASSED = 0.25
 """Share of the seconds that passes have at least, however long looking at mini-buckets takes."""
-_TRIALS = 0.4
+_TRIALS = 0.55
 """Share of the seconds that trials may take."""
 _FIRST_SEARCH, _SEARCH = 0.03, 0.15
 """Seconds of the first search for orders, and the share of the seconds that a further one has."""

@@ -47,7 +47,7 @@ class NumbaBucketKernel(BucketKernel):
     """As on arrays, with draws from streams of the chains' own."""
 
     code: ClassVar[Code] = Code(
-        Costs(entry=8e-9, look=2e-9, clique=7e-7, made=4e-9, step=3.5e-8, row=5e-8),
+        Costs(entry=8e-9, look=2e-9, clique=7e-7, made=1.2e-8, step=3.5e-8, row=5e-8),
         Fill(_maps, _base),
         InLoops,
         search,
