@@ -69,8 +69,8 @@ PLAN = (
     Contributor("g_mf", 0.04),
     Contributor("g_bp", 0.06),
     Contributor(annealing.NAME, 0.08),
-    Contributor(lower_buckets.NAME, 0.3, kept=0.15),
-    Contributor(mini_buckets.NAME, 0.0, kept=0.35),
+    Contributor(lower_buckets.NAME, 0.3, kept=0.1),
+    Contributor(mini_buckets.NAME, 0.0, kept=0.5),
 )
 """First what is quick, so that there is a bracket at once."""
 ASSUMING = Contributor(reverse.NAME, 0.15)

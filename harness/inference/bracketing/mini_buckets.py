@@ -21,8 +21,8 @@ from spinbench.models import Model
 
 NAME = "wmb"
 ROUNDS = (0.1, 0.3, 1.0)
-"""Shares of the time that is left. Rounds with less than `LEAST` seconds are left out."""
-LEAST = 0.01
+"""Shares of the time that is left. Rounds with less than `LEAST` seconds a variable are left out, but for the last."""
+LEAST = 4e-4
 PASSES = 0.5
 """Of a round, for tightening the bound; draws have the rest."""
 SLOWEST = 4.0
@@ -62,7 +62,7 @@ class Rounds:
         per_step = self._seconds_per_step(state)
         for number, share in enumerate(ROUNDS):
             left = share * (until - self._clock())
-            if left < LEAST:
+            if share < 1 and left < LEAST * self._ready.simple.model.num_variables:
                 continue
             for news in self._round(number, left, per_step):
                 yield news
