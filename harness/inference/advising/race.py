@@ -201,7 +201,8 @@ class Race:
             return
         runner = self.of(samplers[0])
         self.watch(self.runners, f"{runner.candidate.label} runs to the end")
-        if (request := runner.longer(FINAL * self.left)) is not None:
+        # more than once where the run before was too short to tell how long one may be
+        while (request := runner.longer(FINAL * self.left)) is not None:
             runner.ask(request)
             runner.take(self.left + LATE * self.budget + LATE_SECONDS)
 
