@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import spinbench
 from spinbench.api.bounds import Bound
+from spinbench.foundation.aside import OverdueError
 from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.judging import View
@@ -105,7 +107,18 @@ def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     assert bounding.doubted([low], bounding.tightest([], known))[0].doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
     assert bounding.doubted([right], bounding.tightest([], known))[0].believed
-    assert bounding.of_states(ferromagnet, 0, 0.0) == ()
+
+
+def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Bound(1.0, "lower", "certified", by="best states")
+
+    def late(*_: object) -> Iterator[Bound | None]:
+        yield None
+        yield found
+        raise OverdueError
+
+    monkeypatch.setattr(bounding, "aside", late)
+    assert bounding.of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0) == (found,)
 
 
 @pytest.mark.parametrize(
