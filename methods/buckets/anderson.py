@@ -36,10 +36,10 @@ class Descent:
     residuals fall, and the best point is kept.
 
     Args:
-        first: the point to begin at.
+        first: (D,) float64, the point to begin at.
         valued: its last call is at the point that the next step starts from.
         moved: the fixed point's map.
-        room: numbers that all points may take which are remembered.
+        room: float64 numbers that all remembered points and residuals may take, two at least.
     """
 
     def __init__(self, first: FloatArray, valued: Valued, moved: Moved, room: float) -> None:
@@ -63,9 +63,8 @@ class Descent:
         image = self._moved(self._at, self._step)
         self._remember(self._at, image - self._at)
         before = self.value
-        if not (len(self._points) > 1 and self._accepted(self._mixed(), self._gained)) and not self._accepted(
-            image, 0.0
-        ):
+        mixed = len(self._points) > 1 and self._accepted(self._mixed(), self._gained)
+        if not (mixed or self._accepted(image, 0.0)):
             self._step /= 2
             self._points, self._residuals = [], []
             self._valued(self._at)
