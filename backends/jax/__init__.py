@@ -101,6 +101,9 @@ class JaxBackend(Backend):
     def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         return self._jax.lax.fori_loop(lower, upper, body, carry)
 
+    def while_loop(self, condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
+        return self._jax.lax.while_loop(condition, body, carry)
+
     def key(self, seed: int) -> Key:
         with self.scope():
             return self._random.new_key(seed)

@@ -105,6 +105,13 @@ class Backend(Accelerators):
             carry = body(i, carry)
         return carry
 
+    def while_loop(self, condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
+        """carry = body(carry) as long as condition(carry), an array of one flag, is true. By default in Python."""
+        while bool(condition(carry)):
+            deadline.check()
+            carry = body(carry)
+        return carry
+
     def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
         """`array` with array[index] = values, by default a copy, made of standard operations.
 

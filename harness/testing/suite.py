@@ -50,6 +50,7 @@ OF_ARRAYS: dict[str, Callable[[Backend], None]] = {
     "transfer": arrays.transfer,
     "arithmetic": arrays.arithmetic,
     "loops": arrays.loops,
+    "open loops": arrays.open_loops,
     "updates": arrays.updates,
     "arrays given up": members.given_up,
     "compensated sums": members.compensated_sums,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
+from spinbench.mathematics.heat_bath.tiles import in_tiles
 from spinbench.mathematics.heat_bath.updates import HeatBath, spans
 
 
@@ -38,6 +39,9 @@ class Transition(HeatBath):
         sweep = t.sweep
         if isinstance(sweep, Sweep):
             return self.log_transition_of_blocks(t, sweep, s, self.first_fields(sweep, s))
+        total = self._xp.zeros_like(s[0, :])
+        if in_tiles(sweep):
+            return self.tiles.forced_fields(sweep, s, t.mode, self._log_probability, total)
 
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             mixed, total = carry
@@ -51,7 +55,11 @@ class Transition(HeatBath):
             mixed = self._backend.update(mixed, rows, self._xp.reshape(forced, (-1, s.shape[1])), donate=True)
             return mixed, total + self._xp.sum(self._backend.take(sweep.valid, b)[:, None] * parts, axis=0)
 
-        return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, self._xp.zeros_like(s[0, :])))[1]
+        return self._backend.fori_loop(0, sweep.rows.shape[0], body, (s + 0.0, total))[1]
+
+    def _log_probability(self, x: Array, target: Array) -> Array:
+        """(n, C) log p(s_i = target | rest) of binary variables with fields x (n, C)."""
+        return self.draws.log_probability(None, None, x[None, ...], target[None, ...])
 
     def log_transition_of_blocks(self, t: Tables, sweep: Sweep, s: Array, fields: list[Array]) -> Array:
         """The same for blocks, given the fields of the first; the last do not depend on s."""
@@ -60,7 +68,7 @@ class Transition(HeatBath):
             x = fields[index] if index < len(fields) else self.fields.of_block(block, s, low)
             target = self._xp.reshape(t.mode[low:high], (*block.biases.shape, 1))
             if block.biases.ndim == 1:
-                parts = self.draws.log_probability(None, None, x[None, ...], target[None, ...])
+                parts = self._log_probability(x, target)
             else:
                 parts = self.draws.log_probability(self._xp.zeros_like(target), -math.inf, x, target)
             total = total + self._xp.sum(parts, axis=0)

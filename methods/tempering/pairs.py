@@ -15,6 +15,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
 )
 from spinbench.mathematics.heat_bath.draws import Draws
 from spinbench.mathematics.heat_bath.fields import Fields
+from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 from spinbench.mathematics.heat_bath.updates import spans
 from spinbench.methods.gibbs.tempering import Slopes
 from spinbench.models import PairwiseModel
@@ -42,6 +43,7 @@ class PairReplicas:
         self._backend = backend
         self._xp = backend.xp
         self._fields, self._draws, self._slopes = Fields(backend), Draws(backend), Slopes(backend)
+        self._tiles = Tiles(backend)
 
     def begin(self, t: PairTables, start: Array) -> Array:
         """From states of the variables (N, C)."""
@@ -72,6 +74,9 @@ class PairReplicas:
         return self._xp.take(s, self._xp.argsort(t.order), axis=0)
 
     def _chunks(self, scan: Scan, s: Array, u: Array, beta: Array) -> tuple[Array, Array]:
+        if in_tiles(scan):
+            return self._tiles.sweep(scan, s, self._xp.zeros_like(s), u, beta=beta)
+
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry
             members = self._backend.take(scan.rows, b)

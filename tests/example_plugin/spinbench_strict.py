@@ -120,6 +120,9 @@ class StrictBackend(Backend):
     def fori_loop(self, lower: Any, upper: Any, body: Callable[[Any, Any], Any], carry: Any) -> Any:
         return super().fori_loop(_bare(lower), _bare(upper), body, carry)
 
+    def while_loop(self, condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
+        return super().while_loop(lambda carry: _bare(condition(carry)), body, carry)
+
     def update(self, array: StrictArray, index: Any, values: Any, *, donate: bool = False) -> StrictArray:
         updated = super().update(array, index, values)
         if donate:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
 from spinbench.mathematics.heat_bath.draws import Draws
 from spinbench.mathematics.heat_bath.fields import Fields
+from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
@@ -24,7 +25,7 @@ class HeatBath:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
-        self.fields, self.draws = Fields(backend), Draws(backend)
+        self.fields, self.draws, self.tiles = Fields(backend), Draws(backend), Tiles(backend)
 
     # Sweeps
 
@@ -56,6 +57,8 @@ class HeatBath:
 
     def sweep_chunks(self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool) -> tuple[Array, Array]:
         """A sweep with uniforms u (N, C); (s, p), where p is passed through if it is ()."""
+        if in_tiles(scan):
+            return self.tiles.sweep(scan, s, p, u, backward=backward)
         chunks = scan.rows.shape[0]
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -108,6 +111,8 @@ class HeatBath:
             for low, high, block in spans(sweep):
                 found.append(self.draws.of_block(block, self.fields.of_block(block, s, low), s[low:high, :])[0])
             return self._xp.concat(found, axis=0)
+        if in_tiles(sweep):
+            return self.tiles.conditionals(sweep, s)
 
         def body(b: Any, p: Array) -> Array:
             members = self._backend.take(sweep.rows, b)

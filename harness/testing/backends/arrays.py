@@ -172,6 +172,31 @@ def loops(backend: Backend) -> None:
         )
 
 
+def open_loops(backend: Backend) -> None:
+    """while_loop: as long as a flag is set that the steps make, none where it is not, within another loop."""
+
+    def function(most: Any, start: Any) -> Any:
+        def doubled(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            value, steps = carry
+            return value * 2, steps + 1
+
+        def count(limit: Any) -> Any:
+            return backend.while_loop(lambda carry: carry[0] < limit, doubled, (start[0], start[0] * 0))[1]
+
+        inner = backend.fori_loop(0, 3, lambda i, total: total + count(most), start[0] * 0)
+        return backend.while_loop(lambda carry: carry[0] < most, doubled, (start[0], start[0] * 0)), inner
+
+    compiled = backend.compile(function)
+    start = backend.to_device(np.array([1.0]))
+    for most, wanted in ((0.5, 0), (1.0, 0), (5.0, 3), (2.0**20, 20)):
+        limit = backend.to_device(np.array([most]))
+        (value, steps), inner = map_arrays(backend.to_host, compiled(limit[0], start))
+        require(steps == wanted, f"doubling 1 while it is below {most:g} takes {steps:g} steps, not {wanted}")
+        require(value == 2.0**wanted, f"a loop that doubles 1 {wanted} times gives {value:g}")
+        require(inner == 3 * wanted, f"that loop, in a loop of three steps, takes {inner:g} steps, not {3 * wanted}")
+        require(value.dtype == backend.precision, f"a loop turns {backend.precision} into {value.dtype}")
+
+
 def updates(backend: Backend) -> None:
     """update: integers, integer arrays, slices and indices known at run time only; the argument stays as it was."""
     precision = backend.precision

@@ -356,6 +356,13 @@ class Late(NumpyBackend):
         return super().fori_loop(0, upper, body, carry)
 
 
+class Once(NumpyBackend):
+    name = "once"
+
+    def while_loop(self, condition, body, carry):
+        return super().while_loop(condition, body, body(carry))
+
+
 class Inline(NumpyBackend):
     name = "inline"
 

@@ -1,0 +1,126 @@
+"""Updates one after another where all are coupled with all: fields of many variables from one product with W.
+
+A sweep takes the variables of a dense graph in tiles of `WIDTH`. Of the members of a tile, fields are b + L s: b from
+one product of the tile's rows of W with all other states, L the couplings with members that come before. Draws are
+s_k = [b_k + (L s)_k > logit u_k], a triangular system, whose solution is found from any guess: each repetition of
+s <- [b + L s > logit u] makes one more member right at least, and most tiles are done after few.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinbench.mathematics.graphs.sweep_layouts import Scan
+
+if TYPE_CHECKING:
+    from spinbench.api import Array, Backend
+
+WIDTH = {"cpu": 32, "gpu": 256}
+"""Members of a tile, by device: wide ones take fewer calls, and more repetitions."""
+AT_ONCE = {"cpu": 1, "gpu": 4}
+"""Repetitions between looks at whether one changed anything, for which a GPU is waited for."""
+
+
+def in_tiles(scan: Scan) -> bool:
+    """Whether a scan's chunks are rows of W, one binary variable each, in their order."""
+    return scan.columns is None and scan.absent is None and scan.rows.shape[1] == 1
+
+
+class Tiles:
+    """Of scans that are `in_tiles`; s (N, C) as in `updates`."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._xp = backend.xp
+        self._width, self._at_once = WIDTH[backend.device], AT_ONCE[backend.device]
+
+    def sweep(
+        self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool = False, beta: Array | None = None
+    ) -> tuple[Array, Array]:
+        """A sweep with uniforms u (N, C); (s, p), both given up, where p is passed through if it is ().
+
+        Args:
+            scan, s, p, u: of it.
+            backward: the last row first.
+            beta: (C,) what fields are multiplied by.
+        """
+        xp, backend = self._xp, self._backend
+        lowest = float(np.finfo(backend.precision).eps) / 4  # in place of 0, whose logit is infinite
+        u = xp.where(u > 0, u, lowest)
+        threshold = xp.log(u / (1 - u))
+
+        def tile(low: Any, width: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            s, p = carry
+            b, inner = self._fields(scan, low, width, s, backward=backward)
+            first = backend.window(s, low, width)
+            x, drawn = self._drawn(b, inner, first, backend.window(threshold, low, width), beta)
+            rows = low + xp.arange(width)
+            s = backend.update(s, rows, drawn, donate=True)
+            if isinstance(p, tuple):
+                return s, p
+            return s, backend.update(p, rows, backend.sigmoid(x), donate=True)
+
+        swept: tuple[Array, Array] = self._over(s.shape[0], tile, (s, p), backward=backward)
+        return swept
+
+    def conditionals(self, scan: Scan, s: Array) -> Array:
+        """(N, C) p(s_i = 1 | rest) of all variables."""
+        return self._backend.sigmoid(self._backend.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
+
+    def forced_fields(self, scan: Scan, s: Array, target: Array, seen: Any, total: Array) -> Array:
+        """Add up `seen`(x, target) of fields x (w, C) as they are when a sweep forces the values `target` (N,)."""
+        xp, backend = self._xp, self._backend
+        columns = xp.arange(s.shape[0])
+
+        def tile(low: Any, width: int, total: Array) -> Array:
+            rows = (low + xp.arange(width))[:, None]
+            weights = backend.window(scan.weights, low, width)
+            before = xp.matmul(xp.where(columns < rows, weights, 0.0), target)
+            x = xp.matmul(xp.where(columns > rows, weights, 0.0), s)
+            x = backend.add(x, (backend.window(scan.biases, low, width) + before)[:, None])
+            return total + xp.sum(seen(x, backend.window(target, low, width)[:, None]), axis=0)
+
+        found: Array = self._over(s.shape[0], tile, total, backward=False)
+        return found
+
+    def _over(self, rows: int, tile: Any, carry: Any, *, backward: bool) -> Any:
+        """Whole tiles in a loop, and the rest of the rows."""
+        width = self._width
+        whole, rest = rows // width, rows % width
+        if rest and backward:
+            carry = tile(whole * width, rest, carry)
+
+        def body(b: Any, carry: Any) -> Any:
+            return tile((whole - 1 - b if backward else b) * width, width, carry)
+
+        if whole:  # compilers look into a loop without steps, too
+            carry = self._backend.fori_loop(0, whole, body, carry)
+        return carry if not rest or backward else tile(whole * width, rest, carry)
+
+    def _fields(self, scan: Scan, low: Any, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
+        """(b, L): (width, C) fields without couplings to members that come before, and those (width, width)."""
+        xp, backend = self._xp, self._backend
+        weights = backend.window(scan.weights, low, width)
+        place = xp.arange(width)
+        before = place[None, :] > place[:, None] if backward else place[None, :] < place[:, None]
+        inner = xp.where(before, backend.window(weights.T, low, width), 0.0)  # W is symmetric
+        others = xp.matmul(weights, s) - xp.matmul(inner, backend.window(s, low, width))
+        return backend.add(others, backend.window(scan.biases, low, width)[:, None]), inner
+
+    def _drawn(self, b: Array, inner: Array, first: Array, threshold: Array, beta: Array | None) -> tuple[Array, Array]:
+        """(x, s) of a tile, (width, C), from a first guess of s."""
+        xp = self._xp
+
+        def repeat(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            x, drawn, _ = carry
+            last = drawn
+            for _ in range(self._at_once):
+                last, x = drawn, b + xp.matmul(inner, drawn)
+                x = x if beta is None else x * beta
+                drawn = xp.astype(x > threshold, self._backend.real)
+            return x, drawn, xp.any(drawn != last)
+
+        x, drawn, _ = self._backend.while_loop(lambda carry: carry[2], repeat, (b, first, xp.asarray(True)))
+        return x, drawn
