@@ -35,7 +35,7 @@ class BucketTree(Elimination):
 
     @staticmethod
     def _search(problem: Problem) -> Order:
-        return elimination_order(problem.cardinalities, problem.scopes)
+        return elimination_order(problem.cardinalities, problem.scopes, hopeless=problem.hopeless)
 
     def _plan(self) -> None:
         """The clique of each bucket, (v, S) with S in elimination order, and where its message goes."""

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.reference.network import IntArray
-from spinbench.reference.problem import Problem
+from spinbench.reference.problem import HOPELESS, Problem
 
-HOPELESS = 48
-"""log2 of a number of entries that no machine holds."""
 _ROUNDS = 100  # of taking off what is not dense
 
 
@@ -23,7 +21,7 @@ class Order:
         width: size of the largest clique that it meets, less one.
         log2_largest: log2 of that clique's number of states.
         log2_total: log2 of the sum over all cliques.
-        complete: False if the search stopped at 2^48 entries, or was not begun; the figures are then lower limits.
+        complete: False if the search was given up (`Problem.hopeless`), or not begun; figures are then lower limits.
     """
 
     order: IntArray
@@ -40,7 +38,7 @@ class Order:
     @property
     def least_entries(self) -> int:
         """Of an order that is not complete: what it takes at least."""
-        return 1 << max(HOPELESS, self.width + 1)
+        return 1 << max(int(min(HOPELESS, self.log2_total)), self.width + 1)
 
 
 def hopeless_order(problem: Problem) -> Order | None:

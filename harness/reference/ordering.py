@@ -18,7 +18,8 @@ import numpy as np
 from spinbench.foundation import deadline
 from spinbench.foundation.bitsets import members_of
 from spinbench.reference.network import Scope
-from spinbench.reference.order import HOPELESS, Order
+from spinbench.reference.order import Order
+from spinbench.reference.problem import HOPELESS
 
 Rule = Literal["degree", "index", "breadth", "fill", "weight"]
 

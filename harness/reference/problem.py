@@ -20,6 +20,9 @@ from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of, without_zeros
 
+HOPELESS = 48
+"""log2 of a number of entries that no machine holds."""
+
 
 class NotApplicableError(Exception):
     """A solver does not fit a problem; the message completes "needs …, and this model has …"."""
@@ -31,13 +34,14 @@ class Problem:
     Attributes:
         model: as given.
         cardinalities: (n,) of the variables that are left, all >= 2.
+        hopeless: log2 of a number of entries at which a search for an elimination order is given up.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, *, hopeless: float = HOPELESS) -> None:
+        self.model, self.hopeless = model, hopeless
         self._given = _given_pairs(model)
         self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
 

@@ -12,7 +12,8 @@ from spinbench.backends.numba.exact import order_kernels, strip_kernels
 from spinbench.backends.numba.exact.order_kernels import FILL, FIXED, WEIGHT
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import FloatArray, IntArray
-from spinbench.reference.order import HOPELESS, Order
+from spinbench.reference.order import Order
+from spinbench.reference.problem import HOPELESS
 
 _BITSET_LIMIT = 30000  # nodes whose adjacency bits are still small
 _FILL_LIMIT = 2 * 10**8  # degree times words: a pass over it takes a tenth of a second
@@ -24,11 +25,12 @@ Lists = tuple[IntArray, IntArray, IntArray]
 """first, degree and lists of `strip_kernels.neighbours`."""
 
 
-def search_order(flat: FlatNetwork) -> Order:
+def search_order(flat: FlatNetwork, hopeless: float = HOPELESS) -> Order:
     """The best order found: what costs nothing first, then the core, again and again, with ties broken at random.
 
     The search ends when it has taken 0.4 of the time that elimination along its best order will take, or 0.15 of it
-    without a better one. Times are counted in operations, so that every machine finds the same order.
+    without a better one. Times are counted in operations, so that every machine finds the same order. It is given up
+    at 2^`hopeless` entries.
     """
     around, stripped, core = strip(flat)
     first, width, largest, entries = stripped
@@ -36,7 +38,7 @@ def search_order(flat: FlatNetwork) -> Order:
         return Order(first, width, largest, math.log2(max(entries, 1.0)), True)
     if core.size > _BITSET_LIMIT:
         return Order(first, max(width, 3), math.inf, math.inf, False)
-    return _order_core(core, around, flat.states, stripped)
+    return _order_core(core, around, flat.states, stripped, hopeless)
 
 
 def strip(flat: FlatNetwork) -> tuple[Lists, Stripped, IntArray]:
@@ -93,11 +95,11 @@ def trials(core: IntArray, around: Lists, states: IntArray, limit: FloatArray, f
         yield Trial(rule, core[here[:done]], done == core.size, met, top, total, spent)
 
 
-def _order_core(core: IntArray, around: Lists, states: IntArray, stripped: Stripped) -> Order:
+def _order_core(core: IntArray, around: Lists, states: IntArray, stripped: Stripped, hopeless: float) -> Order:
     """Trial after trial; the best of them behind what was stripped."""
     first, width, largest, entries = stripped
     best, found = math.inf, Order(first, width, largest, math.inf, False)
-    limit = np.full(1, 2.0**HOPELESS)
+    limit = np.full(1, 2.0**hopeless)
     improved = 0.0  # nanoseconds up to the last better order
     for count, trial in enumerate(trials(core, around, states, limit), start=1):
         if trial.complete and trial.entries < best:

@@ -40,7 +40,7 @@ class CompiledTree(Elimination):
 
     @staticmethod
     def _search(problem: Problem) -> Order:
-        return search_order(problem.flat)
+        return search_order(problem.flat, problem.hopeless)
 
     @cached_property
     def _plan(self) -> tuple[Plan, Most]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from spinbench.errors import IntractableError
 from spinbench.inference.answers import ALL_SOLVERS
 from spinbench.models import FactorGraph, Model, parts
@@ -9,6 +11,10 @@ from spinbench.reference import DEFAULT_MAX_BYTES
 from spinbench.reference import cache as answers
 from spinbench.reference.choice import candidates
 from spinbench.reference.problem import Problem
+from spinbench.reference.sparse.tree import has_zeros
+
+SLACK = 6
+"""Doublings of the memory that a better order has not saved: with more, no better one is looked for."""
 
 
 def check(model: Model, seconds: float) -> None:
@@ -31,7 +37,10 @@ def check(model: Model, seconds: float) -> None:
 
 def _seconds(model: Model) -> float | None:
     """Of the first solver that fits into memory; None: none does."""
-    for solver in candidates(Problem(model), "auto", ALL_SOLVERS, sampling=False):
+    problem = Problem(model)
+    if not has_zeros(problem):  # which may leave little of large tables
+        problem = Problem(model, hopeless=math.log2(DEFAULT_MAX_BYTES / 8) + SLACK)
+    for solver in candidates(problem, "auto", ALL_SOLVERS, sampling=False):
         if solver.memory(marginals=True) <= DEFAULT_MAX_BYTES:
             return solver.seconds
     return None
