@@ -67,7 +67,7 @@ def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
     n, degree = len(graph.start) - 1, np.diff(graph.start)
     square = csr_array((np.ones(len(graph.others)), graph.others, graph.start), shape=(n, n))
     hub = (degree > 0) & (degree**2 >= HUB * (square @ degree.astype(np.float64)))
-    count, part = csgraph.connected_components(square, directed=False)
+    count, part = csgraph.connected_components(square, connection="strong")  # symmetric: others would transpose it
     without = np.ones(count, dtype=bool)
     without[part[hub]] = False
     order = np.lexsort((rng.random(n), degree, part))

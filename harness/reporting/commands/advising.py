@@ -87,6 +87,8 @@ def _print(output: Console, found: Advice) -> None:
         output.print(Text(f"no exact answer: {found.inexact}"), soft_wrap=True)
     if found.race:
         output.print(_raced(found.race))
+        for line in _others(found.race):
+            output.print(Text(line, style="dim"))
     for what, line in (("again", found.command), ("in Python", found.python)):
         if line:
             output.print(Text(f"{what}: {line}"), soft_wrap=True)
@@ -102,18 +104,36 @@ def _answer(found: Advice) -> list[str]:
 
 
 def _raced(race: Sequence[Entry]) -> Table:
-    found = _table("the race", "candidate", "runs", "seconds", "samples", "claims", "distance", "verdict", "fate")
+    found = _table("the race", "candidate", "runs", "seconds", "claims", "distance", "what came of it")
     for entry in sorted(race, key=lambda entry: (entry.fate != "won", entry.runs == 0)):
-        figures = (short(entry.error), short(entry.distance))
-        cells = (entry.candidate, str(entry.runs), f"{entry.seconds:.2f}", str(entry.samples), *figures)
-        style = "bold" if entry.fate == "won" else "dim" if not entry.runs else ""
-        found.add_row(*map(Text, (*cells, entry.status, entry.fate)), style=style)
+        if _ran(entry):
+            cells = (
+                entry.candidate,
+                str(entry.runs),
+                f"{entry.seconds:.2f}",
+                short(entry.error),
+                short(entry.distance),
+            )
+            doubt = f"{entry.status}; " if entry.status not in ("", "ok") else ""
+            style = "bold" if entry.fate == "won" else "dim" if not entry.runs else ""
+            found.add_row(*map(Text, (*cells, doubt + entry.fate)), style=style)
     return found
 
 
+def _ran(entry: Entry) -> bool:
+    return entry.runs > 0 or entry.seconds > 0
+
+
+def _others(race: Sequence[Entry]) -> list[str]:
+    """Who has not run, a line for each reason."""
+    fates = dict.fromkeys(entry.fate for entry in race if not _ran(entry))
+    return [f"{', '.join(e.candidate for e in race if e.fate == fate and not _ran(e))}: {fate}" for fate in fates]
+
+
 def _table(title: str, *headings: str) -> Table:
-    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in headings:
-        words = name in ("candidate", "says", "verdict", "fate")
-        found.add_column(name, justify="left" if words else "right", overflow="fold")
+        words = name in ("candidate", "says", "what came of it")
+        last = name == headings[-1]
+        found.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not last)
     return found
