@@ -86,7 +86,8 @@ class Result:
             for each of another distribution that was not asked.
         status: the verdict: "ok", or what speaks against the numbers: "not converged" (an iteration ended without
             reaching its tolerance), "marginals not mixed", "marginals too short", "marginals too few chains",
-            "marginals unresolved" and "log Z unresolved" (nobody knows their errors).
+            "marginals unresolved" and "log Z unresolved" (nobody knows their errors). Of a race's answer
+            also "log Z outside the probable bracket", or "certified", of what other candidates told.
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars such as the acceptance rate.
         method, backend, model: names; settings: the method's settings.

@@ -53,6 +53,10 @@ class PairwiseModel:
     labels: tuple[Hashable, ...] = ()
     origin: Origin | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("biases", "couplings"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+
     @classmethod
     def from_edges(
         cls,

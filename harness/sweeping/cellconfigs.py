@@ -15,7 +15,7 @@ from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
@@ -58,6 +58,23 @@ def with_value(config: DictConfig, line: str) -> DictConfig:
 def value_of(line: str) -> Any:
     """What an override sets its key to."""
     return _parse(line).value()
+
+
+def of_cells_alone(lines: Sequence[str], varied: Sequence[str]) -> list[str]:
+    """Overrides for Hydra, which tries what is the same in all cells first, with the default member of a group of which
+    several were asked for: what belongs to these members becomes a choice of one value, which cells alone get.
+
+    Args:
+        lines: the overrides.
+        varied: keys of more than one value.
+    """
+    found = []
+    for line in lines:
+        override, (key, _, value) = _parse(line), line.partition("=")
+        inside = "." in override.key_or_group and override.key_or_group.partition(".")[0] in varied
+        single = override.value_type is ValueType.ELEMENT and not override.is_delete() and value.strip()
+        found.append(f"{key}=choice({value})" if inside and single else line)
+    return found
 
 
 def _load(self: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:

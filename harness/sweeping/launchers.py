@@ -121,6 +121,9 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
     """How many cells run at a time here, and the setting that says so; None: they run elsewhere."""
     chosen, target = config.hydra.launcher, _target(config)
     if target.endswith(".JoblibLauncher"):
+        asked = OmegaConf.select(config, "launcher.jobs", default=1)
+        if isinstance(asked, bool) or not isinstance(asked, int):
+            raise SpinbenchError(f"launcher.jobs={'null' if asked is None else asked} was given; an integer is needed")
         jobs = chosen.n_jobs
         if isinstance(jobs, int) and jobs < 0:  # as joblib counts: -1 means all processors
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)

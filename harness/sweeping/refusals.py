@@ -104,6 +104,11 @@ def _seconds(name: str) -> Callable[[Any], None]:
     return check
 
 
+def _class(value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        raise SpinbenchError(f"class={value} was given; a name is needed, class=\"'{value}'\" or null")
+
+
 def _report(name: str | None) -> None:
     if name is not None:
         summary.find(name)
@@ -119,5 +124,6 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "time_limit": _seconds("time_limit"),
     "mixing": _seconds("mixing"),
     "report": _report,
+    "class": _class,
 }
 """What refuses a value, as far as can be told without measuring."""

@@ -63,7 +63,8 @@ def opened(arguments: Arguments, plan: composition.Plan) -> Path:
         SpinbenchError: a model's file is not there, the launcher cannot run it, or the folder cannot be written.
     """
     _check_files(arguments, plan.config)
-    launchers.check(plan.config, plan.cells, multirun=plan.multirun)
+    with composition.explained():
+        launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
 
 
@@ -131,7 +132,8 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     forced.append(f"sweep_dir={quoted(str(folder))}")
     # argparse wants all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
-    return [*flags, *arguments.overrides, *forced]
+    given = list(arguments.overrides)
+    return [*flags, *(cellconfigs.of_cells_alone(given, plan.varied) if plan.multirun else given), *forced]
 
 
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +51,9 @@ def advise(
         model: any model.
         budget: wall-clock, kept within 20 % and half a second.
         target: what is to be accurate, "marginals" or "log_z".
-        candidates: methods by name ("pt", "gibbs.numpy"), or with settings, or pairs of either and a backend; "exact"
-            is the exact answer. None: the exact answer, the built-in methods of a table, and all of plugins.
+        candidates: methods by name ("pt", "gibbs.numpy"), or with settings (a `Method`, or ("wmb", {"ibound": 6})), or
+            pairs of either and a backend; "exact" is the exact answer. None: the exact answer, the built-in methods of
+            a table, and all of plugins.
         seed: of the first candidate's runs; the others have those that follow.
         chains: of every run.
         source: the model's configuration, for `Advice.command`; None: found for shipped models.
@@ -156,7 +156,7 @@ def _told(race: Race, seconds: float, seed: int, source: Mapping[str, Any], why:
     place = winner.candidate, winner.request, race.chains, winner.seed
     expected = judging.score(views[0], views)
     return Advice(
-        answer=replace(winner.result, bounds=race.bounds()),
+        answer=bounding.flagged(winner.candidate, winner.result, race.bounds()),
         error=float(np.sqrt(expected)),
         resolved=said.resolved,
         verdict=said.sentence,

@@ -11,7 +11,8 @@ import numpy as np
 from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.aside import DiedError, OverdueError, aside
-from spinbench.inference.advising.judging import AGREEMENT, View
+from spinbench.inference.advising.candidates import Candidate
+from spinbench.inference.advising.judging import AGREEMENT, View, view
 from spinbench.inference.bracketing import states
 from spinbench.inference.result import Result
 from spinbench.models import Model
@@ -21,12 +22,12 @@ OUTSIDE = {"certified": "outside the certified bracket", "probable": "outside th
 
 
 def of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
-    """What heavy states weigh together, as far as they are found in time; none where they are hard to find.
+    """What no states can weigh more than, and what heavy ones weigh together, as far as they are found in time.
 
     Raises:
         ModelError: no state has positive weight, so Z = 0.
     """
-    found: list[Bound] = []
+    found = [states.above(model)]
     with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
         found.extend(bound for bound in aside(_climbing, (model, seed), seconds) if bound is not None)
     return tuple(found)
@@ -54,17 +55,25 @@ def tightest(results: Iterable[Result], known: Sequence[Bound] = ()) -> tuple[Bo
 
 def doubted(views: Sequence[View], bounds: tuple[Bound, ...]) -> list[View]:
     """Views of log Z; those outside a bracket are believed no more."""
-    return [_beside(view, bounds) for view in views]
+    return [_beside(each, bounds) for each in views]
 
 
-def _beside(view: View, bounds: tuple[Bound, ...]) -> View:
-    value, slack = float(view.values[0]), AGREEMENT * np.sqrt(view.claim or 0.0)
+def flagged(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
+    """The result with these bounds; its verdict says so where its estimate of log Z lies outside one of them."""
+    said = view(candidate, result, "log_z")
+    doubt = "" if said is None else _beside(replace(said, doubt=""), bounds).doubt
+    verdict = ", ".join(word for word in (*result.status.split(", "), f"log Z {doubt}" if doubt else "") if word)
+    return replace(result, bounds=bounds, status=verdict.removeprefix("ok, "))
+
+
+def _beside(said: View, bounds: tuple[Bound, ...]) -> View:
+    value, slack = float(said.values[0]), AGREEMENT * np.sqrt(said.claim or 0.0)
     for bound in bounds:
         beyond = value - bound.value if bound.side == "upper" else bound.value - value
         if bound.grade != "assumed" and beyond > slack + ROUNDING * max(abs(value), 1.0):
             grade = "certified" if bound.grade in CERTAIN else "probable"
-            return replace(view, believed=False, doubt=OUTSIDE[grade])
-    return view
+            return replace(said, believed=False, doubt=OUTSIDE[grade])
+    return said
 
 
 def _best(bounds: list[Bound]) -> Bound:

@@ -113,7 +113,8 @@ def parsed(given: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], 
     """Candidates, and whether the exact answer is among them.
 
     Args:
-        given: names "gibbs" or "gibbs.numpy", methods with settings, or pairs of either and a backend; None: `default`.
+        given: names "gibbs" or "gibbs.numpy", methods with settings, such as ("wmb", {"ibound": 6}), or pairs of either
+            and a backend; None: `default`.
 
     Raises:
         SpinbenchError: there are none, an unknown name, or a pair that does not run.
@@ -132,6 +133,8 @@ def parsed(given: Sequence[Any] | None, model: Model) -> tuple[list[Candidate], 
 
 def _one(item: Any) -> Candidate:
     method, backend = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+    if isinstance(method, str) and isinstance(backend, Mapping):  # ("wmb", {"ibound": 6})
+        method, backend = registry.make_method(method, dict(backend)), None
     if isinstance(method, Method):
         name, instance, settings = method.name, method, _changed(method)
     elif isinstance(method, str):

@@ -111,7 +111,6 @@ def load(model: Model) -> None:
 
 
 def _states(task: Task) -> Iterator[News]:
-    yield News((states.above(task.model),))
     for bound in states.below(task.model, task.seed):
         yield News((bound,))
 

@@ -11,7 +11,8 @@ import numpy as np
 from spinbench.errors import BudgetError, ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation.aside import DiedError, OverdueError, aside
 from spinbench.inference.bracketing.contributors import ASSUMING, PLAN, Contributor, Task, contribute, load
-from spinbench.inference.bracketing.interval import Interval, Known
+from spinbench.inference.bracketing.interval import Interval, Known, News
+from spinbench.inference.bracketing.states import above
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.runner import check_model
 from spinbench.inference.showing.progress import whole
@@ -71,7 +72,9 @@ def bracket(
             if progress is not None:
                 progress(known, who)
 
-        asking = _Asking(model, seconds, Known(gap), loading, told)
+        known = Known(gap)
+        known.add(News((above(model),)))  # costs nothing, however short the budget
+        asking = _Asking(model, seconds, known, loading, told)
         plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
         for number, each in enumerate(plan, start=1):
             kept = sum(later.kept for later in plan[number:])

@@ -32,6 +32,7 @@ def opened(name: str, evidence: str | None) -> tuple[Model, Mapping[str, Any]]:
 def of_log_z(answer: Result) -> list[str]:
     """Log Z, where there is one, and the tightest bracket of each grade but of the exact one."""
     lines = [] if answer.log_z is None else [_said_of(answer.log_z, answer.log_z_se, answer.log_z_kind)]
+    lines += [f"do not believe it: {doubt}" for doubt in answer.status.split(", ") if doubt.startswith("log Z outside")]
     for grade in dict.fromkeys(bound.grade for bound in answer.bounds if bound.grade != "exact"):
         sides = {bound.side: bound for bound in answer.bounds if bound.grade == grade}
         low, high = (f"{sides[s].value:.8g} ({sides[s].by})" if s in sides else "none" for s in ("lower", "upper"))

@@ -21,8 +21,30 @@ PEER = "PEER"
 FLAGS = ("-m", "--resume", "--profile", "--help")
 GROUPS = ("experiment", "budget", "size", "launcher")
 """Of `spinbench sweep`, beside methods, backends and models."""
-WHOLE_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}"
-"""For bash, which else takes NAME=VALUE for three words."""
+WHOLE_WORDS = r"""
+_spinbench() {
+    local -a whole=()
+    local word begun joined=
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#whole[@]} -gt 0 && ( $word == = || -n $joined ) ]]; then
+            whole[-1]+=$word
+        else
+            whole+=("$word")
+        fi
+        joined=
+        [[ $word == = ]] && joined=yes
+    done
+    begun=${whole[-1]}
+    local COMP_WORDS=("${whole[@]}") COMP_CWORD=$((${#whole[@]} - 1))
+    _shtab_spinbench
+    if [[ $begun == *=* && $COMP_WORDBREAKS == *=* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${begun%=*}="}")
+        [[ -z ${COMPREPLY[0]} ]] && mapfile -t COMPREPLY < <(compgen -f -- "${begun##*=}")
+    fi
+}
+complete -o filenames -F _spinbench spinbench
+"""
+"""For bash, which takes NAME=VALUE for three words, and completes the last of them."""
 NEW = "NEW"
 """What names are called that are not to be there already."""
 
@@ -46,7 +68,7 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
             action.choices = peers.names()
         for option in action.option_strings if action.metavar != NEW else ():
             action.choices = names.get(option, action.choices)
-    print(shtab.complete(parser, shell, preamble=WHOLE_WORDS if shell == "bash" else ""))
+    print(shtab.complete(parser, shell) + WHOLE_WORDS * (shell == "bash"))
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from spinbench.measuring import records as stored
 from spinbench.measuring.believed import truth
-from spinbench.measuring.records import Record
+from spinbench.measuring.records import Record, RecordError
 from spinbench.reporting.profiles.boards import LOG_Z, REFERENCE, RMSE, SECONDS, Board, board, outcome, solver_names
 
 
@@ -53,9 +53,9 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         records: of any number of sweeps, or the folder of one. Of the same cell the newest counts.
 
     Raises:
-        RecordError: the folder holds no records.
+        RecordError: the folder holds no records, or something else was given.
     """
-    found = stored.read_records(Path(records)) if isinstance(records, str | Path) else records
+    found = stored.read_records(Path(records)) if isinstance(records, str | Path) else _listed(records)
     latest = [record for record in stored.latest(found) if record["axes"]["method"] != REFERENCE]
     classes = {record["axes"]["model"]: class_of(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
@@ -75,6 +75,14 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         Counter(_worst(record) for record in latest),
         truth(latest),
     )
+
+
+def _listed(records: Any) -> list[Record]:
+    listed: list[Any] = list(records) if isinstance(records, Iterable) else [records]
+    if not all(isinstance(record, dict) and "id" in record for record in listed):
+        kind = type(records).__name__
+        raise RecordError(f"{kind} was given; the folder of a sweep is needed, or a list of its records")
+    return listed
 
 
 def class_of(record: Record) -> str:

@@ -23,6 +23,12 @@ def states_of(n):
     return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
 
 
+def test_numbers_of_any_type_are_float64():
+    first, second = np.triu_indices(4, 1)
+    model = PairwiseModel(np.zeros(4, dtype=np.float32), np.stack([first, second], axis=1), np.full(6, -1))
+    assert (model.biases.dtype, model.couplings.dtype) == (np.float64, np.float64)
+
+
 @given(dense_models())
 def test_log_weight_is_the_quadratic_form(parts):
     a, W, constant = parts

@@ -18,6 +18,27 @@ from spinbench.conf import searchpath
 from spinbench.sweeping import cellconfigs, composition
 
 
+def test_what_members_of_a_varied_group_share_is_for_cells_alone() -> None:
+    given = [
+        "model=grid,torus",
+        "model.rows=4",
+        "model.cols=3,4",
+        "+model.name='a b'",
+        "method=bp",
+        "method.damp=0.5",
+    ]
+    kept = ["chains=3", "~model.seed", "model.extra="]
+    assert cellconfigs.of_cells_alone([*given, *kept], ("model", "model.cols")) == [
+        "model=grid,torus",
+        "model.rows=choice(4)",
+        "model.cols=3,4",
+        "+model.name=choice('a b')",
+        "method=bp",
+        "method.damp=0.5",
+        *kept,
+    ]
+
+
 @pytest.fixture
 def hydra() -> Iterator[Hydra]:
     searchpath.install()

@@ -101,6 +101,13 @@ class TestSweep:
         assert capsys.readouterr().err == "spinbench: method faulty: how=nan was given; a text is needed\n"
         assert not Path("out").exists()
 
+    def test_what_several_models_share_is_given_once(self) -> None:
+        cell = ("method=bp", "backend=numpy", "budget=samples", "budget.samples=50", "chains=2")
+        assert sweep("-m", "model=ring,grid", "model.seed=3", *cell, "sweep_dir=shared") == 0
+        seeds = {record["axes"]["model"]: record["config"]["model"]["seed"] for record in stored(Path("shared"))}
+        assert len(seeds) == 2
+        assert set(seeds.values()) == {3}
+
     def test_single_cell_goes_to_multirun_by_default(self) -> None:
         assert sweep(*QUICK) == 0
         (folder,) = Path("multirun").iterdir()
@@ -318,6 +325,11 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["-m", "chains=16,0"], "chains=0 was given"),
         (["-m", "budget.burn_in=5,a"], "burn_in=a was given; a whole number of samples"),
         (["hydra.sweep.subdir=${hydra.job.num}"], "the cells of a sweep share its folder, sweep_dir=FOLDER"),
+        (["class=5"], "class=5 was given; a name is needed"),
+        (
+            ["-m", "launcher=joblib", "launcher.jobs=abc", "seed=0,1"],
+            "launcher.jobs=abc was given; an integer is needed",
+        ),
         (["backend.precision=float31"], "backend.precision=float31 was given; float32 and float64 are allowed"),
         (["--config-path", "/tmp"], "--config-path would replace spinbench's own configurations"),
         (["--config-dir", "nowhere"], "--config-dir nowhere was given; the folder of config groups is needed"),

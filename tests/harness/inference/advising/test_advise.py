@@ -50,6 +50,11 @@ def test_the_winner_of_a_race_runs_again_bit_for_bit(ring: PairwiseModel, target
     assert below.value < truth.log_z
 
 
+def test_candidates_may_have_settings(ring: PairwiseModel) -> None:
+    (found,), exact = candidates.parsed([("wmb", {"ibound": 6})], ring)
+    assert (found.method, dict(found.settings), exact) == ("wmb", {"ibound": 6}, False)
+
+
 def test_a_command_names_the_cell() -> None:
     candidate = Candidate("blocks", "numba", {"size": 4096})
     source = {"model": "file", "model.path": "my model(1).uai"}

@@ -118,7 +118,22 @@ def test_heavy_states_count_as_far_as_they_are_found_in_time(monkeypatch: pytest
         raise OverdueError
 
     monkeypatch.setattr(bounding, "aside", late)
-    assert bounding.of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0) == (found,)
+    above, *below = bounding.of_states(PairwiseModel.from_edges([0.1, 0.2], [(0, 1)], [0.3]), 0, 1.0)
+    assert below == [found]
+    assert (above.side, above.by) == ("upper", "largest entries")
+    assert above.value == pytest.approx(0.6 + 2 * np.log(2))
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.0, ""), (9.0, "log Z outside the probable bracket")])
+def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: float, said: str) -> None:
+    """Of a race for marginals, too, whose winner is judged by these alone."""
+    exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
+    for kind, status in (("estimate", "ok"), ("estimate", "marginals not mixed"), ("lower", "ok")):
+        result = replace(exact, log_z=8.0, log_z_se=None, log_z_kind=kind, status=status)
+        answer = bounding.flagged(Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),))
+        words = [word for word in (status if status != "ok" else "", said if kind == "estimate" else "") if word]
+        assert answer.status == (", ".join(words) or "ok")
+        assert len(answer.bounds) == 1
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,12 @@ def test_wrong_arguments(options: dict[str, Any], sentence: str) -> None:
     assert sentence in str(error.value)
 
 
+def test_however_short_the_budget_there_is_an_upper_bound() -> None:
+    found = spinbench.bracket(grid(20, 20, seed=1), "1 ms")
+    assert found.upper is not None
+    assert math.isfinite(found.upper.value)
+
+
 def test_a_model_without_states_is_an_error() -> None:
     never = FactorGraph.from_log_tables([2], [((0,), [0.0, -math.inf]), ((0,), [-math.inf, 0.0])])
     with pytest.raises(ModelError):

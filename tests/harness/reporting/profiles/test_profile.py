@@ -85,6 +85,12 @@ FIELD = [
 ]
 
 
+@pytest.mark.parametrize("given", [3, None, ["a"], [{"schema": 1}]])
+def test_what_is_no_record_is_refused(given: Any) -> None:
+    with pytest.raises(SpinbenchError, match="the folder of a sweep is needed, or a list of its records"):
+        profile(given)
+
+
 def test_boards_hold_what_is_vouched_for_alone() -> None:
     found = profile(FIELD)
     first, second, third = found.boards
