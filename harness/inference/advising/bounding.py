@@ -62,8 +62,10 @@ def flagged(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> 
     """The result with these bounds; its verdict says so where its estimate of log Z lies outside one of them."""
     said = view(candidate, result, "log_z")
     doubt = "" if said is None else _beside(replace(said, doubt=""), bounds).doubt
-    verdict = ", ".join(word for word in (*result.status.split(", "), f"log Z {doubt}" if doubt else "") if word)
-    return replace(result, bounds=bounds, status=verdict.removeprefix("ok, "))
+    if not doubt:
+        return replace(result, bounds=bounds)
+    before = "" if result.status == "ok" else f"{result.status}, "
+    return replace(result, bounds=bounds, status=f"{before}log Z {doubt}")
 
 
 def _beside(said: View, bounds: tuple[Bound, ...]) -> View:

@@ -10,8 +10,7 @@ from spinbench.models import FactorGraph, Model, parts
 from spinbench.reference import DEFAULT_MAX_BYTES
 from spinbench.reference import cache as answers
 from spinbench.reference.choice import candidates
-from spinbench.reference.problem import Problem
-from spinbench.reference.sparse.tree import has_zeros
+from spinbench.reference.problem import HOPELESS, Problem
 
 SLACK = 6
 """Doublings of the memory that a better order has not saved: with more, no better one is looked for."""
@@ -37,10 +36,9 @@ def check(model: Model, seconds: float) -> None:
 
 def _seconds(model: Model) -> float | None:
     """Of the first solver that fits into memory; None: none does."""
-    problem = Problem(model)
-    if not has_zeros(problem):  # which may leave little of large tables
-        problem = Problem(model, hopeless=math.log2(DEFAULT_MAX_BYTES / 8) + SLACK)
-    for solver in candidates(problem, "auto", ALL_SOLVERS, sampling=False):
+    zeros = isinstance(model, FactorGraph) and model.has_zeros  # which may leave little of large tables
+    hopeless = HOPELESS if zeros else math.log2(DEFAULT_MAX_BYTES / 8) + SLACK
+    for solver in candidates(Problem(model, hopeless=hopeless), "auto", ALL_SOLVERS, sampling=False):
         if solver.memory(marginals=True) <= DEFAULT_MAX_BYTES:
             return solver.seconds
     return None

@@ -73,8 +73,8 @@ def bracket(
                 progress(known, who)
 
         known = Known(gap)
-        known.add(News((above(model),)))  # costs nothing, however short the budget
         asking = _Asking(model, seconds, known, loading, told)
+        known.add(News((above(model),)))  # of largest entries: known however short the budget
         plan = (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed else PLAN
         for number, each in enumerate(plan, start=1):
             kept = sum(later.kept for later in plan[number:])

@@ -3,7 +3,8 @@
 A sweep takes the variables of a dense graph in tiles of `WIDTH`. Of the members of a tile, fields are b + L s: b from
 one product of the tile's rows of W with all other states, L the couplings with members that come before. Draws are
 s_k = [b_k + (L s)_k > logit u_k], a triangular system, whose solution is found from any guess: each repetition of
-s <- [b + L s > logit u] makes one more member right at least, and most tiles are done after few.
+s <- [b + L s > logit u] makes one more member right at least, and most tiles are done after few (Jacobi's iteration,
+as in Song et al., "Accelerating feedforward computation via parallel nonlinear equation solving", ICML 2021).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from spinbench.api import Array, Backend
 
 WIDTH = {"cpu": 32, "gpu": 256}
-"""Members of a tile, by device: wide ones take fewer calls, and more repetitions."""
+"""Members of a tile, on a CPU and on what is no CPU: wide ones take fewer calls, and more repetitions."""
 AT_ONCE = {"cpu": 1, "gpu": 4}
 """Repetitions between looks at whether one changed anything, for which a GPU is waited for."""
 
@@ -34,7 +35,8 @@ class Tiles:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
-        self._width, self._at_once = WIDTH[backend.device], AT_ONCE[backend.device]
+        device = "cpu" if backend.device == "cpu" else "gpu"
+        self._width, self._at_once = WIDTH[device], AT_ONCE[device]
 
     def sweep(
         self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool = False, beta: Array | None = None
@@ -70,7 +72,14 @@ class Tiles:
         return self._backend.sigmoid(self._backend.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
 
     def forced_fields(self, scan: Scan, s: Array, target: Array, seen: Any, total: Array) -> Array:
-        """Add up `seen`(x, target) of fields x (w, C) as they are when a sweep forces the values `target` (N,)."""
+        """Add up what a sweep meets that forces values upon all variables, one after another.
+
+        Args:
+            scan, s: of it.
+            target: (N,) the values, 0 and 1.
+            seen: function of fields x (w, C) and of their variables' values (w, 1), to (w, C).
+            total: (C,) to which its values are added.
+        """
         xp, backend = self._xp, self._backend
         columns = xp.arange(s.shape[0])
 

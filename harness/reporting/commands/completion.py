@@ -27,19 +27,20 @@ _spinbench() {
     local word begun joined=
     for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
         if [[ ${#whole[@]} -gt 0 && ( $word == = || -n $joined ) ]]; then
-            whole[-1]+=$word
+            whole[${#whole[@]}-1]+=$word
         else
             whole+=("$word")
         fi
         joined=
         [[ $word == = ]] && joined=yes
     done
-    begun=${whole[-1]}
     local COMP_WORDS=("${whole[@]}") COMP_CWORD=$((${#whole[@]} - 1))
+    begun=${COMP_WORDS[COMP_CWORD]}
     _shtab_spinbench
     if [[ $begun == *=* && $COMP_WORDBREAKS == *=* ]]; then
         COMPREPLY=("${COMPREPLY[@]#"${begun%=*}="}")
-        [[ -z ${COMPREPLY[0]} ]] && mapfile -t COMPREPLY < <(compgen -f -- "${begun##*=}")
+        local IFS=$'\n'
+        [[ -z ${COMPREPLY[0]} ]] && COMPREPLY=($(compgen -f -- "${begun##*=}"))
     fi
 }
 complete -o filenames -F _spinbench spinbench
