@@ -21,7 +21,7 @@ from omegaconf import MISSING, OmegaConf
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.foundation.remarks import left_out
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.models import families, specs
 
 PACKAGE = "spinbench.conf"
@@ -108,12 +108,13 @@ def method_defaults(name: str) -> dict[str, Any]:
 def backend_defaults(name: str) -> dict[str, Any]:
     """The name, device and precision of a backend, float64 where it has it, and which of its kernels are asked."""
     try:
-        double = "f64" in registry.backend_class(name).provides
+        kind = registry.backend_class(name)
+        double, device = "f64" in kind.provides, kernels.device_of(kind)
     except SpinbenchError:
-        double = True  # measuring the cell fails with the error; a record's backend need not be installed
+        double, device = True, "cpu"  # measuring the cell fails with the error; a record's backend need not be here
     return {
         "name": name,
-        "device": "cpu",
+        "device": device,
         "precision": "float64" if double else "float32",
         "tier": None,
         "kernel": None,

@@ -44,7 +44,11 @@ class Backend(Accelerators):
     """The floating dtype of `precision`."""
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
-        """Raises UnsupportedError where the precision or device is not offered."""
+        """The device by default is what sweeps take: "cpu", but for a backend that has none.
+
+        Raises:
+            UnsupportedError: the precision or device is not offered.
+        """
         self.precision = precision
         self.device = device
 

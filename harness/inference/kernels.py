@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -88,6 +89,11 @@ def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
             ways = f"kernel={name} (backend.kernel in a sweep)"
             found.append(f"{plugins.origin(point)} has a kernel {point.name}, which is asked only with {ways}")
     return tuple(found)
+
+
+def device_of(backend: type[Backend]) -> str:
+    """Where it runs unless told otherwise: the default of its constructor."""
+    return str(inspect.signature(backend).parameters["device"].default)
 
 
 def own_backends() -> list[str]:

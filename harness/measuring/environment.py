@@ -37,7 +37,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
 _LIBRARIES = (
     *("blackjax", "cotengra", "dwave-samplers", "numpyro", "openjij", "pgmax", "pgmpy", "pyagrum", "pyganak"),
-    *("pygms", "thrml", "torch"),
+    *("pygms", "thrml", "torch", "cupy-cuda13x", "cupy-cuda12x"),
 )
 
 

@@ -28,7 +28,7 @@ METHODS = (
 """In the order of their looks: those that are compared most often differ in colour, not in fillings alone."""
 BACKENDS = (
     *("numba", "numpy", "jax", "torch", "dwave", "blackjax", "numpyro", "openjij", "pgmax", "pgmpy"),
-    *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2"),
+    *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2", "cupy"),
 )
 METHOD_LOOKS = tuple(itertools.product(drawing.FILLS, drawing.COLOURS))
 BACKEND_LOOKS = tuple(

@@ -7,7 +7,7 @@ import copy
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -143,9 +143,11 @@ def frozen(pair: Pair) -> None:
     at = watched(pair)
     state = at.begin(FEW_CHAINS, SEED, 16)
     program = isinstance(at.engine, ProgramEngine)
-    before = [leaf.copy() for leaf in _shared(state, program)]
+    kind = registry.backend_class(pair.backend)
+    to_host = kind(precision=pair.precision, device=pair.device).to_host
+    before = [leaf.copy() for leaf in _shared(state, program, to_host)]
     state, _ = at.engine.advance(state, 8)
-    after = _shared(state, program)
+    after = _shared(state, program, to_host)
     require(len(before) == len(after), "the state has another structure after a step")
     for old, new in zip(before, after, strict=True):
         require(old.shape == new.shape, f"an array of the state has shape {old.shape}, and {new.shape} after a step")
@@ -170,20 +172,22 @@ def _same(one: Batches, two: Batches, allowed: float = 0.0) -> bool:
     )
 
 
-def _shared(state: Any, program: bool) -> list[npt.NDArray[Any]]:
+def _shared(state: Any, program: bool, to_host: Callable[[Any], Any]) -> list[npt.NDArray[Any]]:
     """Floating-point numbers of a state that all chains share."""
-    found = [leaf for leaf in arrays(state) if leaf.dtype.kind == "f"]
+    found = [leaf for leaf in arrays(state, to_host) if leaf.dtype.kind == "f"]
     return [leaf for leaf in found if (FEW_CHAINS not in leaf.shape if program else leaf.ndim == 0)]
 
 
-def arrays(tree: Any) -> Iterator[npt.NDArray[Any]]:
+def arrays(tree: Any, to_host: Callable[[Any], Any] = np.asarray) -> Iterator[npt.NDArray[Any]]:
     """The arrays and numbers in tuples, lists, dictionaries and objects, on the host."""
     if isinstance(tree, dict):
         tree = list(tree.values())
     if isinstance(tree, tuple | list):
         for node in tree:
-            yield from arrays(node)
-    elif isinstance(tree, float | np.ndarray | np.generic) or hasattr(tree, "__array__"):
+            yield from arrays(node, to_host)
+    elif isinstance(tree, float | np.ndarray | np.generic):
         yield np.asarray(tree)
+    elif hasattr(tree, "__array__"):
+        yield to_host(tree)
     elif hasattr(tree, "__dict__"):
-        yield from arrays(list(vars(tree).values()))
+        yield from arrays(list(vars(tree).values()), to_host)

@@ -116,10 +116,11 @@ def _has(backend: str, device: str) -> bool:
 
 
 def _not_here(backend: str, device: str) -> str:
-    """Why a backend finds no such device; empty if it does, or is not asked, as the CPU is always there."""
+    """Why a backend finds no such device; empty if it does, or is its own by default, which need not be asked for."""
+    kind = registry.backend_class(backend)
     try:
-        if device != "cpu":
-            registry.backend_class(backend)(precision=arrays.precisions(backend)[-1], device=device)
+        if device != "cpu" or device != kernels.device_of(kind):
+            kind(precision=arrays.precisions(backend)[-1], device=device)
     except UnsupportedError as refusal:
         return str(refusal)
     return ""

@@ -24,6 +24,7 @@ HEAVY = (
     "scipy.linalg",
     "matplotlib",
     "torch",
+    "cupy",
     "blackjax",
     "cotengra",
     "dwave",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from spinbench.errors import UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays
 from spinbench.testing.check import CheckError, refuses, require
 
@@ -45,7 +45,8 @@ def construction(name: str) -> None:
     for precision in arrays.precisions(name):
         instance = cls(precision=precision)
         require(instance.precision == precision, f"precision={precision} became {instance.precision}")
-        require(instance.device == "cpu", f"the default device is {instance.device}; cpu is expected")
+        usual = kernels.device_of(cls)
+        require(instance.device == usual, f"the default device is {instance.device}; {usual} is expected")
     known = arrays.precisions(name)[0]
     refuses(lambda: cls(precision=known, device="no-such-device"), "device=no-such-device")
     if "gpu" not in cls.provides:

@@ -35,7 +35,7 @@ def test_its_program_runs(backend: str) -> None:
 
 
 def test_it_has_no_part_in_the_kernels_of_what_it_derives_from() -> None:
-    with pytest.raises(UnsupportedError, match=r"no kernel fresh.numba; fresh runs on jax, numpy, torch$"):
+    with pytest.raises(UnsupportedError, match=r"no kernel fresh.numba; fresh runs on cupy, jax, numpy, torch$"):
         spinbench.run(MODEL, Fresh(), "numba", 50)
 
 

@@ -1,0 +1,87 @@
+"""CuPy on a GPU: the generic programs, operation by operation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spinbench.api import Array, Backend, Key, Precision
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.errors import UnsupportedError
+
+
+class CupyBackend(Backend):
+    """CuPy arrays on the first CUDA device; a key is a hash, as NumPy's, which seeds a Philox generator there.
+
+    Nothing is compiled: each operation starts a kernel, some 10 µs, so that it pays from some 10,000 numbers on.
+
+    Raises:
+        UnsupportedError: another device than "gpu", or no GPU that CuPy sees.
+    """
+
+    name = "cupy"
+    provides = frozenset({"arrays", "f32", "f64", "gpu"})
+    requires: ClassVar[tuple[str, ...]] = ("cupy", "array_api_compat")
+    install = "pip install cupy-cuda13x array-api-compat"
+
+    def __init__(self, *, precision: Precision = "float64", device: str = "gpu") -> None:
+        if device != "gpu":
+            raise UnsupportedError(f"backend cupy runs on device=gpu; device={device} was asked for")
+        import cupy
+        from array_api_compat import cupy as namespace
+
+        try:
+            cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise UnsupportedError(f"backend cupy finds no device=gpu here: {error}") from error
+        super().__init__(precision=precision, device=device)
+        self._cupy, self._host = cupy, NumpyBackend(precision=precision)
+        self.xp: Any = namespace
+        self.real = np.dtype(precision)
+
+    def to_device(self, array: Any) -> Array:
+        return self._cupy.array(array, dtype=self.real if array.dtype.kind == "f" else None)
+
+    def to_host(self, array: Array) -> Any:
+        return self._cupy.asnumpy(array)
+
+    def block_until_ready(self, array: Array) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def key(self, seed: int) -> Key:
+        return self._host.key(seed)
+
+    def fold_in(self, key: Key, index: Any) -> Key:
+        return self._host.fold_in(key, index)
+
+    def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
+        return self._generator(key).random(shape, dtype=self.real)
+
+    def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
+        return self._generator(key).standard_normal(shape, dtype=self.real)
+
+    def _generator(self, key: Key) -> Any:
+        random = self._cupy.random
+        return random.Generator(random.Philox4x3210(int.from_bytes(key, "little")))
+
+    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
+        target = array if donate else array.copy()
+        target[index] = values
+        return target
+
+    def add(self, total: Array, values: Array) -> Array:
+        total += values
+        return total
+
+    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
+        total += scale * values
+        return total
+
+    def take(self, array: Array, indices: Any) -> Array:
+        if isinstance(indices, int) or indices.ndim == 0:
+            return array[int(indices)]
+        return self._cupy.take(array, indices, axis=0)
+
+    def window(self, array: Array, start: Any, length: int) -> Array:
+        return array[int(start) : int(start) + length]
