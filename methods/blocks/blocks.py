@@ -38,6 +38,7 @@ from spinbench.foundation.settings import check_choice, check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
+from spinbench.mathematics.rounding import EPS
 from spinbench.methods.blocks.log_z import estimates, exact
 from spinbench.methods.blocks.planning import MOST
 from spinbench.methods.blocks.program import BlocksProgram
@@ -114,7 +115,7 @@ class Blocks(Method):
         chains, cards = trace.mean("p"), model.cardinalities
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         if len(tables.transition) == 1:
-            return _exact(tables, cards, means, draws, log_z=self.log_z != "none")
+            return _exact(tables, cards, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
         found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
         doubt = found.doubt or ("not mixed" if lost else "")
@@ -135,8 +136,9 @@ class Blocks(Method):
         )
 
 
-def _exact(t: Tables, cards: Sequence[int], means: FloatArray, draws: int, *, log_z: bool) -> Estimate:
-    """Of one block that holds everything: its sums are those of all states."""
+def _exact(t: Tables, cards: Sequence[int], means: FloatArray, samples: int, chains: int, *, log_z: bool) -> Estimate:
+    """Of one block that holds everything: its sums are those of all states, but for the rounding of their mean."""
     zeros = np.zeros_like(means)
-    found = laid_out(cards, marginals=means, marginals_se=zeros, ess=zeros + draws, r_hat=zeros + 1)
+    rounding = zeros + EPS * np.sqrt(samples)
+    found = laid_out(cards, marginals=means, marginals_se=rounding, ess=zeros + samples * chains, r_hat=zeros + 1)
     return Estimate(**found, log_z=exact(t), log_z_kind="exact") if log_z else Estimate(**found)
