@@ -44,14 +44,14 @@ def install() -> None:
     ConfigLoaderImpl.load_sweep_config = _load  # type: ignore[method-assign]
 
 
-def with_value(config: DictConfig, line: str) -> DictConfig:
-    """A copy of a configuration with another value of a key.
+def with_values(config: DictConfig, lines: Sequence[str]) -> DictConfig:
+    """A copy of a configuration with other values of some keys.
 
     Raises:
         HydraException, OmegaConfBaseException: there is no such key.
     """
     found = copy.deepcopy(config)
-    ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], found)
+    ConfigLoaderImpl._apply_overrides_to_config([_parse(line) for line in lines], found)
     return found
 
 

@@ -314,6 +314,7 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["-m", "method=glob(zz*)"], "method=glob(zz*) was given, and nothing has such a name"),
         (["-m", "method=gibbs", "method.scan=raster,snake"], "gibbs: scan='snake' was given"),
         (["-m", "model=grid", "model.rows=2,abc"], "model 'grid': rows = 'abc' was given; an integer is needed"),
+        (["-m", "model=grid", "model.rows=4,-1"], "model 'grid': rows = -1 and cols = 10; both must be 1 or more"),
         (["model=grid", "model.kind=snake"], "model 'grid': kind = 'snake' was given; standard or frustrated or"),
         (["model=grid", "model.nosuch=3"], "no setting of model grid is named 'nosuch'; known: rows, cols"),
         (["model=grid", "+model.nosuch=3"], "model 'grid' has no parameter 'nosuch'; its parameters are rows, cols"),
