@@ -94,7 +94,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
     """
     searchpath.install()
     with explaining.explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
+        loader: Any = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
         refused = Refusals()
         asked = _values(parser, overrides)
@@ -111,6 +111,8 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         _try_appended(parser, given, config, refused)
         with refused.noted():
             _no_subfolders(config)
+        with refused.noted():
+            omissions.check(config, given, loader.repository.config_exists)
         refused.told()
         varied = tuple(key for key, options in given.items() if len(options) > 1)
         out = omissions.entries(config, asked)
@@ -207,6 +209,7 @@ def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str
     """
     found: dict[str, list[str]] = {}
     for override in parser.parse_overrides(list(lines)):
+        explaining.check(override)
         key = override.get_key_element()
         if override.is_interval_sweep():
             found[key] = [f"{key}={value}" for value in search.ends(override)]
