@@ -78,7 +78,11 @@ def configured(overrides: list[str]) -> DictConfig:
     """
     try:
         return compose("config", overrides, return_hydra_config=True)
-    except (ValueError, TypeError) as error:  # Hydra's for a group that is set to a number, or a list
+    except (
+        ValueError,
+        TypeError,
+        AssertionError,
+    ) as error:  # Hydra's, as for a group set to a number
         line = _culprit(overrides)
         group = line.partition("=")[0]
         loader = GlobalHydra.instance().config_loader()
@@ -100,7 +104,7 @@ def configured(overrides: list[str]) -> DictConfig:
 def _culprit(overrides: list[str]) -> str:
     """Of overrides that Hydra does not take, one without which it does; all of them if there is none."""
     for place, line in enumerate(overrides):
-        with suppress(ValueError, TypeError, HydraException, OmegaConfBaseException):
+        with suppress(ValueError, TypeError, AssertionError, HydraException, OmegaConfBaseException):
             compose("config", [*overrides[:place], *overrides[place + 1 :]])
             return line
     return " ".join(overrides)

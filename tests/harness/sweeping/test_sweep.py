@@ -350,6 +350,7 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["chains='${foo:3}'"], "chains refers to ${foo:…}, but there is no function foo"),
         (["chains='${'"], "chains='${' was given, which cannot be used: chains holds what cannot be read"),
         (["budget=[1]"], "budget=[1] was given; budget is one of gate, long"),
+        (["hydra.sweeper.params.seed=3"], "hydra.sweeper.params.seed=3 was given, which cannot be used"),
         (["left_out.x=3"], "left_out.x=3 was given, which cannot be used"),
         (["launcher.jobs=2"], "launcher.jobs was given without launcher=NAME, which chooses whose setting it is"),
         (["seed.x=3"], "seed.x was given, but seed is a value, 0, and has no settings"),
