@@ -131,7 +131,7 @@ _RECORD = {
         "model": _PART,
         "method": _PART,
         "backend": _PART,
-        "budget": _mapping,
+        "budget": {"seconds?": _number, "samples?": _number, "burn_in?": _number},
         "chains": _number,
         "seed": _number,
     },

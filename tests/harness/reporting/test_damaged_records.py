@@ -17,7 +17,8 @@ from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import remarks
 from spinbench.measuring import records
-from spinbench.reporting import content, export, leaderboard
+from spinbench.reporting import content, curves, export, leaderboard, replay
+from spinbench.reporting.profiles.profile import profile
 
 GOOD = make(seed=1)
 VICTIMS = (make(seed=0, log_z=1.0), make(status="failed", error="it broke"))
@@ -56,6 +57,10 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     export.tables(found, rows)
     content.data(found, rows)
     content.problems(found)
+    profile(found)
+    for one in found:
+        replay.describe(one)
+        curves.points(one, "log_z_error")
     return len(found) > 1
 
 
