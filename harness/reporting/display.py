@@ -15,8 +15,8 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
+from spinbench.inference.showing.whole_numbers import WholeNumbers
 from spinbench.measuring.records import Record, RecordError, read_record
-from spinbench.reporting.whole_numbers import WholeNumbers
 
 PLAIN_WIDTH = 140
 """Columns of output that no terminal bounds."""
