@@ -174,12 +174,20 @@ class PairwiseModel:
     @cached_property
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
-        return np.asarray(np.abs(self.biases) + self.sums(np.abs(self.couplings)))
+        down, up = self.pulls
+        return np.asarray(np.abs(self.biases) + (up - down))
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """(N,) of each variable the sum of the values (E,) of its edges."""
-        first, second = (np.bincount(ends, values, self.num_variables) for ends in self.edges.T)
-        return np.asarray(first + second)
+    @cached_property
+    def pulls(self) -> tuple[FloatArray, FloatArray]:
+        """(N,), (N,) sums of a variable's negative couplings, and of its positive ones."""
+        down, up = np.zeros((2, self.num_variables))
+        step = max(AT_ONCE, self.num_variables)  # what is looked at together stays in a cache, where sums do
+        for low in range(0, self.num_edges, step):
+            some = self.couplings[low : low + step]
+            for ends in self.edges[low : low + step].T:
+                down += np.bincount(ends, np.minimum(some, 0.0), self.num_variables)
+                up += np.bincount(ends, np.maximum(some, 0.0), self.num_variables)
+        return down, up
 
     def dense(self) -> FloatArray:
         """(N, N) float64: W.

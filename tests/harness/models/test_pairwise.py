@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import PairwiseModel
+from spinbench.models import PairwiseModel, generators
 
 
 @st.composite
@@ -165,3 +165,11 @@ def test_bad_matrices_are_refused(weights, words):
 def test_bad_options_are_refused(options, words):
     with pytest.raises(ModelError, match=words):
         PairwiseModel.from_edges([0, 0, 0], [], [], **options)
+
+
+def test_pulls_and_reach_are_sums_of_couplings(monkeypatch):
+    monkeypatch.setattr("spinbench.models.pairwise.AT_ONCE", 7)
+    model = generators.sherrington_kirkpatrick(12, field=-0.3, seed=1)
+    W = model.dense()
+    np.testing.assert_allclose(model.pulls, [np.minimum(W, 0).sum(axis=0), np.maximum(W, 0).sum(axis=0)])
+    np.testing.assert_allclose(model.reach, np.abs(model.biases) + np.abs(W).sum(axis=0))
