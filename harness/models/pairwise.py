@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_labels, check_number, float_array
+from spinbench.models.lattices import canonical_edges, edge_sums
 from spinbench.models.origin import Origin, PerVariable
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class PairwiseModel:
         """
         spins = cls.from_edges(fields, edges, couplings, log_constant=log_constant, name=name, labels=labels)
         h, J, ends = spins.biases, spins.couplings, spins.edges
-        total = np.bincount(ends.ravel(), np.broadcast_to(J[:, None], ends.shape).ravel(), minlength=h.size)
+        total = edge_sums(ends, J, h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
         a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
         _check_finite(name, "bias of variable", a)
@@ -273,24 +274,6 @@ def _check_finite(name: str, what: str, values: FloatArray) -> None:
     where = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
     index = where[0] if len(where) == 1 else where
     raise ModelError(f"{name}: the {what} {index} is {values[where]}; finite numbers are needed")
-
-
-def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
-    """Edges of n variables as rows i < j, sorted; the weights of parallel ones are summed."""
-    if (edges[:, 0] > edges[:, 1]).any():
-        edges = np.sort(edges, axis=1)
-    codes = edges[:, 0] * n
-    codes += edges[:, 1]
-    if (codes[1:] > codes[:-1]).all():
-        return edges, weights
-    order = codes.argsort(kind="stable")
-    codes, weights = codes[order], weights[order]
-    first = np.flatnonzero(np.diff(codes, prepend=-1))
-    if len(first) < len(codes):
-        with np.errstate(over="ignore"):  # the caller says which sum is not finite
-            codes, weights = codes[first], np.add.reduceat(weights, first)
-    low = codes // n
-    return np.stack([low, codes - low * n], axis=1), weights
 
 
 def _check_groups(name: str, groups: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:
