@@ -109,6 +109,15 @@ def dense_rows(rows: AnyRows, low: int, high: int) -> FloatArray:
     return np.asarray(some.toarray(out=np.empty((high - low, n))))  # zeros of its own would come in small pages
 
 
+def matrix(rows: AnyRows) -> Any:
+    """W as a sparse array of SciPy's, or as the array that it is."""
+    if isinstance(rows, SquareRows):
+        return rows.table
+    from scipy import sparse
+
+    return sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(len(rows.start) - 1,) * 2)
+
+
 def entries_of(rows: AnyRows, low: int, high: int) -> tuple[IntArray, IntArray]:
     """(M,) the rows, and (M,) the columns, of the entries of rows low … high - 1."""
     if isinstance(rows, SquareRows):
