@@ -172,7 +172,7 @@ class PairwiseModel:
         """(N,) number of neighbours."""
         return np.bincount(self.edges.ravel(), minlength=self.num_variables).astype(np.int64)
 
-    @cached_property
+    @property
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
         down, up = self.pulls

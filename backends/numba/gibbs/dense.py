@@ -25,7 +25,7 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
     whole_vectors,
 )
-from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -208,12 +208,15 @@ class Dense(Form):
     name = "dense"
     looks_alone = True
 
-    def reads_flat(self, source: Source) -> bool:
-        return False
-
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self._forced: Array | None = None
+
+    def reads_flat(self, source: Source) -> bool:
+        return False
+
+    def flat_of(self, source: Source) -> Flat:
+        return source.bare()
 
     def make_tables(self, source: Source) -> Array:
         W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)

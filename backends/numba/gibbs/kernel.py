@@ -94,7 +94,6 @@ class GibbsKernel(Kernel):
         self._real = np.dtype(backend.precision)
         self._tables = tables
         self._source = Source(method, model, tables, self._real)
-        self._mode = tables.mode.astype(self._real)
         self._made: Form | None = None
         self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.head, self._source.tail, 0.0)
 
@@ -105,7 +104,7 @@ class GibbsKernel(Kernel):
             chains, none = len(state.held), slice(0, 0)
             form = self._made_for(chains)
             if self._looks_alone(form, chains):
-                form.looks(self._mode, state.look_keys[none], 0, state.s[none], state.x[none])
+                form.looks(self._mode(), state.look_keys[none], 0, state.s[none], state.x[none])
             else:
                 load_looks(self._source, chains)
         return state
@@ -132,7 +131,7 @@ class GibbsKernel(Kernel):
         if chib:
             statistics["log_t"] = log_t
         if state.ladder is not None:
-            flat, mode = self._source.flat, self._mode
+            flat, mode = self._source.flat, self._mode()
             sweeps = steps
             if self._method.sample == "update":  # one rung where a sweep begins
                 units = len(flat.first)
@@ -146,7 +145,7 @@ class GibbsKernel(Kernel):
         chains = len(state.held)
         form, number = self._made_for(chains), state.step
         if self._looks_alone(form, chains):
-            log_t, log_r = form.looks(self._mode, state.look_keys, number, state.s, state.x)
+            log_t, log_r = form.looks(self._mode(), state.look_keys, number, state.s, state.x)
             return {"log_t": log_t, "log_r": log_r}
         if not in_lanes(self._source, chains):
             log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
@@ -181,6 +180,10 @@ class GibbsKernel(Kernel):
     def states(self, state: GibbsState) -> Array:
         chains = len(state.held)
         return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
+
+    def _mode(self) -> Array:
+        mode: Array = self._tables.mode.astype(self._real)
+        return mode
 
     def _looks_alone(self, form: Form, chains: int) -> bool:
         return form.looks_alone and not in_lanes(self._source, chains)

@@ -80,10 +80,10 @@ class Source:
         """In the kernel's precision."""
         return make_flat(self.model, self.tables, self.rows, self.real)
 
-    @cached_property
     def bare(self) -> Flat:
-        """In the kernel's precision, without rows and what is made of them."""
-        return bare_flat(self.model, self.tables, self.real)
+        """In the kernel's precision biases and signs alone."""
+        biases, sign = self.model.biases[self.tables.order], 1 - 2 * self.tables.mode
+        return empty_flat(self.real)._replace(biases=biases.astype(self.real), sign=sign.astype(self.real))
 
     @cached_property
     def bounds(self) -> Array:
@@ -178,12 +178,11 @@ def few_later_first(
     columns[to], weights[to] = near, own
 
 
-def bare_flat(model: PairwiseModel, tables: Tables, real: np.dtype[Any]) -> Flat:
-    """Biases and signs alone."""
+def empty_flat(real: np.dtype[Any]) -> Flat:
+    """Of no rows."""
     integers, reals = np.empty(0, dtype=np.int64), np.empty(0, dtype=real)
-    biases, sign = model.biases[tables.order].astype(real), (1 - 2 * tables.mode).astype(real)
     columns = np.empty(0, dtype=np.uint32)
-    return Flat(integers, integers, columns, reals, biases, reals, sign, integers, integers, integers)
+    return Flat(integers, integers, columns, reals, reals, reals, reals, integers, integers, integers)
 
 
 def head_and_tail(rows: AnyRows) -> tuple[int, int]:
