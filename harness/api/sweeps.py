@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import AnyRows, Rows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Block,
     Layout,
@@ -28,6 +28,7 @@ from spinbench.mathematics.graphs.windows import Windows
 from spinbench.mathematics.heat_bath.updates import HeatBath
 
 __all__ = [
+    "AnyRows",
     "Block",
     "HeatBath",
     "Layout",

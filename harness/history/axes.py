@@ -110,12 +110,17 @@ class Family:
 
 
 @cache
+def names() -> list[str]:
+    """Of all families, sorted."""
+    files = importlib.resources.files(CONF).joinpath("axes").iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+
+
+@cache
 def families() -> Mapping[str, Family]:
     """All families by name, from the installed conf/axes."""
-    files = importlib.resources.files(CONF).joinpath("axes").iterdir()
-    names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
     with composer() as compose:
-        return {name: _family(compose([], f"axes/{name}")) for name in names}
+        return {name: _family(compose([], f"axes/{name}")) for name in names()}
 
 
 def families_in(suite: Path) -> dict[str, Family]:

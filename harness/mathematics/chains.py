@@ -154,7 +154,7 @@ def _lag(series: FloatArray, mean: FloatArray) -> FloatArray:
     squares = np.einsum("bnc,bnc->n", about, about) / (len(series) * series.shape[-1])
     known = squares > 0
     found = np.where(known, products / np.where(known, squares, 1.0), 1.0)
-    return np.maximum(found, 0.0) + 2 / np.sqrt(pairs)
+    return np.asarray(np.maximum(found, 0.0) + 2 / np.sqrt(pairs))
 
 
 def certain(alike: FloatArray, chains: int) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from spinbench.models import PairwiseModel
 @lru_cache(maxsize=4)
 def conditional_range(model: PairwiseModel) -> tuple[FloatArray, FloatArray]:
     """(N,) the least and the largest p(s_i = 1 | rest) that any state of the others leaves, by interval arithmetic."""
-    low, high = (model.biases + model.sums(clip(model.couplings, 0.0)) for clip in (np.minimum, np.maximum))
+    low, high = (model.biases + pull for pull in model.pulls)
     least, most = expit(low), expit(high)
     for group in model.groups:
         members = list(group)

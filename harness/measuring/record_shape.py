@@ -11,7 +11,9 @@ from spinbench.metrics import MOST
 
 Check = Callable[[Any], bool]
 Shape = Check | Mapping[str, Any]
-"""A check of a value, or the shapes of a mapping's entries; those whose name ends in "?" may be absent or None."""
+"""A check of a value, or the shapes of a mapping's entries.
+
+An entry whose name ends in "~" may be None, in "-" absent, in "?" either."""
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a terminal would obey, and halves of characters, which no file can hold."""
@@ -40,8 +42,10 @@ def fault(value: Any, shape: Shape, where: str = "") -> str | None:
     if not isinstance(value, Mapping):
         return where
     for name, inner in shape.items():
-        key = name.removesuffix("?")
-        if name.endswith("?") and value.get(key) is None:
+        key = name.rstrip("~-?")
+        if name.endswith(("?", "-")) and key not in value:
+            continue
+        if name.endswith(("?", "~")) and key in value and value[key] is None:
             continue
         path = f"{where}.{key}" if where else key
         if key not in value:
@@ -67,6 +71,14 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, list) and all(map(_number, value))
 
 
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
+def _named_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_number, value.values()))
+
+
 def _points(value: Any) -> bool:
     return isinstance(value, list) and all(fault(point, _POINT) is None for point in value)
 
@@ -79,7 +91,7 @@ def _metrics(value: Any) -> bool:
     return isinstance(value, Mapping) and all(fault(metric, _METRIC) is None for metric in value.values())
 
 
-_POINT = {"seconds": _number, "samples": _number, "marginal_rmse?": _number, "log_z?": _number, "log_z_error?": _number}
+_POINT = {"seconds": _number, "samples": _number, "marginal_rmse~": _number, "log_z~": _number, "log_z_error~": _number}
 _BOUND = {"value?": _number, "side": _text, "grade": _text, "by": _text, "delta?": _number}
 _METRIC = {
     "value?": _number,
@@ -90,40 +102,61 @@ _METRIC = {
     "samples?": _numbers,
 }
 _RESULT = {
+    "tier": _text,
+    "kernel?": _text,
+    "notes-": _texts,
     "status": _text,
-    "samples": _number,
+    "compilation": _text,
+    "seconds": {"run": _number, "compile": _number, "plan-": _number},
+    "samples?": _number,
     "chains?": _number,
     "burn_in?": _number,
-    **{f"{name}?": _number for name in ("log_z", "log_z_se", "ess_min", "ess_median", "r_hat_max", "marginals_claim")},
-    "log_z_kind?": _text,
+    **{f"{name}?": _number for name in ("log_z", "log_z_se", "ess_min", "ess_median", "marginals_claim")},
+    "r_hat_max~": _number,
+    "log_z_kind~": _text,
     "log_z_estimates?": _mapping,
     "diagnostics?": _mapping,
-    "bounds?": _bounds,
+    "bounds-": _bounds,
     "memory?": {"before_bytes?": _number, "peak_bytes?": _number},
-    "trajectory?": _points,
+    "trajectory": _points,
 }
-RECORD: Shape = {
+_PART = {"name": _text}
+_RECORD = {
     "id": _text,
     "key": _text,
     "family": _text,
     "class?": _text,
     "axes": {"model": _text, "method": _text, "backend": _text},
-    "config": {"model": _mapping, "method": _mapping, "backend": _mapping, "budget": _mapping, "seed?": _number},
+    "config": {
+        "model": _PART,
+        "method": _PART,
+        "backend": _PART,
+        "budget": {"seconds?": _number, "samples?": _number, "burn_in?": _number},
+        "chains": _number,
+        "seed": _number,
+    },
+    "protocol": _text,
     "files?": _mapping,
     "status": _text,
-    "error?": _text,
-    "traceback?": _text,
+    "error~": _text,
+    "traceback~": _text,
     "git": {"commit?": _text, "diff?": _text, "elsewhere?": _text},
     "metrics": _metrics,
-    "result?": _RESULT,
-    "reference?": {"log_z?": _number, "reason?": _text},
+    "result~": _RESULT,
+    "reference~": {"log_z?": _number, "reason-": _text},
     "stages?": _mapping,
-    "environment?": _mapping,
+    "environment": {"versions-": _mapping, "threads-": _mapping},
     "oversubscribed?": _text,
     "race?": {"asked?": _mapping, "fate": _text},
     "started_at": _number,
     "duration": _number,
 }
+_GOOD: Shape = {**{name: shape for name, shape in _RECORD.items() if name != "result~"}, "result": _RESULT}
+
+
+def wrong(record: Mapping[str, Any]) -> str | None:
+    """The first entry of a record that is missing or malformed; a good one has a result."""
+    return fault(record, _GOOD if record.get("status") == "ok" else _RECORD)
 
 
 def _printable(value: Any) -> Any:

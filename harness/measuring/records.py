@@ -66,7 +66,7 @@ def read_record(path: Path) -> Record:
         raise RecordError(f"{path} is not a record: {error}") from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise RecordError(f"{path} is not a record of schema {SCHEMA}")
-    if (wrong := record_shape.fault(record, record_shape.RECORD)) is not None:
+    if (wrong := record_shape.wrong(record)) is not None:
         raise RecordError(f"{path} is not a record: {wrong} is missing or malformed")
     return record
 

@@ -73,4 +73,6 @@ def check_labels(name: str, labels: Sequence[Hashable], n: int) -> tuple[Hashabl
 
 def largest(logs: npt.NDArray[np.float64]) -> float:
     """The largest finite |log weight|; 0 where there is none."""
+    if logs.size and np.isfinite(ends := (logs.min(), logs.max())).all():
+        return float(max(-ends[0], ends[1]))
     return float(np.abs(logs).max(where=np.isfinite(logs), initial=0.0))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -89,54 +89,73 @@ class _Coding:
     def __init__(self, graph: FactorGraph, one_of_k: bool) -> None:
         self.graph = graph
         self.masks = possible_states(graph) if graph.has_zeros else None
-        if self.masks is None:
-            identity = Origin.identity(graph.cardinalities)
-            self.states = identity.states
-        else:
-            self.states = tuple(tuple(np.flatnonzero(mask).tolist()) for mask in self.masks)
-        sizes = [len(states) for states in self.states]
-        if not one_of_k and max(sizes) > 2:
-            v = next(v for v, size in enumerate(sizes) if size > 2)
+        sizes = np.array(graph.cardinalities if self.masks is None else [int(mask.sum()) for mask in self.masks])
+        if not one_of_k and sizes.max() > 2:
+            v = int(np.argmax(sizes > 2))
             label = f" ({graph.labels[v]!r})" if graph.labels else ""
             raise ConversionError(
                 f"{graph.name}: variable {v}{label} has {sizes[v]} possible states; binary variables are needed"
             )
-        counts = [0 if size == 1 else 1 if size == 2 else size for size in sizes]
-        starts = [0, *itertools.accumulate(counts)]
-        self.units = tuple(tuple(range(s, s + c)) for s, c in zip(starts, counts, strict=False))
+        self.counts = np.where(sizes > 2, sizes, sizes - 1)
+        self.starts = np.cumsum(self.counts) - self.counts
+        count = int(self.counts.sum())
         # A model needs a variable: where all are determined, one unit stays that stands for nothing.
-        self.biases = np.zeros(max(starts[-1], 1))
-        self.constant = graph.log_constant - (np.log(2.0) if starts[-1] == 0 else 0.0)
+        self.biases = np.zeros(max(count, 1))
+        self.constant = graph.log_constant - (np.log(2.0) if count == 0 else 0.0)
         self.edges: list[npt.NDArray[np.int64]] = []
         self.couplings: list[FloatArray] = []
 
+    @cached_property
+    def states(self) -> tuple[tuple[int, ...], ...]:
+        """The possible states of each variable."""
+        if self.masks is None:
+            return Origin.identity(self.graph.cardinalities).states
+        return tuple(tuple(np.flatnonzero(mask).tolist()) for mask in self.masks)
+
+    @cached_property
+    def units(self) -> tuple[tuple[int, ...], ...]:
+        """The units of each variable."""
+        spans = zip(self.starts.tolist(), self.counts.tolist(), strict=True)
+        return tuple(tuple(range(start, start + count)) for start, count in spans)
+
     def pairwise(self) -> PairwiseModel:
-        binary_pairs: list[tuple[int, int]] = []
-        binary_tables: list[FloatArray] = []
-        for index in range(len(self.graph.factors)):
+        whole = self.masks is None
+        pairs, tables = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 2, 2))]
+        left: list[int] = []
+        for which, members, shape in self.graph.flat.by_shape():
+            if whole and shape == (2,):
+                self._add_binary_fields(members[:, 0], self.graph.flat.stacked(which, shape))
+            elif whole and shape == (2, 2):
+                pairs.append(members)
+                tables.append(self.graph.flat.stacked(which, shape))
+            else:
+                left += which.tolist()
+        for index in sorted(left):
             scope, table = self._reduced(index)
             if not scope:
                 self.constant += float(table)
             elif len(scope) == 1:
                 self._add_unary(scope[0], table)
             elif table.shape == (2, 2):
-                binary_pairs.append((self.units[scope[0]][0], self.units[scope[1]][0]))
-                binary_tables.append(table)
+                pairs.append(np.array([scope]))
+                tables.append(table[None])
             else:
                 self._add_pair(scope, table)
-        if binary_pairs:
-            self._add_binary_pairs(np.array(binary_pairs), np.stack(binary_tables))
-        graph = self.graph
+        self._add_binary_pairs(self.starts[np.concatenate(pairs)], np.concatenate(tables))
+        return self._model()
+
+    def _model(self) -> PairwiseModel:
+        graph, single = self.graph, bool((self.counts == 1).all())
         model = PairwiseModel.from_edges(
             self.biases,
             np.concatenate([np.zeros((0, 2), dtype=np.int64), *self.edges]),
             np.concatenate([np.zeros(0), *self.couplings]),
             log_constant=self.constant,
-            groups=[units for units in self.units if len(units) > 1],
+            groups=[self.units[v] for v in np.flatnonzero(self.counts > 1).tolist()],
             name=graph.name,
-            labels=graph.labels if all(len(units) == 1 for units in self.units) else (),
+            labels=graph.labels if single else (),
         )
-        if all(k == 2 for k in graph.cardinalities) and all(len(units) == 1 for units in self.units):
+        if single and all(k == 2 for k in graph.cardinalities):
             return replace(model, origin=graph.origin)
         here = Origin(graph.cardinalities, self.states, self.units, graph.labels)
         return replace(model, origin=here if graph.origin is None else graph.origin.then(here))
@@ -165,6 +184,11 @@ class _Coding:
         base = table[0] if table.size == 2 else np.median(table)
         self.constant += float(base)
         self.biases[list(self.units[v])] += table[-len(self.units[v]) :] - base
+
+    def _add_binary_fields(self, variables: npt.NDArray[np.int64], tables: FloatArray) -> None:
+        base = tables[:, 0]
+        self.constant = float(np.cumsum(np.concatenate([[self.constant], base]))[-1])
+        self.biases += np.bincount(self.starts[variables], tables[:, 1] - base, minlength=self.biases.size)
 
     def _add_binary_pairs(self, pairs: npt.NDArray[np.int64], tables: FloatArray) -> None:
         base = tables[:, 0, 0]

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_index, check_labels, check_number, float_array, largest
+from spinbench.models.checks import check_index, check_labels, check_number, float_array
 from spinbench.models.origin import Origin, PerVariable
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Array = TypeVar("Array", FloatArray, IntArray)
 
 # NumPy indexes at most 64 axes; a table of more than 40 has an axis of length 1 or 2**40 entries.
 MAX_ORDER = 40
+_SMALL = 64
+"""Entries of a table, at most, that is laid beside others of its shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,112 @@ class Factor:
 
     scope: tuple[int, ...]
     log_table: FloatArray
+
+
+class Factors(Sequence[Factor]):
+    """Factors as flat arrays, one after another; objects are made of them when somebody asks for one.
+
+    Attributes:
+        cardinalities: (N,) int64, of the model's variables.
+        members: (M,) int64, the scopes.
+        orders: (F,) int64, how many variables each has.
+        logs: (T,) float64, the log tables, each in C order; read-only.
+        offsets: (F + 1,) int64, where each table begins in `logs`.
+    """
+
+    def __init__(
+        self, cardinalities: IntArray, members: IntArray, orders: IntArray, logs: FloatArray, offsets: IntArray
+    ) -> None:
+        self.cardinalities, self.members, self.orders = cardinalities, members, orders
+        self.logs, self.offsets = logs, offsets
+        logs.setflags(write=False)
+
+    @classmethod
+    def of(cls, cardinalities: Sequence[int], factors: Sequence[Factor]) -> Factors:
+        """From objects; factors that are flat are returned as they are."""
+        if isinstance(factors, Factors):
+            return factors
+        members = np.fromiter((v for factor in factors for v in factor.scope), dtype=np.int64)
+        orders = np.fromiter((len(factor.scope) for factor in factors), dtype=np.int64)
+        # ten times as fast for many small tables as to concatenate them
+        logs = np.frombuffer(b"".join([factor.log_table.tobytes() for factor in factors]))
+        sizes = np.fromiter((0, *(factor.log_table.size for factor in factors)), dtype=np.int64)
+        return cls(np.array(cardinalities, dtype=np.int64), members, orders, logs, np.cumsum(sizes))
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    @overload
+    def __getitem__(self, index: int) -> Factor: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Factor, ...]: ...
+    def __getitem__(self, index: int | slice) -> Factor | tuple[Factor, ...]:
+        return self._objects[index]
+
+    def __iter__(self) -> Iterator[Factor]:
+        return iter(self._objects)
+
+    def scopes(self) -> list[tuple[int, ...]]:
+        """The variables of each factor."""
+        found: list[tuple[int, ...]] = [()] * len(self)
+        for which, members in by_order(self.members, self.orders):
+            if members.shape[1]:
+                for k, scope in zip(which.tolist(), zip(*members.T.tolist(), strict=True), strict=True):
+                    found[k] = scope
+        return found
+
+    def by_shape(self) -> Iterator[tuple[IntArray, IntArray, tuple[int, ...]]]:
+        """Factors of one shape after those of another: (their numbers (G,), their variables (G, k), the shape)."""
+        for which, members in by_order(self.members, self.orders):
+            sizes = self.cardinalities[members]
+            if sizes.size == 0 or (sizes == sizes[0]).all():
+                yield which, members, tuple(sizes[0].tolist())
+                continue
+            kinds, own, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
+            parts = np.split(np.argsort(own.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+            for part, kind in zip(parts, kinds.tolist(), strict=True):
+                yield which[part], members[part], tuple(kind)
+
+    def stacked(self, which: IntArray, shape: tuple[int, ...]) -> FloatArray:
+        """(G, *shape) tables of factors of one shape; read-only."""
+        found = _stacked(self.logs, self.offsets[which], math.prod(shape)).reshape(len(which), *shape)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def extremes(self) -> tuple[FloatArray, FloatArray]:
+        """(F,) the least and the greatest entry of each table."""
+        if not len(self):
+            return np.zeros(0), np.zeros(0)
+        return np.minimum.reduceat(self.logs, self.offsets[:-1]), np.maximum.reduceat(self.logs, self.offsets[:-1])
+
+    @cached_property
+    def _objects(self) -> tuple[Factor, ...]:
+        tables: list[FloatArray] = [self.logs[:0]] * len(self)
+        for which, _, shape in self.by_shape():
+            if shape and math.prod(shape) <= _SMALL:
+                own = list(self.stacked(which, shape))
+            else:
+                own = [self.logs[self.offsets[k] : self.offsets[k + 1]].reshape(shape) for k in which.tolist()]
+            for k, table in zip(which.tolist(), own, strict=True):
+                tables[k] = table
+        return tuple(map(Factor, self.scopes(), tables))
+
+
+def by_order(members: IntArray, orders: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Factors of one order k after those of another: (their numbers (G,), their variables (G, k))."""
+    begins = np.cumsum(orders) - orders
+    for order in np.flatnonzero(np.bincount(orders)).tolist():
+        which = np.flatnonzero(orders == order)
+        yield which, _stacked(members, begins[which], order)
+
+
+def _stacked(values: Array, begins: IntArray, width: int) -> Array:
+    """(G, width) of what begins at each place; a view where it lies side by side."""
+    if (begins[1:] - begins[:-1] == width).all():
+        return values[begins[0] : begins[0] + width * len(begins)].reshape(len(begins), width)
+    found: Array = values[begins[:, None] + np.arange(width)]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +161,7 @@ class FactorGraph:
     """
 
     cardinalities: tuple[int, ...]
-    factors: tuple[Factor, ...]
+    factors: Sequence[Factor]
     log_constant: float = 0.0
     name: str = "model"
     labels: tuple[Hashable, ...] = ()
@@ -111,18 +222,24 @@ class FactorGraph:
         """N."""
         return len(self.cardinalities)
 
+    @property
+    def flat(self) -> Factors:
+        """The factors as flat arrays."""
+        return Factors.of(self.cardinalities, self.factors)
+
     @cached_property
     def has_zeros(self) -> bool:
         """Whether a table has a hard zero."""
-        return any(f.log_table.min() == -np.inf for f in self.factors)
+        return bool((self.flat.logs == -np.inf).any())
 
     @cached_property
     def reach(self) -> FloatArray:
         """(N,) sum over a variable's factors of their largest finite |log weight|: how large its terms can be."""
-        found = np.zeros(self.num_variables)
-        for factor in self.factors:
-            found[list(factor.scope)] += largest(factor.log_table)
-        return found
+        flat = self.flat
+        if not len(flat):
+            return np.zeros(self.num_variables)
+        sizes = np.maximum.reduceat(np.where(np.isfinite(flat.logs), np.abs(flat.logs), 0.0), flat.offsets[:-1])
+        return np.bincount(flat.members, np.repeat(sizes, flat.orders), self.num_variables).astype(np.float64)
 
     def log_weight(self, states: npt.ArrayLike) -> FloatArray:
         """log_constant + Σ log tables of states (..., N) of integers; shape (...).
@@ -156,9 +273,11 @@ class FactorGraph:
         """Hex SHA-256 of cardinalities, scopes and tables (not the name)."""
         digest = hashlib.sha256(b"FactorGraph/1")
         digest.update(repr((self.cardinalities, self.log_constant)).encode())
-        for factor in self.factors:
-            digest.update(repr(factor.scope).encode())
-            digest.update(np.ascontiguousarray(factor.log_table).tobytes())
+        flat = self.flat
+        logs, ends = flat.logs.view(np.uint8).data, (flat.offsets * flat.logs.itemsize).tolist()
+        for scope, begin, end in zip(flat.scopes(), ends, ends[1:], strict=False):
+            digest.update(repr(scope).encode())
+            digest.update(logs[begin:end])
         return digest.hexdigest()
 
     def __repr__(self) -> str:

@@ -167,8 +167,10 @@ def sherrington_kirkpatrick(n: int = 20, beta: float = 1.0, field: float = 0.0, 
     _require(name, n >= 1, f"n = {n}; it must be 1 or more")
     _limit(name, n * (n - 1) // 2)
     edges = lattices.complete_edges(n)
-    J = _rng(name, seed).standard_normal(len(edges)) / math.sqrt(n)
-    return PairwiseModel.from_spins(np.full(n, beta * field), edges, beta * J, name=name)
+    J = _rng(name, seed).standard_normal(len(edges))
+    J /= math.sqrt(n)
+    J *= beta
+    return PairwiseModel.from_spins(np.full(n, beta * field), edges, J, name=name)
 
 
 @family

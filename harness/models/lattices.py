@@ -1,11 +1,14 @@
-"""Edge lists of the graphs that generators put weights on: (E, 2) int64, rows i < j, sorted by (i, j)."""
+"""Edge lists: (E, 2) int64, rows i < j, sorted by (i, j); those of the graphs that generators put weights on."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+_AT_ONCE = 2**20
+"""Edges that are looked at together: copies of more of them would come in memory that nobody has touched."""
 
 
 def sort_edges(edges: npt.ArrayLike) -> IntArray:
@@ -38,10 +41,10 @@ def torus_edges(rows: int, cols: int) -> IntArray:
 
 def complete_edges(n: int) -> IntArray:
     """All n(n - 1)/2 pairs."""
-    counts = np.arange(n - 1, 0, -1)
-    edges = np.empty((int(counts.sum()), 2), dtype=np.int64)
-    edges[:, 0] = np.repeat(np.arange(n - 1), counts)
-    edges[:, 1] = np.arange(len(edges)) + np.repeat(np.arange(1, n) - (np.cumsum(counts) - counts), counts)
+    edges, every, end = np.empty((n * (n - 1) // 2, 2), dtype=np.int64), np.arange(n), 0
+    for i in range(n - 1):
+        first, end = end, end + n - 1 - i
+        edges[first:end, 0], edges[first:end, 1] = i, every[i + 1 :]
     return edges
 
 
@@ -93,3 +96,41 @@ def chimera_edges(m: int, n: int, t: int) -> IntArray:
         (unit[:, :-1, 1], unit[:, 1:, 1]),
     ]
     return sort_edges(np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs]))
+
+
+def edge_sums(edges: IntArray, values: FloatArray, n: int) -> FloatArray:
+    """(N,) of each variable the sum of its edges' values, in their order."""
+    total: FloatArray = np.zeros(n)
+    every, step = np.arange(n), max(_AT_ONCE, n)
+    for low in range(0, len(edges), step):
+        some = slice(low, low + step)
+        ends = np.concatenate([every, edges[some].ravel()])
+        total = np.bincount(ends, np.concatenate([total, np.repeat(values[some], 2)]), n).astype(np.float64)
+    return total
+
+
+def _is_canonical(edges: IntArray, n: int) -> bool:
+    for low in range(0, len(edges), _AT_ONCE):
+        i, j = edges[low : low + _AT_ONCE + 1].T  # one more, so that the last is compared with the next
+        codes = i * n + j
+        if not ((i < j).all() and (codes[1:] > codes[:-1]).all()):
+            return False
+    return True
+
+
+def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+    """Edges of n variables as rows i < j, sorted; the weights of parallel ones are summed."""
+    if _is_canonical(edges, n):
+        return edges, weights
+    if (edges[:, 0] > edges[:, 1]).any():
+        edges = np.sort(edges, axis=1)
+    codes = edges[:, 0] * n
+    codes += edges[:, 1]
+    order = codes.argsort(kind="stable")
+    codes, weights = codes[order], weights[order]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    if len(first) < len(codes):
+        with np.errstate(over="ignore"):  # the caller says which sum is not finite
+            codes, weights = codes[first], np.add.reduceat(weights, first)
+    low = codes // n
+    return np.stack([low, codes - low * n], axis=1), weights

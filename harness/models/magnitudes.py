@@ -29,7 +29,7 @@ def check_range(method: str, model: Model, precision: str) -> None:
     if isinstance(model, PairwiseModel):
         parts: tuple[npt.NDArray[np.float64], ...] = (model.biases, model.couplings)
     else:
-        parts = tuple(factor.log_table for factor in model.factors)
+        parts = (model.flat.logs,)
     size = max(map(largest, parts), default=0.0)
     if size > LARGEST[precision]:
         raise UnsupportedError(

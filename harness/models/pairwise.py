@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import check_labels, check_number, float_array
+from spinbench.models.lattices import canonical_edges, edge_sums
 from spinbench.models.origin import Origin, PerVariable
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class PairwiseModel:
         """
         spins = cls.from_edges(fields, edges, couplings, log_constant=log_constant, name=name, labels=labels)
         h, J, ends = spins.biases, spins.couplings, spins.edges
-        total = np.bincount(ends.ravel(), np.broadcast_to(J[:, None], ends.shape).ravel(), minlength=h.size)
+        total = edge_sums(ends, J, h.size)
         constant = spins.log_constant - float(h.sum()) + float(J.sum())
         a, w = 2 * h - 2 * total, 4 * J  # no pair is left to merge, so what was checked stays checked but for overflow
         _check_finite(name, "bias of variable", a)
@@ -171,15 +172,23 @@ class PairwiseModel:
         """(N,) number of neighbours."""
         return np.bincount(self.edges.ravel(), minlength=self.num_variables).astype(np.int64)
 
-    @cached_property
+    @property
     def reach(self) -> FloatArray:
         """(N,) |a_i| + Σ_j |w_ij|: how large the terms of a variable's field can be."""
-        return np.asarray(np.abs(self.biases) + self.sums(np.abs(self.couplings)))
+        down, up = self.pulls
+        return np.asarray(np.abs(self.biases) + (up - down))
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """(N,) of each variable the sum of the values (E,) of its edges."""
-        first, second = (np.bincount(ends, values, self.num_variables) for ends in self.edges.T)
-        return np.asarray(first + second)
+    @cached_property
+    def pulls(self) -> tuple[FloatArray, FloatArray]:
+        """(N,), (N,) sums of a variable's negative couplings, and of its positive ones."""
+        down, up = np.zeros((2, self.num_variables))
+        step = max(AT_ONCE, self.num_variables)  # what is looked at together stays in a cache, where sums do
+        for low in range(0, self.num_edges, step):
+            some = self.couplings[low : low + step]
+            for ends in self.edges[low : low + step].T:
+                down += np.bincount(ends, np.minimum(some, 0.0), self.num_variables)
+                up += np.bincount(ends, np.maximum(some, 0.0), self.num_variables)
+        return down, up
 
     def dense(self) -> FloatArray:
         """(N, N) float64: W.
@@ -265,24 +274,6 @@ def _check_finite(name: str, what: str, values: FloatArray) -> None:
     where = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
     index = where[0] if len(where) == 1 else where
     raise ModelError(f"{name}: the {what} {index} is {values[where]}; finite numbers are needed")
-
-
-def canonical_edges(edges: IntArray, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
-    """Edges of n variables as rows i < j, sorted; the weights of parallel ones are summed."""
-    if (edges[:, 0] > edges[:, 1]).any():
-        edges = np.sort(edges, axis=1)
-    codes = edges[:, 0] * n
-    codes += edges[:, 1]
-    if (codes[1:] > codes[:-1]).all():
-        return edges, weights
-    order = codes.argsort(kind="stable")
-    codes, weights = codes[order], weights[order]
-    first = np.flatnonzero(np.diff(codes, prepend=-1))
-    if len(first) < len(codes):
-        with np.errstate(over="ignore"):  # the caller says which sum is not finite
-            codes, weights = codes[first], np.add.reduceat(weights, first)
-    low = codes // n
-    return np.stack([low, codes - low * n], axis=1), weights
 
 
 def _check_groups(name: str, groups: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.barren import sum_out
 from spinbench.models.conditionals import Conditional
-from spinbench.models.factor_graph import Factor, FactorGraph
+from spinbench.models.factor_graph import Factor, FactorGraph, Factors, by_order
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 from spinbench.models.possible import possible_states
@@ -81,7 +81,10 @@ def simplified(model: Model, given: int = 1) -> Simplified:
     """As `simplify`, with what was done."""
     if isinstance(model, PairwiseModel) or (model.cardinalities == (1,) and not model.factors):
         return Simplified(model, model)
-    low, high = _extremes(model.factors)
+    flat = model.flat
+    if _is_simple(flat):
+        return Simplified(model, model)
+    low, high = flat.extremes
     states = _possible(model, zeros=bool((low == -np.inf).any()))
     work = _Work(model, states, (low == high).tolist())
     if model.origin is not None and any(len(units) > 1 for units in model.origin.variables):
@@ -108,15 +111,18 @@ def _sizes(model: Model) -> tuple[int, int, int]:
     return len(cards), len(model.factors) if isinstance(model, FactorGraph) else model.num_edges, sum(cards)
 
 
-def _extremes(factors: Sequence[Factor]) -> tuple[FloatArray, FloatArray]:
-    """(F,) the least and the greatest entry of each table."""
-    if not factors:
-        return np.zeros(0), np.zeros(0)
-    # ten times as fast for many small tables as a loop over them
-    values = np.frombuffer(b"".join([factor.log_table.tobytes() for factor in factors]))
-    ends = np.cumsum([factor.log_table.size for factor in factors])
-    starts = np.concatenate([[0], ends[:-1]])
-    return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+def _is_simple(factors: Factors) -> bool:
+    """Whether nothing falls away for sure, which takes no look at single factors."""
+    low, high = factors.extremes
+    degrees = np.bincount(factors.members, minlength=len(factors.cardinalities))
+    if (factors.cardinalities == 1).any() or degrees.min() < 2 or (low == -np.inf).any() or (low == high).any():
+        return False
+    for which, members in by_order(factors.members, factors.orders):
+        # numbers that differ are of different sets; where they overflow, some may be alike that are not
+        sets = np.sort(members, axis=1) @ np.cumprod(np.full(members.shape[1], len(degrees)))
+        if len(np.unique(sets)) < len(which):
+            return False
+    return True
 
 
 def _possible(model: FactorGraph, *, zeros: bool) -> tuple[tuple[int, ...], ...]:

@@ -46,7 +46,8 @@ def build(spec: Mapping[str, Any]) -> PairwiseModel | FactorGraph:
 def check(spec: Mapping[str, Any]) -> None:
     """Refuse what can be refused of a configuration without building its model; for `spec` and errors see `build`.
 
-    A model whose plugin is not installed or broken passes, as does a parameter that is still missing ("???").
+    None, for which `build` has the default, is refused of a parameter that has another one and takes no None. A model
+    whose plugin is not installed or broken passes, as does a parameter that is still missing ("???").
     """
     name, parameters = _asked(spec)
     known = {key: value for key, value in parameters.items() if value != MISSING}
@@ -58,7 +59,9 @@ def check(spec: Mapping[str, Any]) -> None:
     except BrokenPluginError:
         return
     families.check_names(name, known, list(families.defaults(name)))
-    families.check_kinds(name, known)
+    defaults = families.defaults(name)
+    nothing = {key: None for key, value in spec.items() if value is None and defaults.get(key) is not None}
+    families.check_kinds(name, {**known, **nothing})
 
 
 def _asked(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -97,7 +97,7 @@ def _table(model: str, board: Sequence[Row], columns: Mapping[str, Cell], notes:
         lines = [*name.split("\n"), *(str(cell(row)) for row in board)]
         folds = name in FOLDED
         width = min(FOLDED[name], max(map(cell_len, lines))) if folds else max(map(cell_len, lines))
-        table.add_column(name, justify=justify, no_wrap=not folds, min_width=width)
+        table.add_column(name, justify=justify, no_wrap=not folds, min_width=width, overflow="fold")
     for row in board:
         table.add_row(*(cell(row) for cell in columns.values()))
     return table

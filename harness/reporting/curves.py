@@ -65,7 +65,10 @@ def points(record: Record, quantity: Quantity = "marginal_rmse", *, whole: bool 
     known = [point for point in record["result"]["trajectory"] if point.get(quantity) and point["seconds"] > 0]
     errors = [float(point[quantity]) for point in known]
     if quantity == "log_z_error":
-        signs = [point["log_z"] > record["reference"]["log_z"] for point in known]
+        exact = (record["reference"] or {}).get("log_z")
+        known = [point for point in known if None not in (point["log_z"], exact)]
+        errors = [float(point[quantity]) for point in known]
+        signs = [point["log_z"] > exact for point in known]
         errors = [
             max(errors[j] for j in range(max(i - 1, 0), min(i + 2, len(errors))) if j == i or signs[j] != signs[i])
             for i in range(len(errors))

@@ -15,6 +15,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from spinbench.inference.showing.cell_output import CellOutput, of_this_cell
+from spinbench.inference.showing.whole_numbers import WholeNumbers
 from spinbench.measuring.records import Record, RecordError, read_record
 
 PLAIN_WIDTH = 140
@@ -29,9 +30,9 @@ def console() -> Console:
     """On standard output, in a notebook the one output of its cell; brackets, of paths say, are no markup."""
     if (below := of_this_cell()) is not None:  # rich's own support makes each line an output
         plain: dict[str, Any] = {"force_terminal": False, "force_jupyter": False, "color_system": "standard"}
-        return Console(file=below, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
-    found = Console(highlight=False, markup=False)
-    return found if found.is_terminal else Console(highlight=False, markup=False, width=PLAIN_WIDTH)
+        return WholeNumbers(file=below, highlight=False, markup=False, width=PLAIN_WIDTH, **plain)  # type: ignore[arg-type]
+    found = WholeNumbers(highlight=False, markup=False)
+    return found if found.is_terminal else WholeNumbers(highlight=False, markup=False, width=PLAIN_WIDTH)
 
 
 class Display:

@@ -46,13 +46,13 @@ def pooled(metrics: Sequence[Mapping[str, Any]], path: Path = ()) -> Pooled:
     Errors of variables that move together scatter far more than independent ones, and a single run shows it along its
     path: R √n of n samples scatters about a constant from checkpoint to checkpoint as it does from run to run.
     """
-    values = [metric["value"] for metric in metrics if "value" in metric]
+    values = [metric["value"] for metric in metrics if metric.get("value") is not None]
     if not values:
         return Pooled(None, None, 0.0)
     count, value = len(values), math.sqrt(sum(value**2 for value in values) / len(values))
     if value == 0:
         return Pooled(value, None, 0.0)
-    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
+    errors = [metric["standard_error"] for metric in metrics if metric.get("standard_error") is not None]
     own = spread = quantile = 0.0
     if len(errors) == count:
         own = math.sqrt(sum((one * error) ** 2 for one, error in zip(values, errors, strict=True))) / (count * value)
@@ -82,7 +82,7 @@ def _quantile(freedom: int) -> float:
 def averaged(metrics: Sequence[Mapping[str, Any]]) -> Pooled:
     """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
     values = [float(metric["value"]) for metric in metrics]
-    errors = [metric["standard_error"] for metric in metrics if "standard_error" in metric]
+    errors = [metric["standard_error"] for metric in metrics if metric.get("standard_error") is not None]
     own = math.sqrt(sum(error**2 for error in errors)) / len(values) if len(errors) == len(values) else 0.0
     spread = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return Pooled(statistics.fmean(values), max(own, spread) or None, NORMAL * max(own, spread))

@@ -44,14 +44,33 @@ def install() -> None:
     ConfigLoaderImpl.load_sweep_config = _load  # type: ignore[method-assign]
 
 
-def with_value(config: DictConfig, line: str) -> DictConfig:
-    """A copy of a configuration with another value of a key.
+def with_values(config: DictConfig, lines: Sequence[str]) -> DictConfig:
+    """A copy of a configuration with other values of some keys.
 
     Raises:
         HydraException, OmegaConfBaseException: there is no such key.
     """
     found = copy.deepcopy(config)
-    ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], found)
+    ConfigLoaderImpl._apply_overrides_to_config([_parse(line) for line in lines], found)
+    return found
+
+
+def in_turn(config: DictConfig, lines: Sequence[str]) -> Iterator[DictConfig]:
+    """One copy of a configuration, without Hydra's part, with each value of a key in turn.
+
+    Raises:
+        HydraException, OmegaConfBaseException: there is no such key.
+    """
+    found = without_hydra(config)
+    for line in lines:
+        ConfigLoaderImpl._apply_overrides_to_config([_parse(line)], found)
+        yield found
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """A copy without what Hydra adds, which is the most of a configuration."""
+    found = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    OmegaConf.set_struct(found, True)
     return found
 
 

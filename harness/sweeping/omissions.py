@@ -16,9 +16,12 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import overrides
+from spinbench.sweeping import explaining
 
 SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 Entry = Mapping[str, Collection[str]]
+_NOTHING = object()
 
 
 def entries(config: DictConfig, given: Collection[str]) -> tuple[Entry, ...]:
@@ -30,10 +33,32 @@ def entries(config: DictConfig, given: Collection[str]) -> tuple[Entry, ...]:
     asked = config.left_out
     written: Any = OmegaConf.to_container(asked, resolve=True) if OmegaConf.is_config(asked) else asked
     if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
-        raise SpinbenchError(f"left_out={written} was given; a list of entries {{NAME: [VALUE, …], …}} is needed")
+        raise SpinbenchError(
+            f"left_out={overrides.written(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"
+        )
     return tuple(
         {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*given}
     )
+
+
+def check(config: DictConfig, given: Collection[str], is_member: Callable[[str], bool]) -> None:
+    """Refuse entries that can leave nothing out.
+
+    Args:
+        config: of the first cell, Hydra's node included.
+        given: the keys of which values are given, here or by an experiment.
+        is_member: whether "GROUP/NAME" is a configuration.
+
+    Raises:
+        SpinbenchError: one names no setting, or what a group has not.
+    """
+    groups = config.hydra.runtime.choices
+    for key, values in itertools.chain.from_iterable(entry.items() for entry in entries(config, ())):
+        if key not in given and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
+            raise SpinbenchError(f"left_out: {explaining.unknown_key(key, config)}")
+        for value in values if key in groups else ():
+            if not is_member(f"{key}/{value}"):
+                raise SpinbenchError(f"left_out={{{key}: [{value}]}} was given, and there is no {key} of that name")
 
 
 def count(options: Mapping[str, Sequence[str]], out: Sequence[Entry]) -> int:

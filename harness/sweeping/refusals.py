@@ -11,6 +11,9 @@ from typing import Any, get_args
 from spinbench.api import Precision
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.names import unknown_name
+from spinbench.foundation.overrides import written
+from spinbench.foundation.parameters import convert
+from spinbench.history import axes
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
@@ -104,12 +107,32 @@ def _seconds(name: str) -> Callable[[Any], None]:
     return check
 
 
-def _class(value: Any) -> None:
-    if value is not None and not isinstance(value, str):
-        raise SpinbenchError(f"class={value} was given; a name is needed, class=\"'{value}'\" or null")
+def _typed(name: str, hint: Any, needed: str) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        try:
+            convert(value, hint)
+        except TypeError:
+            raise SpinbenchError(f"{name}={written(value)} was given; {needed} is needed") from None
+
+    return check
 
 
-def _report(name: str | None) -> None:
+def _text(name: str) -> Callable[[Any], None]:
+    return _typed(name, str | None, "a text, in quotes where it could be a number or a list, or null")
+
+
+def _family(name: Any) -> None:
+    if name not in (known := axes.names()):
+        raise unknown_name("benchmark family", written(name), known)
+
+
+def _git(state: Any) -> None:
+    if not isinstance(state, Mapping) or any(value is not None for value in state.values()):
+        raise SpinbenchError(f"git={written(state)} was given; it is the state of the code, which sweeps fill in")
+
+
+def _report(name: Any) -> None:
+    _text("report")(name)
     if name is not None:
         summary.find(name)
 
@@ -124,6 +147,10 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "time_limit": _seconds("time_limit"),
     "mixing": _seconds("mixing"),
     "report": _report,
-    "class": _class,
+    "class": _text("class"),
+    "family": _family,
+    "own_cache": _typed("own_cache", bool, "true or false"),
+    "sweep_dir": _text("sweep_dir"),
+    "git": _git,
 }
-"""What refuses a value, as far as can be told without measuring."""
+"""What refuses a value of each setting, as far as can be told without measuring."""

@@ -25,7 +25,18 @@ from spinbench.metrics import registry as metrics
 from spinbench.models.families import FILE
 from spinbench.models.loading import check_there
 from spinbench.reporting import display, summary
-from spinbench.sweeping import cellconfigs, composition, job, launchers, omissions, profiling, search, shares
+from spinbench.sweeping import (
+    cellconfigs,
+    composition,
+    explaining,
+    job,
+    launchers,
+    omissions,
+    profiling,
+    rehearsal,
+    search,
+    shares,
+)
 from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.refusals import Refusals
 
@@ -60,10 +71,12 @@ def opened(arguments: Arguments, plan: composition.Plan) -> Path:
     """The folder of a sweep about which nothing is wrong that can be said beforehand.
 
     Raises:
-        SpinbenchError: a model's file is not there, the launcher cannot run it, or the folder cannot be written.
+        SpinbenchError: a model's file is not there, or none can be made with a value, the launcher cannot run it, or
+            the folder cannot be written.
     """
     _check_files(arguments, plan.config)
-    with composition.explained():
+    rehearsal.check(plan)
+    with explaining.explained():
         launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
 
@@ -241,7 +254,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv = ["spinbench sweep", *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        with composition.explained(), _combinations_unchecked(), cellconfigs.quickly():
+        with explaining.explained(), _combinations_unchecked(), cellconfigs.quickly():
             hydra.main(version_base="1.3", config_path=f"pkg://{searchpath.PACKAGE}", config_name="config")(job.run)()
     finally:
         sys.argv = before[0]

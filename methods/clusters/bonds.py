@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows
+from spinbench.mathematics.graphs.rows import AnyRows, compressed_rows
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def bonds_of(model: PairwiseModel, order: Order) -> Bonds:
     return Bonds(ends, rows.weights[upward], fields, *_padded(rows, row, number))
 
 
-def _padded(rows: Rows, row: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
+def _padded(rows: AnyRows, row: IntArray, number: IntArray) -> tuple[IntArray, IntArray]:
     """(neighbours, through) from the row and the bond of each entry of `rows`."""
     n, degree = len(rows.start) - 1, np.diff(rows.start)
     width = int(min(degree.max(initial=1), max(NARROW, -(-2 * len(row) // n))))

@@ -8,7 +8,7 @@ from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
-from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.rows import AnyRows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
@@ -125,14 +125,13 @@ def ladder_mean(trace: Trace) -> tuple[float, float]:
     return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
 
 
-def log_conditional(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, state: FloatArray, low: int) -> float:
+def log_conditional(
+    model: PairwiseModel, units: Units, plan: Layout, rows: AnyRows, state: FloatArray, low: int
+) -> float:
     """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
-    from scipy import sparse
-
     n = model.num_variables
-    W = sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
     fields = np.empty(n)
-    fields[plan.order] = model.biases[plan.order] + W @ state
+    fields[plan.order] = model.biases[plan.order] + matrix(rows) @ state
     values = np.empty(n)
     values[plan.order] = state
     position = np.empty(n, dtype=np.int64)

@@ -18,6 +18,7 @@ from spinbench.inference import kernels
 from spinbench.inference.budget import Budget
 from spinbench.models import specs
 from spinbench.sweeping import composition
+from spinbench.sweeping.refusals import CHECKS
 
 CONF = files("spinbench.conf")
 BUILT_IN = [name for name, points in plugins.entry_points("methods").items() if points[0].dist.name == "spinbench"]
@@ -55,6 +56,12 @@ def test_every_model_has_a_file_that_builds_it(name: str) -> None:
     assert content == defaults
     if name != "file":
         assert specs.build(content).num_variables > 0
+
+
+def test_each_setting_of_a_sweep_is_checked() -> None:
+    config = composition.plan([], multirun=False).config
+    elsewhere = {"size", "left_out", "hydra"}  # a group without settings; against the rest of the configuration
+    assert {str(key) for key in config} == {*CHECKS} | elsewhere
 
 
 def test_budgets_are_budgets() -> None:

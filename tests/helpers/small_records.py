@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+RESULT: dict[str, Any] = {
+    "tier": "generic",
+    "status": "ok",
+    "compilation": "none",
+    "seconds": {"run": 0.5, "compile": 0.0},
+    "r_hat_max": None,
+    "log_z_kind": None,
+    "trajectory": [],
+}
+"""What every good record has."""
+
 HOSTILE = "<img src=x onerror=alert(1)>&\"'</script><script>alert(2)</script>$x^"
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.simd.functions import HALF, ONE, exp, sigmoid
 from spinbench.backends.numba.simd.random import fill_rows
-from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.rows import AnyRows
 from spinbench.methods.clusters.swendsen_wang import Tables
 
 Array = npt.NDArray[Any]
@@ -74,7 +74,7 @@ class Work(NamedTuple):
     keep: Array
 
 
-def flat_tables(tables: Tables, rows: Rows, biases: Array, real: np.dtype[Any]) -> Flat:
+def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: np.dtype[Any]) -> Flat:
     """Of planned tables; `rows` and `biases` in their order."""
     bonds = tables.bonds
     return Flat(

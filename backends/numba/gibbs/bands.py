@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros
-from spinbench.mathematics.graphs.rows import Rows
+from spinbench.mathematics.graphs.rows import AnyRows
 from spinbench.mathematics.graphs.windows import distances, parts
 
 Array = npt.NDArray[Any]
@@ -78,7 +78,7 @@ class _Block(NamedTuple):
     depth: Array
 
 
-def make_bands(rows: Rows | Flat, biases: Array, sign: Array, bounds: Array) -> Bands:
+def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) -> Bands:
     """The slots of blocks of rows.
 
     Args:
@@ -124,7 +124,7 @@ def make_bands(rows: Rows | Flat, biases: Array, sign: Array, bounds: Array) -> 
     )
 
 
-def _survey(rows: Rows | Flat, low: int, high: int) -> _Block:
+def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
     base = low - low % 2
     length = -(-(high - base) // LANES) * LANES
     extremes = [away for first, end in parts(low, high) for away in _extremes(rows, first, end)]
@@ -144,12 +144,12 @@ def _survey(rows: Rows | Flat, low: int, high: int) -> _Block:
     return _Block(low, high, base, length, long.tolist(), np.concatenate(left), found, depth)
 
 
-def _extremes(rows: Rows | Flat, first: int, end: int) -> tuple[int, int]:
+def _extremes(rows: AnyRows | Flat, first: int, end: int) -> tuple[int, int]:
     away = distances(rows, first, end)[1]
     return int(away.min(initial=0)), int(away.max(initial=0))
 
 
-def _fill(rows: Rows | Flat, block: _Block, weights: Array, columns: Array) -> None:
+def _fill(rows: AnyRows | Flat, block: _Block, weights: Array, columns: Array) -> None:
     """Sets the slots of a block, at which `weights` and `columns` begin."""
     for first, end in parts(block.low, block.high):
         row, away = distances(rows, first, end)

@@ -38,4 +38,4 @@ def choose(source: Source, chains: int) -> Name:
 
 
 def _has_long_rows(source: Source) -> bool:
-    return is_dense(source.rows) and len(source.rows.columns) >= LONG_ROWS * source.model.num_variables
+    return is_dense(source.rows) and int(source.rows.start[-1]) >= LONG_ROWS * source.model.num_variables

@@ -25,8 +25,7 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
     whole_vectors,
 )
-from spinbench.backends.numba.gibbs.tables import Source
-from spinbench.backends.numba.gibbs.units import initial_fields
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -80,6 +79,20 @@ def _all_fields(f, W, s, h):
             _add_row(W, i, min(i + 1, W.n - 1), here, h)
 
 
+@nb.njit(**JIT)
+def fill_fields(f, rows, s, x):
+    """x (C, M): the fields of s (C, N)."""
+    n, stride = s.shape[1], x.shape[1]
+    for c in range(s.shape[0]):
+        _all_fields(pointers(f), Matrix(address(rows, 0), n, stride), address(s, c * n), address(x, c * stride))
+
+
+@nb.njit(**INLINE)
+def _copy_fields(h, to, stride, width):
+    for k in range(0, stride, width):
+        store_field_vector(to, k, load_field_vector(h, k))
+
+
 @nb.njit(**INLINE)
 def _next_forced(f, i, n, s):
     """The next row that differs from s*, or the last."""
@@ -124,6 +137,19 @@ def _sweep(W, thresholds, s, fields, used):
             _add_row(W, i, _next_flip(i, W.n, thresholds, fields, s), change, fields)
 
 
+@nb.njit(**INLINE)
+def _sweep_back(W, thresholds, s, fields):
+    """The sweep in reverse order."""
+    for k in range(W.n):
+        i = W.n - 1 - k
+        here = load_field(fields, i)
+        drawn = ONE(here) if here > load_field(thresholds, i) else ZERO(here)
+        change = drawn - load_state(s, i)
+        if change != ZERO(here):
+            store_state(s, i, drawn)
+            _add_row(W, i, max(i - 1, 0), change, fields)
+
+
 @nb.njit(**JIT)
 def run_dense(f, rows, asked, steps, chains):
     """rows (N, M).
@@ -142,8 +168,7 @@ def run_dense(f, rows, asked, steps, chains):
             if t % FLUSH == 0:
                 _all_fields(g, W, state, fields)
             if asked.chib:
-                for k in range(0, stride, width):
-                    store_field_vector(used, k, load_field_vector(fields, k))
+                _copy_fields(fields, used, stride, width)
                 log_t[c] = log_add(log_t[c], _log_forced_dense(g, W, state, used))
             draw_thresholds(keys[c], t, u, thresholds, n)
             _sweep(W, thresholds, state, fields, used)
@@ -155,10 +180,43 @@ def run_dense(f, rows, asked, steps, chains):
     keep(recent)
 
 
+@nb.njit(**JIT)
+def run_dense_looks(f, rows, keys, step, mode, s, h, log_t, log_r):
+    """As `ladders.run_looks`, at the states s (C, N) of fields h (C, M); of s*, mode (1, N), they are the last of h."""
+    n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
+    u, v, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(mode[0]), np.empty_like(mode[0])
+    x = np.zeros(stride + width, dtype=s.dtype)
+    g, W, thresholds, state = pointers(f), Matrix(address(rows, 0), n, stride), address(v, 0), address(drawn, 0)
+    used, forced = line_address(x), address(h, s.shape[0] * stride)
+    for c in range(s.shape[0]):
+        _copy_fields(address(h, c * stride), used, stride, width)
+        log_t[c] = _log_forced_dense(g, W, address(s, c * n), used)
+        _copy_fields(forced, used, stride, width)
+        drawn[:] = mode[0]
+        draw_thresholds(keys[c], step, u, thresholds, n)
+        _sweep_back(W, thresholds, state, used)
+        log_r[c] = _log_forced_dense(g, W, state, used)
+    keep(u)
+    keep(v)
+    keep(drawn)
+    keep(x)
+
+
 class Dense(Form):
     """x (C, M): the fields of s, kept from call to call; tables: W (N, M), M whole vectors."""
 
     name = "dense"
+    looks_alone = True
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._forced: Array | None = None
+
+    def reads_flat(self, source: Source) -> bool:
+        return False
+
+    def flat_of(self, source: Source) -> Flat:
+        return source.bare()
 
     def make_tables(self, source: Source) -> Array:
         W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)
@@ -171,9 +229,22 @@ class Dense(Form):
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
-        x = aligned_zeros((len(s), self.tables.shape[1]), self.real)
-        initial_fields(self.flat, s, x)
-        return row_keys(seed, states), s, x
+        return row_keys(seed, states), s, self._fields(s)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         run_dense(self.flat, self.tables, asked, steps, chains)
+
+    def looks(self, mode: Array, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+        if self._forced is None:
+            self._forced = self._fields(mode[None])
+        fields = aligned_zeros((len(x) + 1, x.shape[1]), self.real)
+        fields[:-1], fields[-1:] = x, self._forced
+        log_t, log_r = np.empty((2, len(s)))
+        run_dense_looks(self.flat, self.tables, keys, step, mode[None], s, fields, log_t, log_r)
+        return log_t, log_r
+
+    def _fields(self, s: Array) -> Array:
+        """(C, M) of states (C, N)."""
+        x = aligned_zeros((len(s), self.tables.shape[1]), self.real)
+        fill_fields(self.flat, self.tables, s, x)
+        return x

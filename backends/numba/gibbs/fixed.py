@@ -34,7 +34,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     prefetch,
     store_field_vector,
 )
-from spinbench.mathematics.graphs.rows import Rows, dense_rows
+from spinbench.mathematics.graphs.rows import AnyRows, dense_rows
 
 LINE = 32
 """Couplings of 16 bits in a cache line; rows are as many of them."""
@@ -69,7 +69,7 @@ class Couplings(NamedTuple):
     stride: Any
 
 
-def make_fixed(flat: Flat, rows: Rows) -> Fixed | None:
+def make_fixed(flat: Flat, rows: AnyRows) -> Fixed | None:
     """From a model whose couplings have `flat`'s precision; None where rounding leaves too much in doubt."""
     n, real = len(flat.biases), flat.biases.dtype
     largest = float(np.abs(rows.weights).max(initial=0))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.tables import Source, empty_flat
+from spinbench.backends.numba.gibbs.tables import Flat, Source, empty_flat
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import aligned_empty, aligned_zeros
 
@@ -70,19 +70,25 @@ class Form:
     Attributes:
         name: as `GibbsKernel` chooses it.
         tables: of the form.
-        flat: the model row by row; of no rows if the form does not read them.
+        flat: the model row by row, or what the form reads of it.
+        looks_alone: whether it has `looks` of its own, chain by chain; others' go through all rows of the model.
     """
 
     name: ClassVar[Name]
+    looks_alone: ClassVar[bool] = False
 
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
         self.tables = self.make_tables(source)
-        self.flat = source.flat if self.reads_flat(source) else empty_flat(source.real)
+        self.flat = self.flat_of(source)
 
     def reads_flat(self, source: Source) -> bool:
-        """Whether the compiled code reads the model row by row, `flat`."""
+        """Whether the compiled code reads the entries of the rows of `flat`."""
         return True
+
+    def flat_of(self, source: Source) -> Flat:
+        """What the compiled code is given of the model row by row."""
+        return source.flat if self.reads_flat(source) else empty_flat(source.real)
 
     def make_tables(self, source: Source) -> Any:
         """The form's own."""
@@ -110,6 +116,10 @@ class Form:
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         """The sweeps; threads run this at once, on chains of their own."""
+        raise NotImplementedError
+
+    def looks(self, mode: Array, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+        """As `ladders.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
         raise NotImplementedError
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:

@@ -101,7 +101,12 @@ class GibbsKernel(Kernel):
         """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
         if state.look_keys is not None:
-            load_looks(self._source, len(state.held))
+            chains, none = len(state.held), slice(0, 0)
+            form = self._made_for(chains)
+            if self._looks_alone(form, chains):
+                form.looks(self._mode(), state.look_keys[none], 0, state.s[none], state.x[none])
+            else:
+                load_looks(self._source, chains)
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -126,7 +131,7 @@ class GibbsKernel(Kernel):
         if chib:
             statistics["log_t"] = log_t
         if state.ladder is not None:
-            flat, mode = self._source.flat, self._tables.mode.astype(self._real)
+            flat, mode = self._source.flat, self._mode()
             sweeps = steps
             if self._method.sample == "update":  # one rung where a sweep begins
                 units = len(flat.first)
@@ -139,6 +144,9 @@ class GibbsKernel(Kernel):
             return {}
         chains = len(state.held)
         form, number = self._made_for(chains), state.step
+        if self._looks_alone(form, chains):
+            log_t, log_r = form.looks(self._mode(), state.look_keys, number, state.s, state.x)
+            return {"log_t": log_t, "log_r": log_r}
         if not in_lanes(self._source, chains):
             log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
             return {"log_t": log_t, "log_r": log_r}
@@ -173,6 +181,13 @@ class GibbsKernel(Kernel):
         chains = len(state.held)
         return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
 
+    def _mode(self) -> Array:
+        mode: Array = self._tables.mode.astype(self._real)
+        return mode
+
+    def _looks_alone(self, form: Form, chains: int) -> bool:
+        return form.looks_alone and not in_lanes(self._source, chains)
+
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)
 
@@ -185,7 +200,7 @@ class GibbsKernel(Kernel):
         self._made = form = FORMS[name](self._source)
         if self._method.weighs_steps:
             self._asked = self._asked._replace(fixed=self._source.fixed())
-        if self._method.log_z != "none":
+        if self._method.log_z != "none" and not self._looks_alone(form, chains):
             _ = self._source.flat  # for looks, while there are rows to make it from
         # what reads them while chains run has them by now
         self._source.drop(flat=not form.reads_flat(self._source) and self._method.log_z == "none")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.rows import Rows, compressed_rows, rows_of
+from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, entries_of
 from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.transition import Tables
@@ -68,17 +68,22 @@ class Source:
         self._made: dict[Any, Any] = {}
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> AnyRows:
         """W in the order of the tables."""
         sweep = self.tables.sweep
         if isinstance(sweep, Scan) and sweep.columns is None:
-            return rows_of(sweep.weights)
+            return SquareRows(sweep.weights)
         return compressed_rows(self.model, self.tables.order)
 
     @cached_property
     def flat(self) -> Flat:
         """In the kernel's precision."""
         return make_flat(self.model, self.tables, self.rows, self.real)
+
+    def bare(self) -> Flat:
+        """In the kernel's precision biases and signs alone."""
+        biases, sign = self.model.biases[self.tables.order], 1 - 2 * self.tables.mode
+        return empty_flat(self.real)._replace(biases=biases.astype(self.real), sign=sign.astype(self.real))
 
     @cached_property
     def bounds(self) -> Array:
@@ -117,7 +122,7 @@ def block_bounds(tables: Tables) -> Array:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def make_flat(model: PairwiseModel, tables: Tables, rows: Rows, real: np.dtype[Any]) -> Flat:
+def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtype[Any]) -> Flat:
     """The tables of a planned model."""
     n = model.num_variables
     biases = model.biases[tables.order]
@@ -180,23 +185,26 @@ def empty_flat(real: np.dtype[Any]) -> Flat:
     return Flat(integers, integers, columns, reals, reals, reals, reals, integers, integers, integers)
 
 
-def head_and_tail(rows: Rows) -> tuple[int, int]:
+def head_and_tail(rows: AnyRows) -> tuple[int, int]:
     """(rows at the begin that no earlier row is coupled to, first of the rows at the end without a later one)."""
-    n = len(rows.start) - 1
-    head, tail = n, 0
-    for low, high in _spans(rows):
-        near = rows.columns[rows.start[low] : rows.start[high]]
-        row = np.repeat(np.arange(low, high), np.diff(rows.start[low : high + 1]))
-        head = min(head, int(row[near < row].min(initial=n)))
-        tail = max(tail, int(row[near > row].max(initial=-1)) + 1)
+    head, tail = len(rows.start) - 1, 0
+    spans = _spans(rows)
+    for row, near in (entries_of(rows, *span) for span in spans):
+        if (earlier := near < row).any():
+            head = int(row[earlier].min())
+            break
+    for row, near in (entries_of(rows, *span) for span in reversed(spans)):
+        if (later := near > row).any():
+            tail = int(row[later].max()) + 1
+            break
     return min(head, tail), tail
 
 
-def _spans(rows: Rows) -> Iterator[tuple[int, int]]:
+def _spans(rows: AnyRows) -> list[tuple[int, int]]:
     """A few rows at a time, (first, end)."""
     n = len(rows.start) - 1
     step = max(1, AT_ONCE // max(1, int(np.diff(rows.start).max(initial=0))))
-    return ((low, min(low + step, n)) for low in range(0, n, step))
+    return [(low, min(low + step, n)) for low in range(0, n, step)]
 
 
 def _unit_rows(model: PairwiseModel, tables: Tables) -> tuple[Array, Array, Array]:

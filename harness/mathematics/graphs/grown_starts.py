@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import Adjacency
-from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.rows import compressed_rows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import Units, unit_edges, units_of
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
@@ -56,8 +56,10 @@ def layers(graph: Adjacency, rng: np.random.Generator) -> Iterator[IntArray]:
             return
         yield layer
         waiting[layer] = False
-        layer = np.unique(graph.around(layer)[1]).astype(np.int64)
-        layer = layer[waiting[layer]]
+        if not waiting.any():
+            return
+        near = graph.around(layer)[1]
+        layer = np.unique(near[waiting[near]]).astype(np.int64)
 
 
 def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
@@ -76,16 +78,20 @@ def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
 
 
 def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -> None:
-    from scipy.sparse import csr_array
-
     n, units = model.num_variables, units_of(model)
     rows = compressed_rows(model, np.arange(n))
-    couplings = csr_array((rows.weights, rows.columns, rows.start), shape=(n, n))
+    if model.groups:
+        graph = Adjacency.of(len(units.sizes), unit_edges(model, units))
+    else:
+        graph = Adjacency(rows.start.astype(np.int64), rows.columns)
+    couplings = matrix(rows)
     grown = np.zeros(start.shape)  # what has not grown yet has no weight
-    for distance, layer in enumerate(layers(Adjacency.of(len(units.sizes), unit_edges(model, units)), rng)):
+    for distance, layer in enumerate(layers(graph, rng)):
         members = np.unique(units.members[layer])
         if distance:
-            start[members] = _drawn(model.biases[members, None] + couplings[members] @ grown, units, members, rng)
+            # to pick out most of the rows takes longer than to multiply them all
+            pull = (couplings @ grown)[members] if 2 * len(members) > n else couplings[members] @ grown
+            start[members] = _drawn(model.biases[members, None] + pull, units, members, rng)
         grown[members] = start[members]
 
 

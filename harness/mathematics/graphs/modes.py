@@ -57,11 +57,12 @@ def _found(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | S
     scale = np.sqrt((np.sum(model.biases**2) + 2 * np.sum(model.couplings**2)) / n)
     temperatures = np.geomspace(3.0, 0.03, sweeps) * scale
     s = np.zeros((n, searches))
+    fields = kept_fields(tables, s)
     for temperature in temperatures:
-        _sweep(tables, s, rng, temperature)
+        _sweep(tables, s, fields, rng, temperature)
     for _ in range(MAX_SWEEPS if n * MAX_SWEEPS <= UPDATES else 10):
         before = s.copy()
-        _sweep(tables, s, rng, 0.0)
+        _sweep(tables, s, fields, rng, 0.0)
         if (before == s).all():
             break
     if searches == 1:
@@ -77,8 +78,22 @@ def _is_dense(tables: Sweep | Scan) -> bool:
     return any(block.neighbours is None and block.windows is None for block in tables.first)
 
 
-def _sweep(tables: Sweep | Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
-    """Heat-bath updates of the states s (N, R) in place; at temperature 0 the most probable values."""
+def kept_fields(tables: Sweep | Scan, s: FloatArray) -> FloatArray | None:
+    """(N,) the fields of states (N, R) that are kept from sweep to sweep: of a single one of long rows, else None."""
+    if not isinstance(tables, Scan) or tables.columns is not None or s.shape[1] > 1:
+        return None
+    if not np.array_equal(tables.rows.ravel(), np.arange(len(s))):
+        return None
+    return np.asarray(tables.biases + (tables.weights @ s[:, 0] if s.any() else 0.0))
+
+
+def _sweep(
+    tables: Sweep | Scan, s: FloatArray, fields: FloatArray | None, rng: np.random.Generator, temperature: float
+) -> None:
+    """Heat-bath updates of the states s (N, R), and of their fields, in place; at 0 the most probable values."""
+    if isinstance(tables, Scan) and fields is not None:
+        _sweep_rows(tables, s[:, 0], fields, rng, temperature)
+        return
     if isinstance(tables, Scan):
         _sweep_chunks(tables, s, rng, temperature)
         return
@@ -99,9 +114,6 @@ def _sweep(tables: Sweep | Scan, s: FloatArray, rng: np.random.Generator, temper
 
 
 def _sweep_chunks(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
-    if s.shape[1] == 1 and scan.columns is None and np.array_equal(scan.rows.ravel(), np.arange(len(s))):
-        _sweep_rows(scan, s[:, 0], rng, temperature)
-        return
     for b in range(len(scan.rows)):
         kept = scan.valid[b] > 0
         rows = scan.rows[b][kept]
@@ -122,9 +134,9 @@ def _sweep_chunks(scan: Scan, s: FloatArray, rng: np.random.Generator, temperatu
         s[rows.T] = np.where(absent < 0, drawn[:1], drawn)  # a repeated member is the first
 
 
-def _sweep_rows(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
-    """Row by row, of a single state (N,); its fields are kept, and a row of W is added to them when its value flips."""
-    fields, thresholds, on = scan.biases + scan.weights @ s, np.zeros(len(s)), s > 0
+def _sweep_rows(scan: Scan, s: FloatArray, fields: FloatArray, rng: np.random.Generator, temperature: float) -> None:
+    """Row by row, of a single state (N,); a row of W is added to its fields when its value flips."""
+    thresholds, on = np.zeros(len(s)), s > 0
     if temperature > 0:
         with np.errstate(divide="ignore"):
             thresholds = 2 * temperature * np.arctanh(2 * rng.random(len(s)) - 1)

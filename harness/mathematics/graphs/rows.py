@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.compressed import AnyInts, compressed_table, compressed_values
+from spinbench.mathematics.graphs.compressed import (
+    AnyInts,
+    compressed,
+    compressed_table,
+    has_most,
+    pair_table,
+    row_starts,
+)
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,7 +41,38 @@ class Rows(NamedTuple):
     weights: FloatArray
 
 
-def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[Any]]) -> Rows:
+class SquareRows:
+    """The same of all of W, of which compressed rows are made when somebody reads their entries.
+
+    Attributes:
+        table: (N, N) float64.
+        start, columns, weights: as of `Rows`; what is 0 is left out.
+    """
+
+    def __init__(self, table: FloatArray) -> None:
+        self.table = table
+
+    @cached_property
+    def start(self) -> npt.NDArray[np.signedinteger[Any]]:
+        return row_starts(self.table)
+
+    @property
+    def columns(self) -> npt.NDArray[np.signedinteger[Any]]:
+        return self._entries[1]
+
+    @property
+    def weights(self) -> FloatArray:
+        return self._entries[2]
+
+    @cached_property
+    def _entries(self) -> tuple[AnyInts, AnyInts, FloatArray]:
+        return compressed_table(self.table)
+
+
+AnyRows = Rows | SquareRows
+
+
+def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[Any]]) -> AnyRows:
     """W with rows and columns in `order`, an integer array (N,)."""
     n = model.num_variables
     position: AnyInts = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
@@ -45,22 +84,23 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
             unit[list(group)] = group[0]
         between = unit[edges[:, 0]] != unit[edges[:, 1]]
         edges, weights = edges[between], weights[between]
-    return Rows(*compressed_values(n, position[edges[:, 0]], position[edges[:, 1]], weights))
+    first, second = position[edges[:, 0]], position[edges[:, 1]]
+    if has_most(n, len(edges)):
+        return SquareRows(pair_table(n, first, second, weights))
+    start, columns, numbers = compressed(n, first, second)
+    return Rows(start, columns, weights[numbers])
 
 
-def rows_of(matrix: FloatArray) -> Rows:
-    """The rows of an (N, N) matrix; what is 0 is left out."""
-    return Rows(*compressed_table(matrix, 0.0))
-
-
-def is_dense(rows: Rows) -> bool:
+def is_dense(rows: AnyRows) -> bool:
     """Whether products with rows of W are preferred to lists of neighbours."""
     n = len(rows.start) - 1
-    return n <= MAX_DENSE and len(rows.columns) * DENSE_FACTOR >= n * n
+    return n <= MAX_DENSE and int(rows.start[-1]) * DENSE_FACTOR >= n * n
 
 
-def dense_rows(rows: Rows, low: int, high: int) -> FloatArray:
+def dense_rows(rows: AnyRows, low: int, high: int) -> FloatArray:
     """(high - low, N) rows of W."""
+    if isinstance(rows, SquareRows):
+        return rows.table[low:high]
     from scipy import sparse
 
     n, entries = len(rows.start) - 1, slice(rows.start[low], rows.start[high])
@@ -69,7 +109,34 @@ def dense_rows(rows: Rows, low: int, high: int) -> FloatArray:
     return np.asarray(some.toarray(out=np.empty((high - low, n))))  # zeros of its own would come in small pages
 
 
-def padded_rows(rows: Rows, low: int, high: int) -> tuple[IntArray, FloatArray]:
+def matrix(rows: AnyRows) -> Any:
+    """W as a sparse array of SciPy's, or as the array that it is."""
+    if isinstance(rows, SquareRows):
+        return rows.table
+    from scipy import sparse
+
+    return sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(len(rows.start) - 1,) * 2)
+
+
+def entries_of(rows: AnyRows, low: int, high: int) -> tuple[IntArray, IntArray]:
+    """(M,) the rows, and (M,) the columns, of the entries of rows low … high - 1."""
+    if isinstance(rows, SquareRows):
+        row, column = np.nonzero(rows.table[low:high])
+        return row + low, column
+    row = np.repeat(np.arange(low, high), np.diff(rows.start[low : high + 1]))
+    return row, rows.columns[rows.start[low] : rows.start[high]].astype(np.int64)
+
+
+def reach_outside(rows: AnyRows, low: int, high: int) -> tuple[bool, bool]:
+    """Whether rows low … high - 1 have entries in columns before them, and in columns after them."""
+    if isinstance(rows, SquareRows):
+        part = rows.table[low:high]
+        return bool(part[:, :low].any()), bool(part[:, high:].any())
+    columns = rows.columns[rows.start[low] : rows.start[high]]
+    return bool((columns < low).any()), bool((columns >= high).any())
+
+
+def padded_rows(rows: AnyRows, low: int, high: int) -> tuple[IntArray, FloatArray]:
     """(D, high - low) neighbours and weights, both 0 where a row has fewer than D."""
     start = rows.start[low : high + 1]
     degree = np.diff(start)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
-from spinbench.mathematics.graphs.rows import Rows, dense_rows, is_dense, padded_rows
+from spinbench.mathematics.graphs.rows import AnyRows, dense_rows, is_dense, padded_rows, reach_outside
 from spinbench.mathematics.graphs.windows import Windows, windowed_rows
 from spinbench.models import PairwiseModel
 
@@ -155,7 +155,7 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     count = len(units.sizes)
     labels = colouring(count, edges) if order == "chromatic" else raster_levels(count, edges)
     kinds = np.where(units.grouped, units.sizes, 0)
-    degree = np.bincount(model.edges.ravel(), minlength=model.num_variables)
+    degree = model.degrees
     if kinds.any():
         degree = degree[units.members].max(axis=1)
     # Padding to a block's largest degree must not cost more than twice the edges.
@@ -182,7 +182,7 @@ def layout(model: PairwiseModel, units: Units, order: Order) -> Layout:
     return Layout(rows, sequence, bounds, kind, label)
 
 
-def chosen_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows) -> Sweep | Scan:
+def chosen_tables(model: PairwiseModel, units: Units, plan: Layout, rows: AnyRows) -> Sweep | Scan:
     """`sweep_tables` of a scan in few blocks, else `scan_tables`."""
     if len(plan.labels) <= MAX_BLOCKS:
         return sweep_tables(model, plan, rows)
@@ -196,7 +196,7 @@ def by_variable(order: npt.NDArray[np.integer], values: npt.NDArray[Any]) -> npt
     return result
 
 
-def sweep_tables(model: PairwiseModel, plan: Layout, rows: Rows) -> Sweep:
+def sweep_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep:
     """The tables of a scan in few blocks."""
     biases = model.biases[plan.order]
     dense = is_dense(rows)
@@ -211,16 +211,18 @@ def sweep_tables(model: PairwiseModel, plan: Layout, rows: Rows) -> Sweep:
         else:
             neighbours, weights = padded_rows(rows, low, high)
             blocks.append(Block(own, neighbours, weights[:, :, None]))
-    firsts = [not (rows.columns[rows.start[low] : rows.start[high]] < low).any() for low, high in _spans(plan)]
-    lasts = [not (rows.columns[rows.start[low] : rows.start[high]] >= high).any() for low, high in _spans(plan)]
-    head = firsts.index(False) if False in firsts else len(blocks)
+    spans = zip(plan.bounds[:-1].tolist(), plan.bounds[1:].tolist(), strict=True)
+    back, ahead = zip(*(reach_outside(rows, low, high) for low, high in spans), strict=True)
+    head = back.index(True) if True in back else len(blocks)
     tail = len(blocks)
-    while tail > head and lasts[tail - 1]:
+    while tail > head and not ahead[tail - 1]:
         tail -= 1
     return Sweep(tuple(blocks[:head]), tuple(blocks[head:tail]), tuple(blocks[tail:]))
 
 
-def scan_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, sequence: IntArray | None = None) -> Scan:
+def scan_tables(
+    model: PairwiseModel, units: Units, plan: Layout, rows: AnyRows, sequence: IntArray | None = None
+) -> Scan:
     """The tables of a scan in equal chunks of units of one label, or of one unit each in the order of `sequence`."""
     n = model.num_variables
     position = np.empty(n, dtype=np.int64)
@@ -244,10 +246,6 @@ def scan_tables(model: PairwiseModel, units: Units, plan: Layout, rows: Rows, se
         weights=dense_rows(rows, 0, n) if dense else np.concatenate([rows.weights, np.zeros(widest)]),
         window=np.arange(widest),
     )
-
-
-def _spans(plan: Layout) -> Any:
-    return zip(plan.bounds[:-1].tolist(), plan.bounds[1:].tolist(), strict=True)
 
 
 def _chunks(plan: Layout) -> IntArray:

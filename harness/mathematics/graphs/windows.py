@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.rows import FloatArray, IntArray, Rows
+from spinbench.mathematics.graphs.rows import AnyRows, FloatArray, IntArray
 
 MAX_WINDOWS = 12
 """Most windows of a block; reading one costs about half of gathering one neighbour of each row."""
@@ -37,7 +37,7 @@ class Entries(Protocol):
     def columns(self) -> npt.NDArray[Any]: ...
 
 
-def windowed_rows(rows: Rows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
+def windowed_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArray] | None:
     """Windows and (D, high - low, 1) weights; None where the rows' neighbours are at too many distances."""
     found: set[int] = set()
     most = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)

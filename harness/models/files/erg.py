@@ -45,10 +45,11 @@ class Ergo(Format):
         starts = _tables(tokens, position, [len(parents) for parents in written])
         parents = _counted(tokens, written, cards, [int(tokens.values[start - 1]) for start in starts])
         weights = check_weights(tokens, slice(position, tokens.size), [start - 1 for start in starts])
+        offsets = [start - position - 1 - v for v, start in enumerate(starts)]  # without the counts before
         factors = []
-        for v, (scope, start) in enumerate(zip(parents, starts, strict=True)):
+        for v, (scope, start, offset) in enumerate(zip(parents, starts, offsets, strict=True)):
             shape = (*(cards[p] for p in scope), cards[v])
-            table = weights[start - position :][: math.prod(shape)].reshape(shape)
+            table = weights[offset:][: math.prod(shape)].reshape(shape)
             if (row := cpts.wrong_row(table)) is not None:
                 raise tokens.error(
                     start + row * cards[v], f"the probabilities of variable {v} in this row do not add up to 1"

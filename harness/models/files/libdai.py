@@ -109,7 +109,7 @@ def _read_entries(tokens: Tokens, k: int, stop: int, end: int, size: int) -> npt
         _, firsts = np.unique(index, return_index=True)
         twice = np.setdiff1d(np.arange(len(entries)), firsts)[0]
         raise tokens.error(int(entries[twice]), f"factor {k} has this entry twice")
-    weights = check_weights(tokens, slice(stop + 1, end), entries.tolist())[1::2]
+    weights = check_weights(tokens, slice(stop + 1, end), entries.tolist())
     if not weights.any():
         raise tokens.error(stop, f"the table of factor {k} is zero everywhere, so Z = 0")
     table = np.full(size, -np.inf)

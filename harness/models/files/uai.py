@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
-from spinbench.models.factor_graph import Factor, FactorGraph
+from spinbench.models.factor_graph import Factor, FactorGraph, Factors
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.text import Tokens, check_weights, read_text
-from spinbench.models.files.uai_layout import cut, find_scopes, find_tables
+from spinbench.models.files.uai_layout import find_scopes, find_tables
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ class UAI(Format):
 
 def _read(file: ModelFile) -> FactorGraph:
     data = file.text()
-    if b"\nc" in data or data.startswith(b"c"):
+    if b"c" in data:
         data = _COMMENT.sub(b"", data)
     header = re.match(rb"\s*(\S*)", data)
     assert header is not None  # the pattern matches the empty string
@@ -57,8 +57,7 @@ def _read(file: ModelFile) -> FactorGraph:
         word = header.group(1)[:24].decode(errors="replace")
         line = data.count(b"\n", 0, header.start(1)) + 1
         raise ModelError(f"{file.name}, line {line}, token {word!r}: a UAI model begins with MARKOV or BAYES")
-    blanked = re.sub(rb"\S", b" ", data[: header.end()]) + data[header.end() :]
-    return _parse(Tokens(blanked, file.name), file.stem)
+    return _parse(Tokens(data, file.name, start=header.end()), file.stem)
 
 
 def _parse(tokens: Tokens, name: str) -> FactorGraph:
@@ -74,15 +73,14 @@ def _parse(tokens: Tokens, name: str) -> FactorGraph:
     first, end = int(places[0]), int(places[-1])
     tokens.end(end)
     weights = check_weights(tokens, slice(first, end), places[:-1])
-    begins = places[:-1] - first + 1
-    if len(begins) and (dead := np.maximum.reduceat(weights, begins) == 0).any():
+    offsets = places - np.arange(first, first + len(places))
+    if len(scopes.orders) and (dead := np.maximum.reduceat(weights, offsets[:-1]) == 0).any():
         k = int(np.argmax(dead))
         raise tokens.error(int(places[k]) + 1, f"the table of factor {k} is zero everywhere, so Z = 0")
     with np.errstate(divide="ignore"):
         logs = np.log(weights, out=weights)
-    logs.setflags(write=False)
-    factors = map(Factor, scopes.tuples(), cut(logs, begins, scopes, cards))
-    return FactorGraph(tuple(cards), tuple(factors), name=name)
+    factors = Factors(np.array(cards, dtype=np.int64), scopes.members, scopes.orders, logs, offsets)
+    return FactorGraph(tuple(cards), factors, name=name)
 
 
 def read_evidence(path: Path) -> dict[int, int]:

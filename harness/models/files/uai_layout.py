@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.factor_graph import MAX_ORDER
+from spinbench.models.factor_graph import MAX_ORDER, by_order
 from spinbench.models.files.text import Tokens
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _ORDERS = frozenset(float(order) for order in range(MAX_ORDER + 1))
@@ -22,8 +20,6 @@ _MOST = 2.0**52
 """More entries than any file has."""
 _ALIKE, _AHEAD = 8, 4096
 """Scopes of one order after which as many more are looked at together, at most."""
-_SMALL = 64
-"""Entries of a table, at most, that is laid beside others of its shape."""
 
 
 class Scopes(NamedTuple):
@@ -39,23 +35,6 @@ class Scopes(NamedTuple):
     orders: IntArray
     end: int
 
-    def rows(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Factors of one order k after the other: (their numbers (G,), their variables (G, k))."""
-        begins = np.cumsum(self.orders) - self.orders
-        for order in np.unique(self.orders).tolist():
-            which = np.flatnonzero(self.orders == order)
-            yield which, self.members[begins[which, None] + np.arange(order)]
-
-    def tuples(self) -> list[tuple[int, ...]]:
-        """The variables of each factor."""
-        found: list[tuple[int, ...]] = [()] * len(self.orders)
-        for which, members in self.rows():
-            if members.shape[1]:
-                columns = members.T.tolist()
-                for k, one in zip(which.tolist(), zip(*columns, strict=True), strict=True):
-                    found[k] = one
-        return found
-
 
 def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     """From token `position`, the number of factors, on; of a model of n variables.
@@ -69,11 +48,11 @@ def find_scopes(tokens: Tokens, position: int, n: int) -> Scopes:
     inside = np.ones(position, dtype=bool)
     inside[:first] = False
     inside[begins] = False
-    places = np.flatnonzero(inside)
-    values = tokens.values[places]
+    values = tokens.values[:position][inside]
     good = (values >= 0) & (values < n) & (values == np.floor(values))
     if not good.all():
-        raise tokens.error(int(places[np.argmin(good)]), f"a variable must be an integer from 0 to {n - 1}")
+        bad = int(np.flatnonzero(inside)[np.argmin(good)])
+        raise tokens.error(bad, f"a variable must be an integer from 0 to {n - 1}")
     scopes = Scopes(values.astype(np.int64), orders, position)
     if (twice := _first_repeat(scopes)) is not None:
         raise tokens.error(int(begins[twice]) + 1, f"factor {twice} names a variable twice")
@@ -93,47 +72,9 @@ def _find_orders(tokens: Tokens, position: int, count: int) -> tuple[IntArray, i
             whole = min((size - position) // step, count - len(found), _AHEAD)
             same = tokens.values[position : position + step * whole : step] == order
             run = whole if same.all() else int(np.argmin(same))
-        found.extend(range(position, position + step * run, step))
+        found.frombytes(np.arange(position, position + step * run, step, dtype=np.int64).tobytes())
         position += step * run
     return np.array(found, dtype=np.int64), position
-
-
-def cut(logs: FloatArray, begins: IntArray, scopes: Scopes, cards: list[int]) -> list[FloatArray]:
-    """The tables of all factors, from their entries one after the other.
-
-    Args:
-        logs: the entries, and others.
-        begins: (F,) where each table begins.
-        scopes: of the factors.
-        cards: of the variables.
-
-    Returns:
-        Of each factor its table, of the shape that the states of its variables give; read-only as `logs` is.
-    """
-    tables: list[FloatArray] = [logs[:0]] * len(begins)
-    known = np.array(cards)
-    for which, members in scopes.rows():
-        for rows, shape in _shapes(which, known[members]):
-            size, starts = math.prod(shape), begins[rows]
-            if shape and size <= _SMALL:
-                together = logs[starts[:, None] + np.arange(size)].reshape(-1, *shape)
-                together.setflags(write=False)
-                own = list(together)
-            else:
-                own = [logs[begin : begin + size].reshape(shape) for begin in starts.tolist()]
-            for k, table in zip(rows.tolist(), own, strict=True):
-                tables[k] = table
-    return tables
-
-
-def _shapes(which: IntArray, sizes: IntArray) -> Iterator[tuple[IntArray, tuple[int, ...]]]:
-    """Factors (G,) with tables of sizes (G, k), shape after shape: (those of the shape, the shape)."""
-    if sizes.size == 0 or (sizes == sizes[0]).all():
-        yield which, tuple(sizes[0].tolist())
-        return
-    kinds, own, counts = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
-    parts = np.split(which[np.argsort(own.ravel(), kind="stable")], np.cumsum(counts)[:-1])
-    yield from zip(parts, map(tuple, kinds.tolist()), strict=True)
 
 
 def find_tables(tokens: Tokens, scopes: Scopes, cards: list[int]) -> IntArray:
@@ -143,7 +84,7 @@ def find_tables(tokens: Tokens, scopes: Scopes, cards: list[int]) -> IntArray:
         ModelError: with line and token.
     """
     known, sizes = np.array(cards, dtype=np.float64), np.ones(len(scopes.orders))
-    for which, members in scopes.rows():
+    for which, members in by_order(scopes.members, scopes.orders):
         sizes[which] = known[members].prod(axis=1)
     ends = scopes.end + np.cumsum(1 + np.minimum(sizes, _MOST))
     places: IntArray = np.minimum(np.concatenate([[scopes.end], ends]), tokens.size).astype(np.int64)
@@ -176,7 +117,7 @@ def _bad_table(tokens: Tokens, position: int, k: int, scope: tuple[int, ...], si
 def _first_repeat(scopes: Scopes) -> int | None:
     """The first factor that names a variable twice."""
     found = []
-    for which, members in scopes.rows():
+    for which, members in by_order(scopes.members, scopes.orders):
         ordered = np.sort(members, axis=1)
         found += which[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)][:1].tolist()
     return min(found, default=None)

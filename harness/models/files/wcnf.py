@@ -61,8 +61,10 @@ class WCNF(Format):
             top = float(problem.group(3) or "inf")
             variables, count = int(problem.group(1)), int(problem.group(2))
         if np.isinf(clauses.tokens.values).sum() != hard:
+            infinite = np.isinf(clauses.tokens.values)
             words = enumerate(re.finditer(rb"\S+", text))
-            bad = next(k for k, word in words if word.group() != _INFINITE and np.isinf(clauses.tokens.values[k]))
+            wrong = (k for k, word in words if word.group() != _INFINITE and infinite[k])
+            bad = next(wrong, int(infinite.argmax()))  # somebody does write it
             raise clauses.tokens.error(bad, "a finite number is needed")
         clauses.read(top, variables)
         if count is not None and clauses.count != count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import get_args
 
@@ -13,7 +13,7 @@ from spinbench import conf
 from spinbench.api import Precision
 from spinbench.inference import registry
 from spinbench.models import specs
-from spinbench.reporting.commands import peers
+from spinbench.reporting.commands import bash_words, peers
 
 FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
 """What arguments that are files and folders are called."""
@@ -21,31 +21,6 @@ PEER = "PEER"
 FLAGS = ("-m", "--resume", "--profile", "--help")
 GROUPS = ("experiment", "budget", "size", "launcher")
 """Of `spinbench sweep`, beside methods, backends and models."""
-WHOLE_WORDS = r"""
-_spinbench() {
-    local -a whole=()
-    local word begun joined=
-    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
-        if [[ ${#whole[@]} -gt 0 && ( $word == = || -n $joined ) ]]; then
-            whole[${#whole[@]}-1]+=$word
-        else
-            whole+=("$word")
-        fi
-        joined=
-        [[ $word == = ]] && joined=yes
-    done
-    local COMP_WORDS=("${whole[@]}") COMP_CWORD=$((${#whole[@]} - 1))
-    begun=${COMP_WORDS[COMP_CWORD]}
-    _shtab_spinbench
-    if [[ $begun == *=* && $COMP_WORDBREAKS == *=* ]]; then
-        COMPREPLY=("${COMPREPLY[@]#"${begun%=*}="}")
-        local IFS=$'\n'
-        [[ -z ${COMPREPLY[0]} ]] && COMPREPLY=($(compgen -f -- "${begun##*=}"))
-    fi
-}
-complete -o filenames -F _spinbench spinbench
-"""
-"""For bash, which takes NAME=VALUE for three words, and completes the last of them."""
 NEW = "NEW"
 """What names are called that are not to be there already."""
 
@@ -61,7 +36,8 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
         "--precision": get_args(Precision),
         "--device": ["cpu", "gpu"],
     }
-    _with_words_of_sweeps(parser)
+    groups = _groups()
+    _with_words_of_sweeps(parser, groups)
     for action in _actions(parser):
         if action.metavar in (*FILES, *FOLDERS):
             action.complete = shtab.FILE if action.metavar in FILES else shtab.DIRECTORY  # type: ignore[attr-defined]
@@ -69,20 +45,25 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
             action.choices = peers.names()
         for option in action.option_strings if action.metavar != NEW else ():
             action.choices = names.get(option, action.choices)
-    print(shtab.complete(parser, shell) + WHOLE_WORDS * (shell == "bash"))
+    print(shtab.complete(parser, shell) + (bash_words.script(groups) if shell == "bash" else ""))
     return 0
 
 
-def _with_words_of_sweeps(parser: argparse.ArgumentParser) -> None:
-    """What stands behind `sweep` is Hydra's, and the parser does not know it."""
-    (sweep,) = (action.choices["sweep"] for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+def _groups() -> dict[str, list[str]]:
+    """Of a sweep, with the names of their members."""
     names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": specs.names()}
     for group in GROUPS:
         files = (resources.files(conf) / group).iterdir()
         names[group] = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+    return names
+
+
+def _with_words_of_sweeps(parser: argparse.ArgumentParser, groups: Mapping[str, Sequence[str]]) -> None:
+    """What stands behind `sweep` is Hydra's, and the parser does not know it."""
+    (sweep,) = (action.choices["sweep"] for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for flag in FLAGS:
         sweep.add_argument(flag, action="store_true")
-    words = [f"{group}={name}" for group in names for name in names[group]]
+    words = [f"{group}={name}" for group in groups for name in groups[group]]
     sweep.add_argument("words", nargs="*", metavar="NAME=VALUE", choices=words, help="what is measured")
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import gate_runs
 import numpy as np
 import pytest
+from small_records import RESULT
 
 from spinbench.history import axes
 from spinbench.history.axes import Cell
@@ -56,7 +57,7 @@ def make_record(
         "error": None,
         "traceback": None,
         "metrics": {name: value(name, cell, seed) for name in names},
-        "result": None,
+        "result": RESULT,
         "reference": None,
         "environment": {},
         "started_at": 1_700_000_000 + seed,

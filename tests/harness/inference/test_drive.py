@@ -432,10 +432,14 @@ def test_many_batches_are_merged_not_dropped(monkeypatch: pytest.MonkeyPatch, sa
     np.testing.assert_array_equal(outcome.estimate.marginals, [1.0, 1.0])
 
 
-def test_direct_methods_advance_to_compile_and_to_be_timed() -> None:
+@pytest.mark.parametrize(("brief", "times"), [(0.0, 2), (np.inf, 1)])
+def test_direct_methods_advance_to_compile_and_to_be_timed(
+    monkeypatch: pytest.MonkeyPatch, brief: float, times: int
+) -> None:
+    monkeypatch.setattr("spinbench.inference.drive.BRIEF", brief)
     engine = Counter()
     outcome = answer_at_once(engine, Trace({"s": "sum"}), estimate, start=np.zeros((2, 3), dtype=np.int8), seed=0)
-    assert [state["steps"] for state in engine.runs] == [2]
+    assert [state["steps"] for state in engine.runs] == [1] * times
     assert outcome.trace.samples == 1
     assert len(outcome.trajectory) == 1
 

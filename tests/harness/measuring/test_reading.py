@@ -7,23 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_records import RESULT
 
 import spinbench
 from spinbench.measuring import records
 from spinbench.measuring.records import RecordError
 from tests.harness.measuring.test_records import record
 
-RESULT = {
-    "status": "ok",
-    "samples": 10,
-    "seconds": {"run": 0.5},
-    "notes": ["a", "b"],
-    "trajectory": [{"seconds": 0.1, "samples": 5}],
-}
+POINT = {"seconds": 0.1, "samples": 5, "marginal_rmse": None, "log_z": None, "log_z_error": None}
+NOTED = {**RESULT, "notes": ["a", "b"], "trajectory": [POINT]}
 
 
 def of_seed(seed: int, **changes: Any) -> dict[str, Any]:
-    found = copy.deepcopy(record(f"k{seed}{len(changes)}", result=RESULT, **changes))
+    found = copy.deepcopy(record(f"k{seed}{len(changes)}", result=NOTED, **changes))
     found["config"]["seed"] = seed
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_records import RESULT
 
 from spinbench.foundation import remarks
 from spinbench.measuring import records
@@ -28,7 +29,8 @@ GIT = {"commit": "a" * 40, "dirty": False, "diff": None}
 
 def record(key: str = "k", **changes: Any) -> dict[str, Any]:
     axes = {"model": "grid", "method": "gibbs", "backend": "numba"}
-    empty = {"family": "inference", "axes": axes, "git": {}, "metrics": {}, "duration": 1.0}
+    empty = {"family": "inference", "axes": axes, "git": {}, "metrics": {}, "duration": 1.0, "protocol": "p"}
+    empty |= {"error": None, "traceback": None, "result": RESULT, "reference": None, "environment": {}}
     return {"schema": 1, "id": key, "key": key, "started_at": 1, "status": "ok", "config": CELL, **empty, **changes}
 
 
@@ -77,8 +79,10 @@ def damaged(text: str, *path: str, by: Any) -> str:
         (("metrics",), {"log_z_error": {"value": "1+2j"}}),
         (("metrics",), {"log_z_error": {"value": 10**400}}),
         (("metrics",), {"log_z_error": {"value": math.nan}}),
-        (("result",), {"status": "ok", "samples": 1, "log_z": [1]}),
-        (("result",), {"status": "ok", "samples": 1, "trajectory": [{}]}),
+        (("result",), None),
+        (("result",), {**RESULT, "log_z": [1]}),
+        (("result",), {**RESULT, "trajectory": [{}]}),
+        (("result", "seconds"), {"run": 1.0}),
         (("axes",), {"model": "grid"}),
         (("config", "budget"), None),
         (("git",), {"commit": 7}),

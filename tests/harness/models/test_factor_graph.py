@@ -10,17 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
-from spinbench.models import FactorGraph
+from spinbench.models import FactorGraph, generators, load, save, simplify, to_pairwise
+from spinbench.models.factor_graph import Factors
+from spinbench.models.magnitudes import check_range
 from spinbench.models.possible import possible_states
+
+
+def random_factors(seed, cards):
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        scope = rng.permutation(len(cards))[: rng.integers(0, min(3, len(cards)) + 1)]
+        yield scope, rng.normal(size=[cards[v] for v in scope])
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_log_weight_sums_log_tables(seed, cards):
-    rng = np.random.default_rng(seed)
-    factors = []
-    for _ in range(4):
-        scope = rng.permutation(len(cards))[: rng.integers(0, min(3, len(cards)) + 1)]
-        factors.append((scope, rng.normal(size=[cards[v] for v in scope])))
+    factors = list(random_factors(seed, cards))
     graph = FactorGraph.from_log_tables(cards, factors, log_constant=0.5)
     states = np.array(list(itertools.product(*map(range, cards))))
     expected = [0.5 + sum(t[tuple(x[v] for v in s)] for s, t in factors) for x in states]
@@ -116,3 +121,32 @@ def test_possible_states_never_lose_a_state_on_cycles():
         [3, 3, 3], [((0, 1), differ), ((1, 2), differ), ((0, 2), differ), ((0,), [0, 1, 1])]
     )
     assert [mask.tolist() for mask in possible_states(graph)] == [[False, True, True], [True] * 3, [True] * 3]
+
+
+def test_a_file_becomes_a_pairwise_model_without_a_factor_made(tmp_path, monkeypatch):
+    grid = generators.grid(4, 5, seed=0)
+    save(grid, tmp_path / "grid.uai")
+    read = load(tmp_path / "grid.uai")
+    with monkeypatch.context() as alone:
+        alone.setattr("spinbench.models.factor_graph.Factor", None)
+        assert simplify(read) is read
+        check_range("gibbs", read, "float64")
+        model = to_pairwise(read)
+    np.testing.assert_array_equal(model.edges, grid.edges)
+    np.testing.assert_allclose(model.couplings, grid.couplings, rtol=1e-12)
+    assert len(read.factors) == len(tuple(read.factors)) == grid.num_variables + grid.num_edges
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_factors_as_flat_arrays_are_the_factors(seed, cards):
+    graph = FactorGraph.from_log_tables(cards, random_factors(seed, cards))
+    flat = Factors.of(graph.cardinalities, graph.factors)
+    assert Factors.of(graph.cardinalities, flat) is flat
+    assert flat.scopes() == [factor.scope for factor in graph.factors]
+    for mine, factor in zip(flat, graph.factors, strict=True):
+        assert mine.scope == factor.scope
+        np.testing.assert_array_equal(mine.log_table, factor.log_table)
+        assert not mine.log_table.flags.writeable
+    low, high = flat.extremes
+    assert low.tolist() == [factor.log_table.min() for factor in graph.factors]
+    assert high.tolist() == [factor.log_table.max() for factor in graph.factors]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.models import PairwiseModel
+from spinbench.models import PairwiseModel, generators, lattices
 
 
 @st.composite
@@ -165,3 +165,29 @@ def test_bad_matrices_are_refused(weights, words):
 def test_bad_options_are_refused(options, words):
     with pytest.raises(ModelError, match=words):
         PairwiseModel.from_edges([0, 0, 0], [], [], **options)
+
+
+def test_pulls_and_reach_are_sums_of_couplings(monkeypatch):
+    monkeypatch.setattr("spinbench.models.pairwise.AT_ONCE", 7)
+    model = generators.sherrington_kirkpatrick(12, field=-0.3, seed=1)
+    W = model.dense()
+    np.testing.assert_allclose(model.pulls, [np.minimum(W, 0).sum(axis=0), np.maximum(W, 0).sum(axis=0)])
+    np.testing.assert_allclose(model.reach, np.abs(model.biases) + np.abs(W).sum(axis=0))
+
+
+def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch):
+    rng = np.random.default_rng(3)
+    edges = lattices.complete_edges(15)
+    np.testing.assert_array_equal(edges, np.argwhere(np.triu(np.ones((15, 15)), 1)))
+    values = rng.standard_normal(len(edges))
+    whole = np.bincount(edges.ravel(), np.repeat(values, 2), 15)
+    for size in (1, 7, len(edges)):
+        monkeypatch.setattr(lattices, "_AT_ONCE", size)
+        np.testing.assert_array_equal(lattices.edge_sums(edges, values, 15), whole)
+        assert lattices.canonical_edges(edges, values, 15)[0] is edges
+        for k in range(len(edges) - 1):
+            swapped = edges.copy()
+            swapped[[k, k + 1]] = swapped[[k + 1, k]]
+            found = lattices.canonical_edges(swapped, values, 15)
+            np.testing.assert_array_equal(found[0], edges)
+            assert (found[1][k], found[1][k + 1]) == (values[k + 1], values[k])

@@ -94,6 +94,18 @@ def test_raw_numbers_that_ship_are_those_of_the_page(figure: int) -> None:
     assert {place: f"{value:.3g}" for place, value in found.items()} == told
 
 
+def test_raw_numbers_of_table_1_are_those_that_the_page_tells_of_them() -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install pyarrow")
+    squares: dict[str, list[float]] = defaultdict(list)
+    for line in pyarrow.read_table(EXPERIMENTS / "table1.parquet").to_pylist():
+        if line["status"] is not None:
+            squares[line["solver_name"]].append(line["objective_marginal_rmse"] ** 2)
+    assert [len(values) for values in squares.values()] == [75] * 5
+    told = (EXPERIMENTS / "table1.md").read_text(encoding="utf-8").rpartition("Its marginal RMSE")[2].replace("\n", " ")
+    for values in squares.values():
+        assert f"{statistics.fmean(values) ** 0.5:.4f}"[1:] + " ±" in told
+
+
 def test_tables_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(stored, "read_records", lambda folder: [make(seed=0), make(seed=1)])
     assert cli.main(["report", "--tables", "sweep", "--output", str(tmp_path / "out")]) == 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_records import RESULT
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
@@ -51,11 +52,13 @@ def side(
                         "protocol": "p",
                         "status": "ok",
                         "error": None,
+                        "traceback": None,
+                        "reference": None,
+                        "environment": {},
                         "metrics": value,
                         "result": {
-                            "status": "ok",
+                            **RESULT,
                             "laps": LAPS,
-                            "seconds": {"run": 0.5},
                             "samples": 1000,
                             "answer": f"{value}",
                         },

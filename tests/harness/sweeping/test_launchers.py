@@ -171,13 +171,13 @@ class TestSideBySide:
         pytest.param(["launcher=joblib", "launcher.jobs=4096"], "means 4096 cells at a time, but", marks=joblib),
         pytest.param(["launcher=joblib", "launcher.jobs=0"], "jobs=0 was given; an integer from 1", marks=joblib),
         pytest.param(["launcher=slurm", "launcher.cells=0"], "cells=0 was given; an integer", marks=submitit),
-        pytest.param(["hydra/launcher=submitit_local"], "max_batch_size=null means 4096 cells", marks=submitit),
+        pytest.param(["hydra/launcher=submitit_local"], "max_batch_size=null means 512 cells", marks=submitit),
         (["launcher=jolib"], "no launcher is named 'jolib'; did you mean joblib"),
         pytest.param(["launcher=slurm"], "the launcher failed with RuntimeError", marks=submitit),
     ],
 )
 def test_refused_in_one_sentence(overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep(*MANY, *overrides, "seed=range(0,4096)", "sweep_dir=out") == 2
+    assert sweep(*MANY, *overrides, "seed=range(0,512)", "sweep_dir=out") == 2
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.err.count("\n") == 1

@@ -66,6 +66,24 @@ def test_looks_of_many_chains_see_what_those_of_one_do(precision, atol, monkeypa
             np.testing.assert_allclose(together[name], apart[name], rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
+@pytest.mark.parametrize("chains", [1, 9])
+def test_looks_by_fields_that_are_kept_see_what_those_through_all_rows_do(precision, atol, chains):
+    method, start = Gibbs(), np.random.default_rng(0)
+    for model in MODELS.values():
+        kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
+        kernel._form = lambda _: "dense"
+        states = start.integers(0, 2, (model.num_variables, chains)).astype(np.int8)
+        state = kernel.prepare(kernel.init(3, states))
+        for _ in range(3):
+            alone = kernel.look(state)
+            own = kernel._made.states(state.s, chains)
+            through = ladders.looks(kernel._source, state.look_keys, state.step, own)
+            np.testing.assert_allclose(alone["log_t"], through[0], rtol=0, atol=atol)
+            np.testing.assert_allclose(alone["log_r"], through[1], rtol=0, atol=atol)
+            state = kernel.warm(state, 2)
+
+
 @pytest.mark.parametrize("chains", [1, CHAINS])
 @pytest.mark.parametrize(
     "method", [Gibbs(), Gibbs(log_z="chib_ms", ladder=3), Gibbs(log_z="none"), Gibbs(scan="random")]

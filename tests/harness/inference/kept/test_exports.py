@@ -39,6 +39,15 @@ def test_arviz_finds_the_same_ess_and_r_hat_in_all_states() -> None:
     assert len(az.summary(data)) == 16
 
 
+def test_the_run_s_own_ess_is_more_than_that_of_its_kept_states() -> None:
+    """Conditional probabilities tell more than states, and sweeps are more than are kept."""
+    az = pytest.importorskip("arviz")
+    result = run(generators.grid(4, 4), budget=2000, keep=500)
+    kept = _of_x(az.ess(result.to_arviz(), method="mean"))
+    assert (kept < 1.5 * 4 * 500).all()
+    assert (result.ess > 3 * kept).all()
+
+
 def test_arviz_has_ess_and_r_hat_of_each_state() -> None:
     """As ArviZ finds them of what is 1 in a state and else 0."""
     az = pytest.importorskip("arviz")

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from spinbench.mathematics.graphs import colouring, compressed, modes
-from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, rows_of
+from spinbench.mathematics.graphs.rows import (
+    Rows,
+    SquareRows,
+    compressed_rows,
+    dense_rows,
+    entries_of,
+    is_dense,
+    reach_outside,
+)
 from spinbench.mathematics.graphs.sweep_layouts import chosen_tables, layout, units_of
-from spinbench.models import generators, lattices
+from spinbench.models import PairwiseModel, generators, lattices
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
@@ -18,21 +26,32 @@ def test_rows_of_a_dense_graph_are_those_of_a_sparse_one(share: float, monkeypat
     first, second = rng.permutation(40)[edges[rng.random(len(edges)) < share]].T
     monkeypatch.setattr(compressed, "AT_ONCE", 100)
     looked_through = compressed.compressed(40, first, second)
-    values = rng.standard_normal(len(first))
-    with_values = compressed.compressed_values(40, first, second, values)
     monkeypatch.setattr(compressed, "FEW_HOLES", 0)
-    start, columns, numbers = compressed.compressed(40, first, second)
-    for found, expected in zip(looked_through, (start, columns, numbers), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    for found, expected in zip(with_values, (start, columns, values[numbers]), strict=True):
+    for found, expected in zip(looked_through, compressed.compressed(40, first, second), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_rows_of_a_matrix_are_those_it_was_made_of() -> None:
-    model = generators.complete(30, seed=1)
-    rows = compressed_rows(model, np.random.default_rng(0).permutation(30))
-    for found, expected in zip(rows_of(dense_rows(rows, 0, 30)), rows, strict=True):
-        np.testing.assert_array_equal(found, expected)
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_rows_of_a_table_are_compressed_rows(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    edges = lattices.complete_edges(30)
+    edges = edges[rng.random(len(edges)) < share]
+    model = PairwiseModel.from_edges(np.zeros(30), edges, rng.standard_normal(len(edges)))
+    order = rng.permutation(30)
+    monkeypatch.setattr(compressed, "BESIDE", 7)
+    of_table = compressed_rows(model, order)
+    monkeypatch.setattr(compressed, "FEW_HOLES", 0)
+    rows = compressed_rows(model, order)
+    assert isinstance(of_table, SquareRows)
+    assert isinstance(rows, Rows)
+    for name in Rows._fields:
+        np.testing.assert_array_equal(getattr(of_table, name), getattr(rows, name))
+    np.testing.assert_array_equal(of_table.table, model.dense()[np.ix_(order, order)])
+    assert is_dense(of_table)
+    for low, high in ((0, 30), (0, 9), (9, 21), (21, 30), (4, 4)):
+        np.testing.assert_array_equal(dense_rows(of_table, low, high), dense_rows(rows, low, high))
+        np.testing.assert_array_equal(entries_of(of_table, low, high), entries_of(rows, low, high))
+        assert reach_outside(of_table, low, high) == reach_outside(rows, low, high)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7, 40])
@@ -64,7 +83,9 @@ def test_fields_that_are_kept_tell_the_same_as_those_found_anew(ahead: int, monk
         start = np.random.default_rng(seed).integers(0, 2, size=(60, 1)).astype(np.float64)
         kept, anew = start.copy(), start.copy()
         rng = np.random.default_rng(seed)
-        modes._sweep(tables, kept, rng, temperature)
+        fields = modes.kept_fields(tables, kept)
+        modes._sweep(tables, kept, fields, rng, temperature)
+        np.testing.assert_allclose(fields, tables.biases + tables.weights @ kept[:, 0], atol=1e-12)
         uniforms = 2 * np.random.default_rng(seed).random(60) - 1
         for i in range(60):
             pull = tables.biases[i] + tables.weights[i] @ anew[:, 0]

@@ -70,6 +70,7 @@ def test_clauses_without_literals_are_a_constant(tmp_path: Path) -> None:
         ("1 1 0\nnan 1 0\n", "line 2, token 'nan': the weight of a clause must be a number, 0 or more"),
         ("h 1 0\ninf 1 0\n", "line 2, token 'inf': a finite number is needed"),
         ("1 1 0\n9e999 1 0\n", "line 2, token '9e999': a finite number is needed"),
+        ("1 1 0\n+09.0e+0999 1 0\n", "m.wcnf, line 2, token 'h': a finite number is needed"),
         ("1 x 0\n", "line 1, token 'x': a number is needed"),
         ("1 -2147483649 0\n", "token '-2147483649': a literal must be an integer"),
         ("1 2147483648 0\n", "m.wcnf: 2147483648 variables are claimed; a file of this length tells of 1048576"),

@@ -55,6 +55,18 @@ def test_a_shell_completes_commands_options_names_and_files(
         assert len(tab("sweep", "budget", "=")) > 3
         assert tab("sweep", "method", "=", "gibbs", "model", "=", "uai14/G") == ["uai14/Grids_12"]
         assert tab("sweep", "model", "=", "file", "model.path", "=", "my") == ["my.uai"]
+        assert tab("sweep", "method", "=", "gibbs,p") == ["gibbs,pt"]
+        assert tab("sweep", "-m", "method", "=", "gibbs,pt,zan") == ["gibbs,pt,zanella"]
+        assert tab("sweep", "backend", "=", "jax,") == [f"jax,{name}" for name in sorted(registry.names("backends"))]
+        assert tab("sweep", "model", "=", "file", "model.path", "=", "a.uai,my") == ["a.uai,my.uai"]
+        assert tab("sweep", "model", "=", "grid", "model.r") == ["model.rows="]
+        assert tab("sweep", "model", "=", "ring,torus", "model.") == sorted(
+            f"model.{name}=" for name in ("n", "c1", "c2", "kind", "scale", "seed", "rows", "cols", "coupling", "field")
+        )
+        assert tab("sweep", "method.sc") == ["method.scan="], "gibbs is the default"
+        assert tab("sweep", "method", "=", "dhmc", "method.sc") == []
+        assert tab("sweep", "budget.sa") == ["budget.samples="]
+        assert tab("sweep", "nosuch.x") == []
     else:
         assert tab("sweep", "-m", "experiment=to") == ["experiment=tour"]
         assert tab("sweep", "method=gib") == ["method=gibbs"]

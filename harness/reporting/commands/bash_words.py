@@ -1,0 +1,100 @@
+"""What bash is told beside shtab's script: NAME=VALUE, lists of values, and the settings of what is chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+
+from spinbench import conf
+from spinbench.conf import searchpath
+
+_COMPLETE = r"""
+_spinbench() {
+    local -a whole=()
+    local word begun before= key= joined=
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#whole[@]} -gt 0 && ( $word == = || -n $joined ) ]]; then
+            whole[${#whole[@]}-1]+=$word
+        else
+            whole+=("$word")
+        fi
+        joined=
+        [[ $word == = ]] && joined=yes
+    done
+    local COMP_WORDS=("${whole[@]}") COMP_CWORD=$((${#whole[@]} - 1))
+    begun=${COMP_WORDS[COMP_CWORD]}
+    if [[ ${COMP_WORDS[1]} == sweep && $begun =~ ^(model|method|backend|budget)\.[^=]*$ ]]; then
+        _spinbench_settings "$begun"
+        return
+    fi
+    if [[ $begun == *=*,* ]]; then  # only the last of several values
+        before=${begun#*=}
+        before=${before%,*},
+        begun=${begun%%=*}=${begun##*,}
+        COMP_WORDS[COMP_CWORD]=$begun
+    fi
+    _shtab_spinbench
+    if [[ $begun == *=* && ( -n $before || $COMP_WORDBREAKS == *=* ) ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${begun%=*}="}")
+        [[ $COMP_WORDBREAKS == *=* ]] || key=${begun%%=*}=
+        local IFS=$'\n'
+        [[ -z ${COMPREPLY[0]} ]] && COMPREPLY=($(compgen -f -- "${begun##*=}"))
+        [[ -n $key$before ]] && COMPREPLY=("${COMPREPLY[@]/#/$key$before}")
+    fi
+}
+_spinbench_settings() {
+    local group=${1%%.*} chosen= word member settings=
+    for word in "${COMP_WORDS[@]}"; do
+        [[ $word == "$group="* ]] && chosen=${word#*=}
+    done
+    local IFS=$',\n '
+    for member in ${chosen:-default}; do
+        settings+=" $(_spinbench_settings_of "$group=$member")"
+    done
+    COMPREPLY=($(compgen -P "$group." -S = -W "$settings" -- "${1#*.}"))
+    compopt -o nospace 2>/dev/null
+    return 0
+}
+"""
+"""Bash takes NAME=VALUE for three words, and completes the last of them."""
+
+
+def script(names: Mapping[str, Sequence[str]]) -> str:
+    """To be read behind shtab's.
+
+    Args:
+        names: of the members of each group of a sweep.
+    """
+    cases = "\n".join(f"        {' | '.join(members)}) echo '{words}' ;;" for words, members in _alike(names).items())
+    settings = f"_spinbench_settings_of() {{\n    case $1 in\n{cases}\n    esac\n}}\n"
+    return f"{_COMPLETE}{settings}complete -o filenames -F _spinbench spinbench\n"
+
+
+def _alike(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """GROUP=NAME of all that have settings, by what these are."""
+    usual = dict(re.findall(r"^  - (\w+): (\S+)$", _text("config.yaml"), re.MULTILINE))
+    found: dict[str, list[str]] = {}
+    for group, members in names.items():
+        for name in members:
+            if words := " ".join(_settings(group, name)):
+                found.setdefault(words, []).append(f"{group}={name}")
+                if usual.get(group) == name:
+                    found[words].append(f"{group}=default")
+    return found
+
+
+def _settings(group: str, name: str) -> Iterator[str]:
+    defaults = {
+        "model": searchpath.model_defaults,
+        "method": searchpath.method_defaults,
+        "backend": searchpath.backend_defaults,
+    }
+    if group in defaults:
+        yield from (key for key in defaults[group](name) if key != "name")
+    elif group == "budget":
+        yield from re.findall(r"^(\w+):", _text(f"{group}/{name}.yaml"), re.MULTILINE)
+
+
+def _text(path: str) -> str:
+    return resources.files(conf).joinpath(path).read_text(encoding="utf-8")

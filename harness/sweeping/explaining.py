@@ -1,0 +1,186 @@
+"""Hydra's and OmegaConf's errors as sentences of ours: what was given, what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import (
+    GrammarParseError,
+    InterpolationKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+    UnsupportedInterpolationType,
+)
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation.names import unknown_name
+from spinbench.foundation.overrides import written
+from spinbench.inference import registry
+from spinbench.models import formats, specs
+from spinbench.models.specs import MISSING
+from spinbench.sweeping import launchers
+
+_NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
+_MERGING = re.compile(r"Error merging override (.*)", re.DOTALL)
+_THERE_ALREADY = re.compile(r"An item is already at '([^']+)'")
+_REFERENCE = "${NAME} refers to the setting of this whole name, as ${seed}"
+_QUOTED = re.compile(r"'([^']+)'")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn the errors of Hydra and OmegaConf into one sentence each."""
+    try:
+        yield
+    except MissingConfigException as error:
+        raise _missing(error) from error
+    except OverrideParseException as error:
+        raise _unreadable(str(error.override)) from error
+    except MissingMandatoryValue as error:
+        name = str(error.full_key or "a value")
+        raise SpinbenchError(f"{name} was not given; add {name}=VALUE") from error
+    except (HydraException, OmegaConfBaseException) as error:
+        within: BaseException | None = error
+        while within is not None and not isinstance(within, SpinbenchError):
+            within = within.__context__
+        if within is not None:  # of a resolver
+            raise within from None
+        raise SpinbenchError(_sentence(error)) from error
+
+
+def check(override: Override) -> None:
+    """Refuse an override that Hydra reads, but for which there is no place in a sweep.
+
+    Raises:
+        SpinbenchError: it names nothing, or deletes what each cell needs.
+    """
+    line, key = str(override.input_line), override.key_or_group
+    if not key or override.package == "":
+        raise _unreadable(line)
+    if override.is_delete() and not override.is_hydra_override():
+        raise SpinbenchError(f"{line} was given; a setting is not deleted but set, {key}=VALUE")
+
+
+def configured(overrides: list[str]) -> DictConfig:
+    """The first cell's configuration, Hydra's node included.
+
+    Raises:
+        HydraException, OmegaConfBaseException: as `explained` turns them into sentences.
+        SpinbenchError: for a key or a group's member that there is not.
+    """
+    try:
+        return compose("config", overrides, return_hydra_config=True)
+    except (
+        ValueError,
+        TypeError,
+        AssertionError,
+    ) as error:  # Hydra's, as for a group set to a number
+        line = _culprit(overrides)
+        group = line.partition("=")[0]
+        loader = GlobalHydra.instance().config_loader()
+        if group in loader.list_groups(""):
+            known = f"{group} is one of {', '.join(loader.get_group_options(group))}"
+            raise SpinbenchError(f"{line} was given; {known}; its values are set as {group}.NAME=VALUE") from error
+        raise SpinbenchError(f"{line} was given, which cannot be used: {' '.join(str(error).split())}") from error
+    except HydraException as error:
+        found = _NOT_A_KEY.search(str(error))
+        if found is None:
+            raise
+        key = found[1] or found[2]
+        others = [line for line in overrides if line.partition("=")[0] != key]
+        if len(others) == len(overrides):
+            raise
+        raise unknown_key(key, configured(others)) from error
+
+
+def _culprit(overrides: list[str]) -> str:
+    """Of overrides that Hydra does not take, one without which it does; all of them if there is none."""
+    for place, line in enumerate(overrides):
+        with suppress(ValueError, TypeError, AssertionError, HydraException, OmegaConfBaseException):
+            compose("config", [*overrides[:place], *overrides[place + 1 :]])
+            return line
+    return " ".join(overrides)
+
+
+def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
+    """The error for a setting that a configuration has not."""
+    parent, _, leaf = key.rpartition(".")
+    node: Any = OmegaConf.select(config, parent, default=MISSING) if parent else config
+    if node is MISSING and parent in GlobalHydra.instance().config_loader().list_groups(""):
+        return SpinbenchError(f"{key} was given without {parent}=NAME, which chooses whose setting it is")
+    if node is MISSING:
+        return unknown_key(parent, config)
+    if not isinstance(node, DictConfig):
+        return SpinbenchError(f"{key} was given, but {parent} is a value, {written(node)}, and has no settings")
+    allowed = [str(name) for name in node if name != "hydra"]
+    if parent in ("model", "method", "backend"):
+        what = f"setting of {parent} {node['name']}"
+        allowed.remove("name")
+    else:
+        what = f"setting in {parent}" if parent else "setting or group"
+        allowed += [] if parent else ["experiment", "launcher"]
+    return unknown_name(what, leaf, allowed)
+
+
+def _unreadable(line: str) -> SpinbenchError:
+    return SpinbenchError(
+        f"the override {line!r} cannot be read; write NAME=VALUE, or NAME=A,B without spaces for several values, with "
+        "quotes around a value that itself holds spaces, commas, brackets or the like"
+    )
+
+
+def _sentence(error: BaseException) -> str:
+    """What another library's error says, without what is of no use to who typed the line."""
+    text = str(error)
+    if merging := _MERGING.match(text):
+        return f"{merging[1]} was given, which cannot be used: {_sentence(error.__cause__ or ValueError(text))}"
+    if there := _THERE_ALREADY.search(text):
+        return f"+{there[1]}=VALUE was given, but {there[1]} is there already; {there[1]}=VALUE sets it"
+    if isinstance(error, HydraException) and error.__cause__ is not None and _NOT_A_KEY.search(text) is None:
+        return _sentence(error.__cause__)
+    key = getattr(error, "full_key", None) or "a value"
+    if isinstance(error, InterpolationKeyError) and (name := _QUOTED.search(text)):
+        return f"{key} refers to ${{{name[1]}}}, but there is no {name[1]}; {_REFERENCE}"
+    if isinstance(error, UnsupportedInterpolationType):
+        function = text.splitlines()[0].rpartition(" ")[2]
+        return f"{key} refers to ${{{function}:…}}, but there is no function {function}; {_REFERENCE}"
+    if isinstance(error, GrammarParseError):
+        return f"{key} holds what cannot be read, {text.splitlines()[0]}; {_REFERENCE}"
+    lines = [line for line in text.splitlines() if not line.strip().startswith(("full_key:", "object_type="))]
+    plain = " ".join(" ".join(lines).split())
+    return plain if key in (*plain.split(), "a value") else f"{key}: {plain}"
+
+
+def _missing(error: MissingConfigException) -> SpinbenchError:
+    path = str(error.missing_cfg_file)
+    group = next((group for group in ("model", "method", "backend") if path.startswith(f"{group}/")), None)
+    allowed = {str(option) for option in error.options or ()}
+    if group is None:
+        head, _, name = path.rpartition("/")
+        if head == "hydra/launcher" and (refusal := launchers.not_installed(name)) is not None:
+            return refusal
+        return unknown_name(head or "config", name, sorted(allowed))
+    if group == "model":
+        if formats.of_name(name := path.removeprefix("model/")):
+            return SpinbenchError(f"model={name} was given; a file is read with model=file model.path={name}")
+        allowed |= set(specs.names())
+    else:
+        allowed |= set(registry.names("methods" if group == "method" else "backends"))
+    return unknown_name(group, path.removeprefix(f"{group}/"), sorted(allowed))
+
+
+def at_fault(error: BaseException | None, lines: Sequence[str]) -> str | None:
+    """The key of the line for which Hydra raised this; None: of no single one."""
+    if isinstance(error, MissingConfigException):
+        asked = [line.partition("=") for line in lines]
+        return next((key for key, _, name in asked if f"{key}/{name}" == error.missing_cfg_file), None)
+    found = _NOT_A_KEY.search(str(error)) if isinstance(error, HydraException) else None
+    return None if found is None else found[1] or found[2]

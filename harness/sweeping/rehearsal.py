@@ -1,0 +1,156 @@
+"""The models of a sweep, built once before anything is measured.
+
+What only a model's family or its file refuses is told at once that way, and not by a cell after an hour. It takes
+`ALL` seconds at most, in a process of its own: a model that takes longer than `EACH` is left to its cells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import math
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hydra import initialize_config_module
+from omegaconf import DictConfig, OmegaConf
+
+from spinbench.conf import searchpath
+from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
+from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.models import specs
+from spinbench.sweeping import cellconfigs, explaining, omissions
+from spinbench.sweeping.composition import Plan
+from spinbench.sweeping.refusals import CHECKS, Refusals
+
+EACH = 1.0
+"""Seconds for a model."""
+ALL = 3.0
+"""Seconds for all models."""
+COMPOSING = 0.5
+"""Seconds for their configurations."""
+PRODUCT = 64
+"""Combinations of values that are all tried; of more, a few with each value are."""
+BESIDE = 8
+"""Combinations that are tried of each value then."""
+
+Spec = dict[str, Any]
+Choice = tuple[str, ...]
+"""NAME=VALUE of each key that models hang on and that has several values."""
+
+
+def check(plan: Plan) -> None:
+    """Refuse each value with which no model can be made, whatever it is combined with.
+
+    A combination of values that are fine beside others costs its own cells alone.
+
+    Raises:
+        SpinbenchError: what the models' families or files say, one sentence a value.
+    """
+    trials = list(_trials(plan))
+    distinct = {_text(spec): spec for _, spec in trials}
+    said = dict(zip(distinct, refusals_of([*distinct.values()]), strict=True))
+    outcomes = [(choice, said[_text(spec)]) for choice, spec in trials]
+    refused = Refusals()
+    if sentence := _unanimous([outcome for _, outcome in outcomes]):
+        refused.add(ModelError(sentence))
+        refused.told()
+    for value in dict.fromkeys(itertools.chain.from_iterable(choice for choice, _ in outcomes)):
+        if sentence := _unanimous([outcome for choice, outcome in outcomes if value in choice]):
+            refused.add(ModelError(sentence))
+    refused.told()
+
+
+def refusals_of(asked: Sequence[Spec]) -> list[str | None]:
+    """Why each model cannot be made; empty if it can be, None if there was no time to tell."""
+    found: list[str | None] = []
+    until = time.perf_counter() + ALL
+    while len(found) < len(asked) and (left := until - time.perf_counter()) > 0:
+        since = time.perf_counter()
+        with (
+            contextlib.suppress(OverdueError, DiedError),
+            contextlib.closing(aside(_built, asked[len(found) :], left)) as told,  # type: ignore[type-var]
+        ):
+            for news in told:
+                if news is not None:
+                    found.append(news)
+                    since = time.perf_counter()
+                elif time.perf_counter() - since > EACH:
+                    break
+            else:
+                break
+        found.append(None)
+    return [*found, *[None] * (len(asked) - len(found))]
+
+
+def _built(asked: Sequence[Spec]) -> Iterator[str]:
+    """The same, in the process aside; other errors than refusals are for the cells to tell, with their traceback."""
+    for spec in asked:
+        sentence = ""
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            try:
+                specs.build(spec)
+            except (ModelError, UnknownNameError) as error:
+                sentence = str(error)
+            except Exception:
+                pass
+        yield sentence
+
+
+def _unanimous(outcomes: Sequence[str | None]) -> str | None:
+    """The first of some sentences, if there are no other outcomes."""
+    return outcomes[0] if outcomes and all(outcomes) else None
+
+
+def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
+    """Models of the sweep, with the values that they have: all, or a few with each value."""
+    groups = {*plan.config.hydra.runtime.choices}
+    others = {*CHECKS, *groups, "hydra"} - {"model"}  # what is left are models' settings, and experiments' own
+    keys = [key for key in plan.given if key.lstrip("+").partition(".")[0] not in others]
+    varied = {key: plan.given[key] for key in keys if len(plan.given[key]) > 1}
+    first = {key: options[0] for key, options in plan.given.items()}
+    until = time.perf_counter() + COMPOSING
+    bases: dict[str, DictConfig] = {}
+    with initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
+        for choice in _choices([*varied.values()]):
+            if omissions.is_out(choice, plan.left_out):
+                continue
+            if bases and time.perf_counter() > until:
+                return
+            lines = {**first, **dict(zip(varied, choice, strict=True))}
+            with contextlib.suppress(SpinbenchError), explaining.explained():  # what a plan tells
+                member = lines.get("model", "")
+                if member not in bases:
+                    bases[member] = cellconfigs.without_hydra(explaining.configured([*lines.values()]))
+                settings = [line for key, line in lines.items() if key in varied and key not in groups]
+                model = cellconfigs.with_values(bases[member], settings).model
+                yield choice, OmegaConf.to_container(model, resolve=True, throw_on_missing=True)  # type: ignore[misc]
+
+
+def _choices(options: Sequence[Sequence[str]]) -> Iterator[Choice]:
+    """Combinations, at first those that differ from the first one in a single value."""
+    first = tuple(values[0] for values in options)
+    beside = [
+        (*first[:place], value, *first[place + 1 :]) for place, values in enumerate(options) for value in values[1:]
+    ]
+    chosen = {first: None, **dict.fromkeys(beside)}
+    yield from chosen
+    if math.prod(map(len, options)) <= PRODUCT:
+        yield from (each for each in itertools.product(*options) if each not in chosen)
+        return
+    drawn = random.Random(0)  # the same ones each time
+    for place, values in enumerate(options):
+        for value in values:
+            for _ in range(BESIDE):
+                each = tuple(value if k == place else drawn.choice(one) for k, one in enumerate(options))
+                if each not in chosen:
+                    chosen[each] = None
+                    yield each
+
+
+def _text(spec: Mapping[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True, default=str)

@@ -1,0 +1,96 @@
+"""Records of which parts are missing or of another type are named and left out, or shown: never a traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_records import make
+
+from spinbench import cli
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import remarks
+from spinbench.measuring import records
+from spinbench.reporting import content, curves, export, leaderboard, replay
+from spinbench.reporting.profiles.profile import profile
+
+GOOD = make(seed=1)
+VICTIMS = (make(seed=0, log_z=1.0), make(status="failed", error="it broke"))
+ABSENT = object()
+OTHERS = (ABSENT, None, "x", -1, [1], {"a": 1}, True)
+
+
+def paths(part: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    entries = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for name, inner in entries:
+        yield (*above, name)
+        yield from paths(inner, (*above, name))
+
+
+def damaged(record: dict[str, Any], path: tuple[Any, ...], by: Any) -> dict[str, Any]:
+    whole = copy.deepcopy(record)
+    part: Any = whole
+    for name in path[:-1]:
+        if not (name in part if isinstance(part, dict) else isinstance(part, list) and name < len(part)):
+            return whole  # it is gone with another part
+        part = part[name]
+    if isinstance(part, dict | list) and by is not ABSENT:
+        part[path[-1]] = by
+    elif isinstance(part, dict):
+        part.pop(path[-1], None)
+    return whole
+
+
+def shown(folder: Path, record: dict[str, Any]) -> bool:
+    """Whether a record is shown beside a good one; otherwise it is refused by name."""
+    for name, content_ in (("good", GOOD), ("bad", record)):
+        (folder / f"record-{name}.json").write_text(json.dumps(content_))
+    found = records.latest(records.read_records(folder))
+    assert GOOD in found
+    rows = leaderboard.rows(found)
+    export.tables(found, rows)
+    content.data(found, rows)
+    content.problems(found)
+    profile(found)
+    for one in found:
+        replay.describe(one)
+        curves.points(one, "log_z_error")
+    return len(found) > 1
+
+
+@pytest.mark.parametrize("victim", VICTIMS, ids=("ok", "failed"))
+def test_each_part_of_a_record_may_be_missing_or_none(tmp_path: Path, victim: dict[str, Any]) -> None:
+    assert shown(tmp_path, victim)
+    outcomes = {shown(tmp_path, damaged(victim, path, by)) for path in paths(victim) for by in (ABSENT, None)}
+    assert outcomes == {True, False}
+
+
+@given(
+    victim=st.sampled_from(VICTIMS),
+    harm=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(OTHERS)), min_size=1, max_size=3),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_parts_may_be_of_any_type(tmp_path: Path, victim: dict[str, Any], harm: list[tuple[int, Any]]) -> None:
+    places = list(paths(victim))
+    record = victim
+    for number, by in harm:
+        record = damaged(record, places[number % len(places)], by)
+    shown(tmp_path, record)
+
+
+def test_the_report_names_a_good_record_without_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    remarks.left_out.cache_clear()
+    for name, record in (("good", GOOD), ("bad", damaged(VICTIMS[0], ("result",), ABSENT))):
+        (tmp_path / f"record-{name}.json").write_text(json.dumps(record))
+    assert cli.main(["report", str(tmp_path), "--tables"]) == 0
+    told = capsys.readouterr()
+    assert "record-bad.json is not a record: result is missing or malformed" in told.err
+    assert "record-good" not in told.err
+    with pytest.raises(SpinbenchError, match=r"record-bad\.json is not a record: result"):
+        records.read_record(tmp_path / "record-bad.json")

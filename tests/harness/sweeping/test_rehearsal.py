@@ -1,0 +1,91 @@
+"""Models of a sweep are built before anything is measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spinbench
+from spinbench.errors import SpinbenchError
+from spinbench.models import generators, specs
+from spinbench.sweeping import composition, rehearsal
+
+CELL = ("method=gibbs", "backend=numpy")
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spinbench.save(generators.grid(2, 2), "good.uai")
+    Path("cut.uai").write_text(Path("good.uai").read_text()[:-20])
+    Path("far.evid").write_text("1 9 0\n")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentences"),
+    [
+        (["model=grid", "model.rows=-1"], ["rows = -1 and cols = 10; both must be 1 or more"]),
+        (["model=grid", "model.rows=2,0,-1", "model.cols=3,4"], ["rows = 0 and cols = 3", "rows = -1 and cols = 3"]),
+        (["model=torus,planar_glass", "model.rows=1"], ["'torus': rows = 1"]),
+        (["model=file", "model.path=good.uai,cut.uai"], ["cut.uai: the file ends"]),
+        (["model=file", "model.path=good.uai", "model.evidence=null,far.evid"], ["names variable 9"]),
+        (["model=file", "model.path=good.uai", "model.beta=2"], ["holds no energies to scale"]),
+        (["experiment=gauge_fig1", "beta=0.5,-1"], ["beta = -1.0"]),
+    ],
+)
+def test_a_value_that_no_model_takes_is_refused(overrides: list[str], sentences: list[str]) -> None:
+    with pytest.raises(SpinbenchError) as refused:
+        rehearsal.check(composition.plan([*CELL, *overrides], multirun=True))
+    for sentence in sentences:
+        assert str(refused.value).count(sentence) == 1
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["model=random_regular", "model.n=5,6", "model.degree=3,4"],  # 5 x 3 is odd
+        ["model=file", "model.path=good.uai,libdai/hoi1"],
+        ["experiment=tour"],
+    ],
+)
+def test_a_combination_costs_its_cells_alone(overrides: list[str]) -> None:
+    rehearsal.check(composition.plan([*CELL[1:], *overrides], multirun=True))
+
+
+def test_what_is_left_out_is_not_tried() -> None:
+    words = ["model=grid", "model.rows=2,0"]
+    plan = composition.plan([*CELL, *words], multirun=True)
+    with pytest.raises(SpinbenchError, match="rows = 0"):
+        rehearsal.check(plan)
+    object.__setattr__(plan, "left_out", ({"model.rows": ["0"]},))
+    rehearsal.check(plan)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a fresh interpreter has not what is patched here")
+def test_models_that_end_their_process_are_left_to_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = specs.build
+
+    def fatal(spec: Any) -> Any:
+        return os._exit(3) if spec["rows"] == 3 else build(spec)
+
+    monkeypatch.setattr(specs, "build", fatal)
+    asked = [{"name": "grid", "rows": rows} for rows in (2, 0, 3, -1, 3)]
+    found = rehearsal.refusals_of(asked)
+    assert [found[0], found[2], found[4]] == ["", None, None]
+    assert "rows = 0" in str(found[1])
+    assert "rows = -1" in str(found[3])
+    monkeypatch.setattr(rehearsal, "ALL", 0.0)
+    assert rehearsal.refusals_of(asked) == [None] * 5
+
+
+def test_of_very_many_combinations_some_with_each_value_are_tried() -> None:
+    options = [[f"model.{key}={value}" for value in range(30)] for key in ("rows", "cols", "seed")]
+    chosen = list(rehearsal._choices(options))
+    assert len(chosen) == len(set(chosen)) < 1000
+    for place, values in enumerate(options):
+        for value in values:
+            assert sum(choice[place] == value for choice in chosen) > rehearsal.BESIDE / 2
