@@ -130,7 +130,7 @@ def compare_errors(
         require(not lacking, "a stochastic method reports marginals without standard errors")
         errors = np.stack([np.asarray(e.marginals) - marginals for e in estimates])
         claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])
-        sure = (claimed == 0).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
+        sure = (claimed < floor).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
         z = errors[:, ~sure] / claimed[:, ~sure]
         most = SLACK**2 + wider(estimates, errors, marginals, chains, steps)[~sure]
         if believed and all(e.doubted("marginals") for e in estimates):

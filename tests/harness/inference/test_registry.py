@@ -75,7 +75,7 @@ def test_tiers_and_reasons() -> None:
     no_arrays = registry.support("toy", "numba")
     assert no_arrays.tier == "unsupported"
     assert "does not provide arrays" in no_arrays.reason
-    assert "toy runs on jax, missing, numpy, slow" in no_arrays.reason
+    assert "toy runs on cupy, jax, missing, numpy, slow" in no_arrays.reason
     no_kernel = registry.support("bare", "numpy")
     assert no_kernel.tier == "unsupported"
     assert "bare has no kernel for numpy" in no_kernel.reason

@@ -175,7 +175,7 @@ def test_marginals_of_several_states_are_laid_flat() -> None:
         np.concatenate(spinbench.exact(model).marginals)
     )
     assert judging.flat([]).size == 0
-    found = spinbench.advise(model, budget="1 s", candidates=["gibbs.numba", "blocks.numba"])
+    found = spinbench.advise(model, budget="3 s", candidates=["gibbs.numpy", "blocks.numpy"])
     assert [len(p) for p in found.answer.marginals] == [3, 2]
 
 
