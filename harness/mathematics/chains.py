@@ -32,7 +32,6 @@ class Seen(NamedTuple):
         means, variance: of all batches and chains; standard: errors; spread: as of `spread_of_chains`; r_hat: split.
         move, wander: mean and standard deviation over chains of what their second halves are beyond the first.
         alike: correlation of the chains' means in both halves; 1 where there are too few to tell.
-        lag: correlation of neighbouring batches of a chain, and two standard errors of it.
     """
 
     means: FloatArray
@@ -43,7 +42,6 @@ class Seen(NamedTuple):
     move: FloatArray
     wander: FloatArray
     alike: FloatArray
-    lag: FloatArray
 
 
 class Every(NamedTuple):
@@ -102,8 +100,7 @@ def _seen(series: FloatArray) -> Seen:
         between = ((means - mean[:, None]) ** 2).mean(axis=-1)
         variance = (about + between) * (batches * chains / (batches * chains - 1))
     spread = spread_of(means if parts_of(series) > chains else whole)
-    relations = _alike(means), _lag(series, mean)
-    return Seen(mean, variance, standard, spread, r_hat_of_means(means), *_moves(means), *relations)
+    return Seen(mean, variance, standard, spread, r_hat_of_means(means), *_moves(means), _alike(means))
 
 
 def drifts(series: FloatArray, claimed: FloatArray) -> bool:
@@ -142,19 +139,6 @@ def _alike(means: FloatArray) -> FloatArray:
     first, second = (part - part.mean(axis=-1, keepdims=True) for part in np.split(means, 2, axis=-1))
     norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
     return np.where(norm > 0, (first * second).sum(axis=-1) / np.where(norm > 0, norm, 1.0), 0.0)
-
-
-def _lag(series: FloatArray, mean: FloatArray) -> FloatArray:
-    """(N,) correlation of neighbouring batches and two standard errors; over 1 of too few, or if nothing varies."""
-    pairs = (len(series) - 1) * series.shape[-1]
-    if pairs < 1:
-        return np.ones(len(mean))
-    about = series - mean[:, None]
-    products = np.einsum("bnc,bnc->n", about[1:], about[:-1]) / pairs
-    squares = np.einsum("bnc,bnc->n", about, about) / (len(series) * series.shape[-1])
-    known = squares > 0
-    found = np.where(known, products / np.where(known, squares, 1.0), 1.0)
-    return np.asarray(np.maximum(found, 0.0) + 2 / np.sqrt(pairs))
 
 
 def certain(alike: FloatArray, chains: int) -> npt.NDArray[np.bool_]:

@@ -42,8 +42,6 @@ UNSEEN = 1.5
 SLOW = 0.9
 """Variables of which so many are faster tell at what pace states come that have not been seen: several variables that
 must change together are slower than the median one, and with neighbours of theirs that were seen to be slow."""
-SHORT = 0.25
-"""Of a correlation of neighbouring batches: up to this, chains forget within a batch."""
 _TWO_SIGMA = 0.9772
 NOTHING = 1e-9
 """Nats: what varies by less is constant but for rounding. Draws: fewer are none."""
@@ -146,8 +144,10 @@ def marginal_claims(
         samples,
     )
     varies = shown.variance > 1e-12
-    pace = _pace(time, shown.lag, samples / batches)[varies]
-    effective = min(samples * count / (np.quantile(pace, slow) if varies.any() else 1.0), visits)
+    # No less than a batch: how fast chains forget what they have seen, as batches' correlations tell below that, says
+    # nothing of wells that none of them has entered.
+    pace = np.quantile(time[varies], slow) if varies.any() else samples / batches
+    effective = min(samples * count / pace, visits)
     freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
     farthest = np.maximum(high - means, means - low)
     unseen = UNSEEN * farthest / effective
@@ -159,16 +159,6 @@ def marginal_claims(
     )
     memory = float(remembered(shown.r_hat)[certain(shown.alike, chains)].max(initial=0.0))
     return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
-
-
-def _pace(time: FloatArray, lag: FloatArray, length: float) -> FloatArray:
-    """(N,) steps in which states that have not been seen come: `time`, or less where batches were hardly correlated.
-
-    Batch means tell no autocorrelation time below a batch's length. Where chains forget with weights w at times t
-    that are short against it, the mean's time is 2 Σwt / Σw, and neighbouring batches are correlated by
-    Σwt² / (2 length Σwt), so that 4 length times that is no less, and more where a small part is slow.
-    """
-    return np.where(lag <= SHORT, np.clip(4 * length * lag, 1.0, time), time)
 
 
 def _doubt(short: bool, chains: int, r_hat: FloatArray) -> str:

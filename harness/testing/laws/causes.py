@@ -69,7 +69,7 @@ def of(model: Model, states: npt.NDArray[np.integer], found: FloatArray, exact: 
 def _reordered(
     states: npt.NDArray[np.integer], found: FloatArray, exact: FloatArray, allowed: FloatArray, binary: bool
 ) -> str | None:
-    """Right numbers at wrong places, and perhaps what they are allowed, too."""
+    """Right numbers at wrong places."""
     ends = np.cumsum([1] * states.shape[1] if binary else states.max(axis=0) + 1)
     parts = np.split(exact, ends[:-1])
     candidates = {"p(s = 0) in place of p(s = 1)": 1 - exact} if binary else {}
@@ -79,7 +79,7 @@ def _reordered(
         even = [np.full(p.size, 1 / p.size) if p.size > 2 else p for p in parts]
         candidates["the same for all states of a variable of more than two"] = np.concatenate(even)
     for name, other in candidates.items():
-        if (np.abs(found - other) <= allowed.max()).all():
+        if (np.abs(found - other) <= allowed).all():
             return f"; they are {name}"
     return None
 

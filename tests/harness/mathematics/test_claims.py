@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+import spinbench
 from spinbench.api.trace import Trace
 from spinbench.mathematics import claims
 from spinbench.mathematics.ranges import conditional_range
@@ -58,9 +59,24 @@ def test_chains_that_remember_are_told_from_chains_that_mix() -> None:
 def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
     series = np.full((64, 1, 16), 1e-7)
     found = claims.marginal_claims(series, 640, np.zeros(1), np.ones(1))
-    assert found.errors[0] == pytest.approx(1.5 / (640 * 16), rel=1e-3)
+    assert found.errors[0] == pytest.approx(1.5 / (64 * 16), rel=1e-3)
     narrow = claims.marginal_claims(series, 640, np.zeros(1), np.full(1, 2e-7))  # no state can move it further
-    assert narrow.errors[0] < 1e-10
+    assert narrow.errors[0] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("n", "bias", "coupling", "seed"), [(20, -5.5, 0.53565, 3), (20, -5.5, 0.53565, 5), (9, -6.84, 2.0, 1)]
+)
+def test_wells_that_no_chain_has_entered_are_claimed_however_long_the_run(
+    n: int, bias: float, coupling: float, seed: int
+) -> None:
+    """Of all weight 3 in 10,000 is behind a barrier, or 3 in 100,000, beside a well in which nothing moves."""
+    edges = [(i, j) for i in range(n) for j in range(i)]
+    model = PairwiseModel.from_edges([bias] * n, edges, [coupling] * len(edges))
+    found = spinbench.run(model, "gibbs", "numba", 400_000, burn_in=100_000, chains=16, seed=seed)
+    assert found.status == "ok"
+    error = np.abs(np.asarray(found.marginals) - np.asarray(spinbench.exact(model).marginals))
+    assert (error < 3 * np.asarray(found.marginals_se)).all()
 
 
 def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
@@ -71,28 +87,8 @@ def test_what_was_never_seen_comes_at_the_pace_of_slow_variables() -> None:
         claims.marginal_claims(series, 64 * 40, np.zeros(n), np.ones(n)).errors[:10].max()
         for n, series in ((10, fast), (12, np.concatenate([fast, slow], axis=1)))
     ]
-    assert 1.5 / (64 * 16) / 8 < claimed[0] < 1.5 / (64 * 16)  # batches are not looked into, but at their neighbours
-    assert 5 * claimed[0] < claimed[1] < 100 * claimed[0]
-
-
-def test_batches_that_are_not_correlated_tell_that_chains_forget_within_them() -> None:
-    """A correlation of 16 x 64 batch means is known to 1 / 32: times are told down to a fourth of a batch."""
-    for length, seed in ((40, 3), (400, 4)):
-        fast = 1e-4 * two_state(0.5, 0.0, 64, length, 16, seed)
-        found = claims.marginal_claims(fast, 64 * length, np.zeros(1), np.ones(1)).errors[0]
-        assert 0.24 < found / (1.5 / (64 * 16)) < 0.5
-
-
-def test_a_small_part_that_is_slow_sets_the_pace_although_the_mean_hardly_feels_it() -> None:
-    """A hundredth of the variance has a time of 100 steps, batches have 400: the mean's own time is 3 steps."""
-    paces = []
-    for share in (0.0, 0.01):
-        fast, slow = two_state(0.5, 0.0, 64, 400, 64, 5), two_state(0.5, 0.99, 64, 400, 64, 6)
-        series = 1e-4 * (np.sqrt(1 - share) * fast + np.sqrt(share) * slow)
-        found = claims.marginal_claims(series, 64 * 400, np.zeros(1), np.ones(1)).errors[0]
-        paces.append(found * 64 * 400 * 64 / 1.5)
-    assert paces[0] < 110
-    assert 150 < paces[1] < 400
+    assert claimed[0] == pytest.approx(1.5 / (64 * 16), rel=0.5)  # batches are not looked into
+    assert 5 * claimed[0] < claimed[1] < 20 * claimed[0]
 
 
 def test_relaxed_samplers_allow_for_what_comes_at_the_pace_of_the_slowest_variable() -> None:
