@@ -25,6 +25,10 @@ _ERRORS: dict[str, Literal["marginals", "log Z"]] = {"se": "marginals", "log_z_s
 _TOLERANCE = re.compile(r"\s*(\w+)\s*<\s*([0-9.eE+-]+)\s*")
 
 
+LONGEST = 1e9
+"""Seconds, thirty years."""
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """The error at which a run ends before its budget does.
@@ -104,7 +108,9 @@ class Budget:
         if self.samples is not None and not is_whole(self.samples, 1):
             raise BudgetError(f"a budget of samples={self.samples} was given; a whole number, 1 or more, is needed")
         if self.seconds is not None and not _is_positive(self.seconds):
-            raise BudgetError(f"a budget of seconds={self.seconds} was given; a positive number is needed")
+            raise BudgetError(
+                f"a budget of seconds={self.seconds} was given; a positive number is needed, {LONGEST:g} at most"
+            )
         if self.burn_in is not None and not is_whole(self.burn_in, 0):
             raise BudgetError(f"burn_in={self.burn_in} was given; a whole number of samples, 0 or more, is needed")
         if self.samples is not None and self.seconds is not None:
@@ -152,5 +158,5 @@ def _is_positive(value: object) -> bool:
     return (
         isinstance(value, int | float | np.integer | np.floating)
         and not isinstance(value, bool)
-        and bool(0 < value < math.inf)
+        and bool(0 < value <= LONGEST)
     )

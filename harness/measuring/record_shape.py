@@ -107,7 +107,7 @@ _RESULT = {
     "notes-": _texts,
     "status": _text,
     "compilation": _text,
-    "seconds": {"run": _number, "compile": _number, "plan-": _number},
+    "seconds": {"run": _number, "compile": _number, "plan-": _number, "burn_in-": _number},
     "samples?": _number,
     "chains?": _number,
     "burn_in?": _number,

@@ -71,7 +71,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def check_there(path: str) -> None:
     """Raises ModelError where `load` would find neither a file nor a shipped model."""
     shipped = path in catalogue.names() and not formats.of_name(Path(path).name)
-    if not shipped and not Path(path).exists():
+    try:
+        there = shipped or Path(path).exists()
+    except OSError as error:  # of a name that is too long, say
+        raise ModelError(f"{path[:100]}…: there cannot be such a file ({error.strerror})") from None
+    if not there:
         raise ModelError(f"{path}: there is no such file")
 
 

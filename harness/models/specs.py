@@ -51,6 +51,8 @@ def check(spec: Mapping[str, Any]) -> None:
     """
     name, parameters = _asked(spec)
     known = {key: value for key, value in parameters.items() if value != MISSING}
+    if name == FILE and not isinstance(known.get("evidence", ""), str):
+        raise ModelError(f"model.evidence={known['evidence']} was given; the path of a file with evidence is needed")
     if name not in families.names():
         _check(name, {"path": ""} | known if name == FILE else known)
         return

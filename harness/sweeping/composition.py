@@ -3,13 +3,14 @@ knows Hydra."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hydra import initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
@@ -203,20 +204,29 @@ def _try_appended(
             refused.add(explaining.unknown_key(key, known))
 
 
+def _parsed(parser: OverridesParser, lines: Sequence[str]) -> Iterator[Override]:
+    for line in lines:
+        with explaining.readable(line):
+            parsed = parser.parse_overrides([line])
+        yield from parsed
+
+
 def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str]]:
     """Overrides of each key, one for each value; a later line of the same key replaces an earlier one.
 
     An interval has a few, its ends among them.
     """
     found: dict[str, list[str]] = {}
-    for override in parser.parse_overrides(list(lines)):
+    for override in _parsed(parser, lines):
         explaining.check(override)
         key = override.get_key_element()
         if override.is_interval_sweep():
             found[key] = [f"{key}={value}" for value in search.ends(override)]
             continue
-        sweep = override.sweep_string_iterator() if override.is_sweep_override() else None
-        found[key] = [str(override.input_line)] if sweep is None else [f"{key}={value}" for value in sweep]
+        found[key] = [str(override.input_line)]
+        if override.is_sweep_override():
+            with explaining.readable(str(override.input_line)):
+                found[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
         if not found[key]:
             raise SpinbenchError(f"{override.input_line} was given, and nothing has such a name")
     return found

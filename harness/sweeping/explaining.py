@@ -31,6 +31,9 @@ from spinbench.sweeping import launchers
 _NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 _MERGING = re.compile(r"Error merging override (.*)", re.DOTALL)
 _THERE_ALREADY = re.compile(r"An item is already at '([^']+)'")
+_CHOSEN = ("hydra.launcher", "hydra.sweeper")
+_LONGEST = 300
+"""Characters of what the system says of a name, which may be as long as the name."""
 _REFERENCE = "${NAME} refers to the setting of this whole name, as ${seed}"
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -54,6 +57,18 @@ def explained() -> Iterator[None]:
         if within is not None:  # of a resolver
             raise within from None
         raise SpinbenchError(_sentence(error)) from error
+    except OSError as error:  # of a name that is too long, say
+        raise SpinbenchError(f"a name cannot be used: {str(error)[:_LONGEST]}") from error
+
+
+@contextmanager
+def readable(line: str) -> Iterator[None]:
+    """Turn what Python says of numbers and ranges in an override into a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        said = f"{line[:_LONGEST]} was given, whose values cannot be made: {str(error)[:_LONGEST]}"
+        raise SpinbenchError(said) from error
 
 
 def check(override: Override) -> None:
@@ -65,6 +80,8 @@ def check(override: Override) -> None:
     line, key = str(override.input_line), override.key_or_group
     if not key or override.package == "":
         raise _unreadable(line)
+    if key in _CHOSEN and not isinstance(override.value(), dict):
+        raise SpinbenchError(f"{line} was given; which one it is, is said as {key.replace('.', '/')}=NAME")
     if override.is_delete() and not override.is_hydra_override():
         raise SpinbenchError(f"{line} was given; a setting is not deleted but set, {key}=VALUE")
 

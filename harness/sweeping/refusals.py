@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -101,7 +102,7 @@ def _whole(name: str, least: int) -> Callable[[Any], None]:
 def _seconds(name: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and value > 0):
+        if value is not None and not (number and 0 < value < math.inf):
             raise SpinbenchError(f"{name}={value} was given; a positive number of seconds, or null, is needed")
 
     return check
