@@ -15,7 +15,7 @@ from spinbench.foundation.names import unknown_name
 from spinbench.foundation.overrides import written
 from spinbench.foundation.parameters import convert
 from spinbench.history import axes
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.measuring.records import WISHES
@@ -50,6 +50,7 @@ class Refusals:
             raise SpinbenchError(f"{len(self._errors)} settings are wrong: {listed}")
 
 
+DEVICES = ("cpu", "gpu")
 _ASKED_OF_A_RUN = ("precision", "device", *WISHES, "start", "checkpoints", "simplify")
 """What `run` takes of a cell's backend, as its keywords."""
 
@@ -76,7 +77,9 @@ def _backend(settings: dict[str, Any]) -> None:
         raise SpinbenchError(
             f"backend.precision={precision} was given; {' and '.join(get_args(Precision))} are allowed"
         )
-    Wish(*(settings.get(name) for name in WISHES))
+    if settings.get("device") not in DEVICES:
+        raise SpinbenchError(f"backend.device={written(settings.get('device'))} was given; cpu and gpu are allowed")
+    kernels.asked("", settings["name"], Wish(*(settings.get(name) for name in WISHES)))
     _known(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
 
 

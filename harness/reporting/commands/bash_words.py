@@ -53,7 +53,7 @@ _spinbench_settings() {
         settings+=" $(_spinbench_settings_of "$group=$member")"
     done
     COMPREPLY=($(compgen -P "$group." -S = -W "$settings" -- "${1#*.}"))
-    compopt -o nospace 2>/dev/null
+    compopt -o nospace +o filenames 2>/dev/null  # which would put \ before =
     return 0
 }
 """

@@ -345,6 +345,8 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["~chains"], "~chains was given; a setting is not deleted but set, chains=VALUE"),
         (["~method.scan"], "~method.scan was given; a setting is not deleted but set, method.scan=VALUE"),
         (["=3"], "the override '=3' cannot be read; write NAME=VALUE"),
+        (["backend.device=tpu"], "backend.device=tpu was given; cpu and gpu are allowed"),
+        (["backend.kernel=nope"], "no distribution with kernels is named 'nope'; known: spinbench"),
         (["hydra.sweeper=3"], "hydra.sweeper=3 was given; which one it is, is said as hydra/sweeper=NAME"),
         (["chains=range(1,3,0)"], "chains=range(1,3,0) was given, whose values cannot be made"),
         (["chains=" + 5000 * "9"], "was given, whose values cannot be made"),
