@@ -11,8 +11,8 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 
 
-class CupyBackend(Backend):
-    """CuPy arrays on the first CUDA device; a key is a hash, as NumPy's, which seeds a Philox generator there.
+class CupyBackend(NumpyBackend):
+    """CuPy arrays on the first CUDA device, worked on as NumPy's; its keys seed Philox generators there.
 
     Nothing is compiled: each operation starts a kernel, some 10 µs, so that it pays from some 10,000 numbers on.
 
@@ -35,9 +35,9 @@ class CupyBackend(Backend):
             cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise UnsupportedError(f"backend cupy finds no device=gpu here: {error}") from error
-        super().__init__(precision=precision, device=device)
-        self._cupy, self._host = cupy, NumpyBackend(precision=precision)
-        self.xp: Any = namespace
+        Backend.__init__(self, precision=precision, device=device)
+        self._cupy = cupy
+        self.xp = namespace
         self.real = np.dtype(precision)
 
     def to_device(self, array: Any) -> Array:
@@ -49,12 +49,6 @@ class CupyBackend(Backend):
     def block_until_ready(self, array: Array) -> None:
         self._cupy.cuda.get_current_stream().synchronize()
 
-    def key(self, seed: int) -> Key:
-        return self._host.key(seed)
-
-    def fold_in(self, key: Key, index: Any) -> Key:
-        return self._host.fold_in(key, index)
-
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
         return self._generator(key).random(shape, dtype=self.real)
 
@@ -64,15 +58,6 @@ class CupyBackend(Backend):
     def _generator(self, key: Key) -> Any:
         random = self._cupy.random
         return random.Generator(random.Philox4x3210(int.from_bytes(key, "little")))
-
-    def update(self, array: Array, index: Any, values: Array, *, donate: bool = False) -> Array:
-        target = array if donate else array.copy()
-        target[index] = values
-        return target
-
-    def add(self, total: Array, values: Array) -> Array:
-        total += values
-        return total
 
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
         total += scale * values
@@ -85,3 +70,7 @@ class CupyBackend(Backend):
 
     def window(self, array: Array, start: Any, length: int) -> Array:
         return array[int(start) : int(start) + length]
+
+    # NumPy's go piece by piece, so that what they work on stays in a processor's cache.
+    add_compensated = Backend.add_compensated
+    sigmoid = Backend.sigmoid

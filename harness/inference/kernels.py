@@ -70,7 +70,7 @@ def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]
     if wish.tier == "generic":
         return ()
     if wish.kernel is not None:
-        homes = [_known(wish.kernel)]
+        homes = [owner(wish.kernel)]
     else:
         owners = (plugins.entry_points("methods").get(method, ()), plugins.entry_points("backends").get(backend, ()))
         homes = [plugins.distribution(point) for points in owners for point in points[:1]]
@@ -174,7 +174,12 @@ def _of_pair(method: str, backend: str) -> list[EntryPoint]:
     return sorted(plugins.entry_points("kernels").get(f"{method}.{backend}", ()), key=plugins.distribution)
 
 
-def _known(name: str) -> str:
+def owner(name: str) -> str:
+    """The distribution of that name, as packages write it.
+
+    Raises:
+        UnknownNameError: it has no kernel at all.
+    """
     owners = {plugins.distribution(point) for points in plugins.entry_points("kernels").values() for point in points}
     if plugins.normalised(name) not in owners:
         raise unknown_name("distribution with kernels", name, sorted(owners))

@@ -95,11 +95,7 @@ def configured(overrides: list[str]) -> DictConfig:
     """
     try:
         return compose("config", overrides, return_hydra_config=True)
-    except (
-        ValueError,
-        TypeError,
-        AssertionError,
-    ) as error:  # Hydra's, as for a group set to a number
+    except (ValueError, TypeError, AssertionError) as error:  # Hydra's, as for a group set to a number
         line = _culprit(overrides)
         group = line.partition("=")[0]
         loader = GlobalHydra.instance().config_loader()

@@ -79,7 +79,9 @@ def _backend(settings: dict[str, Any]) -> None:
         )
     if settings.get("device") not in DEVICES:
         raise SpinbenchError(f"backend.device={written(settings.get('device'))} was given; cpu and gpu are allowed")
-    kernels.asked("", settings["name"], Wish(*(settings.get(name) for name in WISHES)))
+    wish = Wish(*(settings.get(name) for name in WISHES))
+    if wish.kernel is not None:
+        kernels.owner(wish.kernel)
     _known(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
 
 
