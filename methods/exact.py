@@ -32,6 +32,7 @@ class Exact(Method):
     summary = "exact log Z and marginals by elimination or a closed form"
     takes: ClassVar[Literal["pairwise", "any"]] = "any"
     anytime: ClassVar[bool] = False
+    started: ClassVar[bool] = False
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "exact"
 
     solver: str = "auto"

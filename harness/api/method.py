@@ -166,7 +166,7 @@ class Method(ABC):
     stochastic: ClassVar[bool] = True
     """False: iterations towards a fixed point; there is no burn-in, and a run may end early (`finished`)."""
     started: ClassVar[bool] = True
-    """False: it makes draws of its own, and the states that `init` is given do not matter."""
+    """False: the states that `init` is given do not matter, since draws are its own, or there are none."""
     burnt_in: ClassVar[bool] = False
     """True: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say), and the
     conformance suite burns chains in before it looks whether they keep their law."""

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from spinbench.errors import BrokenPluginError
 from spinbench.foundation import deadline
@@ -21,9 +21,19 @@ from spinbench.foundation.names import unknown_name
 
 OWN = "spinbench"
 """The distribution whose names nobody takes."""
+_REMEMBERED: list[Any] = []
+
+Looked = TypeVar("Looked", bound=Callable[..., Any])
 
 
-@cache
+def remembered(look: Looked) -> Looked:
+    """What it finds of the plugins that are installed is found once, until `forget`; errors are raised anew."""
+    once = cache(look)
+    _REMEMBERED.append(once)
+    return cast(Looked, once)
+
+
+@remembered
 def entry_points(kind: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Plugins of a kind by name, sorted; several where distributions claim the same one, spinbench's own first."""
     found: dict[str, list[EntryPoint]] = {}
@@ -40,7 +50,7 @@ def _different(points: list[EntryPoint]) -> list[EntryPoint]:
     return sorted(known.values(), key=lambda point: distribution(point) != OWN)
 
 
-@cache
+@remembered
 def _found(point: EntryPoint) -> Any:
     with deadline.compiling():
         return point.load()
@@ -48,9 +58,8 @@ def _found(point: EntryPoint) -> Any:
 
 def forget() -> None:
     """Look for plugins, and load them, anew: others were installed or removed in this process."""
-    entry_points.cache_clear()
-    _found.cache_clear()
-    distribution.cache_clear()
+    for once in _REMEMBERED:
+        once.cache_clear()
 
 
 def is_there(module: str) -> bool:
@@ -166,7 +175,7 @@ def origin(point: EntryPoint) -> str:
     return " ".join(_named(point.dist)) if point.dist else "an unknown distribution"
 
 
-@cache
+@remembered
 def distribution(point: EntryPoint) -> str:
     """The name of the distribution that a plugin comes from, as pip compares names; empty where it is not known."""
     return normalised(_named(point.dist)[0]) if point.dist else ""

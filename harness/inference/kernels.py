@@ -59,6 +59,7 @@ class Native:
     refusals: tuple[str, ...]
 
 
+@plugins.remembered
 def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]:
     """The kernels of a pair in the order in which they are asked; nothing is imported.
 
@@ -78,6 +79,7 @@ def asked(method: str, backend: str, wish: Wish = ANY) -> tuple[EntryPoint, ...]
     return tuple(dict.fromkeys(point for home in homes for point in points if plugins.distribution(point) == home))
 
 
+@plugins.remembered
 def unasked(method: str, backend: str, wish: Wish = ANY) -> tuple[str, ...]:
     """A sentence for each kernel of another distribution, which is asked only where it is chosen."""
     if wish.tier == "generic" or wish.kernel is not None:

@@ -78,6 +78,8 @@ def in_terms_of_origin(model: Model, estimate: Estimate, draws: int, seed: int =
 
 def allowing_for(estimate: Estimate, rounding: float) -> Estimate:
     """With bounds on log Z that are off by so much still bounds."""
+    if not rounding:
+        return estimate
     shifts = {"lower": -rounding, "upper": rounding}
     log_z = estimate.log_z
     if log_z is not None:

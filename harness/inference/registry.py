@@ -12,12 +12,7 @@ import numpy as np
 
 from spinbench.api import Backend, Engine, Method, Precision, Tables, Tier, malformed
 from spinbench.api.malformed import Kind
-from spinbench.errors import (
-    BrokenPluginError,
-    SpinbenchError,
-    UnavailableError,
-    UnsupportedError,
-)
+from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.foundation import deadline, plugins
 from spinbench.foundation.names import unknown_name
 from spinbench.foundation.parameters import convert, hints_of
@@ -79,6 +74,7 @@ def names(kind: Kind) -> list[str]:
     return list(plugins.entry_points(kind))
 
 
+@plugins.remembered
 def load(kind: Kind, name: str) -> Any:
     """The class behind a name.
 

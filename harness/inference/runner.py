@@ -137,7 +137,7 @@ def run(
     if isinstance(start, str):
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
-    states = starts.dispersed(given, chains, seed, sampler) if start is None else starts.checked(start, given)
+    states = starts.made(chosen, given, chains, seed) if start is None else starts.checked(start, given)
     with one_blas_thread(), planning(chosen, given, parsed):
         tables = chosen.plan(given)
         planned = time.perf_counter()

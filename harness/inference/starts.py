@@ -51,6 +51,13 @@ def dispersed(model: Model, chains: int, seed: int, sampler: bool) -> np.ndarray
     return start
 
 
+def made(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
+    """(N, C) states as `dispersed`; int8 zeros for a method to which they do not matter."""
+    if not method.started:
+        return np.zeros((model.num_variables, chains), dtype=np.int8)
+    return dispersed(model, chains, seed, method.anytime and method.stochastic)
+
+
 def checked(start: np.ndarray, model: Model) -> np.ndarray:
     """A user's states, int8 or int32.
 

@@ -98,12 +98,11 @@ def doubted(said: Estimate) -> Estimate:
     """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
     if said.marginals is None or said.doubted("marginals"):
         return said
-    doubts = list(said.doubts)
     if _any(said.r_hat, np.isinf):
-        doubts.append("marginals not mixed")
-    elif _any(said.marginals_se, lambda errors: ~np.isfinite(errors)):
-        doubts.append("marginals unresolved")
-    return replace(said, doubts=tuple(doubts))
+        return replace(said, doubts=(*said.doubts, "marginals not mixed"))
+    if _any(said.marginals_se, lambda errors: ~np.isfinite(errors)):
+        return replace(said, doubts=(*said.doubts, "marginals unresolved"))
+    return said
 
 
 def _any(values: Any, wrong: Callable[[FloatArray], npt.NDArray[np.bool_]]) -> bool:

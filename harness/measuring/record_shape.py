@@ -92,7 +92,7 @@ def _metrics(value: Any) -> bool:
 
 
 _POINT = {"seconds": _number, "samples": _number, "marginal_rmse~": _number, "log_z~": _number, "log_z_error~": _number}
-_BOUND = {"value?": _number, "side": _text, "grade": _text, "by": _text, "delta?": _number}
+_BOUND = {"value~": _number, "side": _text, "grade": _text, "by": _text, "delta": _number}
 _METRIC = {
     "value?": _number,
     "standard_error?": _number,

@@ -128,9 +128,9 @@ def bracket(records: Sequence[Record]) -> Bracket:
 
 
 def _bounds(records: Sequence[Record], grade: str) -> list[dict[str, Any]]:
-    """Those of a grade that any record names."""
+    """Those of a grade that any record names; one without a value is infinite, and bounds nothing."""
     told = [record["result"].get("bounds", []) for record in records if record["status"] == "ok" and record["result"]]
-    return [bound for bounds in told for bound in bounds if bound["grade"] == grade]
+    return [bound for bounds in told for bound in bounds if bound["grade"] == grade and bound["value"] is not None]
 
 
 def _answer(record: Record) -> tuple[float, float | None, str] | None:

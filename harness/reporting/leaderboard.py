@@ -208,9 +208,8 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
 
 
 def _path(record: Record) -> ranks.Path:
-    points = record["result"].get("trajectory") or ()
-    known = [point for point in points if {"samples", "marginal_rmse"} <= point.keys()]
-    return [(point["samples"], point["marginal_rmse"]) for point in known]
+    points = record["result"]["trajectory"]
+    return [(point["samples"], point["marginal_rmse"]) for point in points if point["marginal_rmse"] is not None]
 
 
 def more_titles(board: Iterable[Row]) -> list[str]:

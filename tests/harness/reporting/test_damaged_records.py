@@ -17,6 +17,7 @@ from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import remarks
 from spinbench.measuring import records
+from spinbench.measuring.measure import measure_cell
 from spinbench.reporting import content, curves, export, leaderboard, replay
 from spinbench.reporting.profiles.profile import profile
 
@@ -68,6 +69,30 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
 def test_each_part_of_a_record_may_be_missing_or_none(tmp_path: Path, victim: dict[str, Any]) -> None:
     assert shown(tmp_path, victim)
     outcomes = {shown(tmp_path, damaged(victim, path, by)) for path in paths(victim) for by in (ABSENT, None)}
+    assert outcomes == {True, False}
+
+
+def measured(method: str) -> dict[str, Any]:
+    """A record as a sweep writes it, of more parts than one that is made by hand; its first bound says nothing."""
+    cell = {
+        "model": {"name": "grid", "rows": 2, "cols": 2},
+        "method": {"name": method},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+        "budget": {"samples": 64, "seconds": None, "burn_in": None},
+        "chains": 2,
+        "seed": 0,
+    }
+    record = json.loads(json.dumps(measure_cell(cell, git={"commit": "b" * 40, "dirty": False, "diff": None})))
+    silent = {"value": None, "side": "lower", "grade": "certified", "delta": 0.0, "by": method}
+    record["result"]["bounds"].insert(0, silent)
+    return dict(record)
+
+
+def test_each_number_of_a_measured_record_may_be_missing_or_none(tmp_path: Path) -> None:
+    victim = measured("wmb")
+    assert shown(tmp_path, victim)
+    places = [path for path in paths(victim) if path[0] in ("result", "metrics", "reference")]
+    outcomes = {shown(tmp_path, damaged(victim, path, by)) for path in places for by in (ABSENT, None)}
     assert outcomes == {True, False}
 
 
