@@ -14,6 +14,9 @@ from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.leaderboard import Row
 
+DIGITS = 8
+"""Of the numbers of records on the page: more than is shown of any, and half as much to pack."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -168,13 +171,22 @@ def places(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 def packed(text: str) -> str:
     """What a script unpacks: of thousands of records, or of pictures, a tenth of the text."""
-    return base64.b64encode(zlib.compress(text.encode())).decode()
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def shortened(part: Any) -> Any:
+    """A record, or a part of it, with floats of `DIGITS`."""
+    if isinstance(part, float):
+        return float(f"{part:.{DIGITS}g}")
+    if isinstance(part, Mapping):
+        return {name: shortened(inner) for name, inner in part.items()}
+    return [shortened(inner) for inner in part] if isinstance(part, list) else part
 
 
 def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
     """What the scripts need: all of the records, environments and commands once each, and which cells a row has.
 
-    A command lacks its last word, the seeds.
+    A command lacks its last word, the seeds. Numbers are cut to `DIGITS`; the records' own files have them all.
     """
     shared: dict[str, int] = {}
     environments: list[Mapping[str, Any]] = []
@@ -185,7 +197,7 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
         if text not in shared:
             shared[text] = len(environments)
             environments.append(record["environment"])
-        cells.append({**record, "environment": shared[text]})
+        cells.append({**shortened(record), "environment": shared[text]})
     commands: dict[str, int] = {}
     command_of = [commands.setdefault(of_cell(record["config"], ()), len(commands)) for record in records]
     return {

@@ -208,8 +208,9 @@ def _row(group: Sequence[Record], variant: str, known: Bracket, headings: Mappin
 
 
 def _path(record: Record) -> ranks.Path:
-    points = record["result"]["trajectory"]
-    return [(point["samples"], point["marginal_rmse"]) for point in points if point["marginal_rmse"] is not None]
+    points = record["result"].get("trajectory") or ()
+    known = [(point.get("samples"), point.get("marginal_rmse")) for point in points]
+    return [(samples, rmse) for samples, rmse in known if samples is not None and rmse is not None]
 
 
 def more_titles(board: Iterable[Row]) -> list[str]:

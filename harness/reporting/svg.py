@@ -46,7 +46,7 @@ def inline(
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), text)
+    text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), text)
     text = re.sub("#[0-9a-fA-F]{6}", lambda match: _VARIABLES.get(match[0].lower(), match[0]), text)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(xlink:href="#|url\(#)', f"\\1{name}-", text)

@@ -20,7 +20,7 @@ import pytest
 pytestmark = pytest.mark.soak
 SHARES = 8
 """Tests that run side by side, each with as many lives of its own."""
-LIVES = 20
+LIVES = 16
 """Histories with two sweeps each, which are killed until they have had `KILLS`, and then go on to their end."""
 KILLS = 8
 SEEDS = 6

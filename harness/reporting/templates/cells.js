@@ -77,12 +77,11 @@ const target = document.getElementById("target");
 let series = null;
 const points = () => series ??= data().rows.map((cells) => cells.map((i) => data().cells[i]).filter((cell) => cell.status === "ok").map(
   (cell) => cell.result.trajectory.filter((p) => p.marginal_rmse !== null).map((p) => [p.seconds, p.marginal_rmse])));
-const reached = Array.from(document.querySelectorAll("td[data-reached]"));
 target.addEventListener("input", async () => {
-  if (data() === null) await unpacked;
+  await Promise.all([unpacked, complete]);
   const error = Number(target.value) / 100;
   if (!(error > 0)) return;
-  for (const cell of reached) {
+  for (const cell of document.querySelectorAll("td[data-reached]")) {
     const times = points()[Number(cell.closest("tr").dataset.number)].map((found) => timeToError(found, error));
     const seconds = times.length ? median(times) : Infinity;
     if (Number.isFinite(seconds)) cell.dataset.value = seconds;

@@ -14,7 +14,8 @@ function sortTable(table, column, descending) {
 }
 for (const table of document.querySelectorAll("table.sortable")) {
   for (const cell of table.tHead.rows[0].cells) {
-    cell.querySelector("button")?.addEventListener("click", () => {
+    cell.querySelector("button")?.addEventListener("click", async () => {
+      await complete;
       sortTable(table, cell.cellIndex, cell.getAttribute("aria-sort") === "ascending");
     });
   }
@@ -91,19 +92,26 @@ document.addEventListener("click", (event) => {
   for (const choice of filters) if (!choice.contains(event.target)) choice.open = false;
 });
 if (filters.length) filter();
-// What is long is packed: a tenth of itself.
+// What is long is packed: a tenth of itself. The page is read and the first rows are shown before it is unpacked.
 async function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 }
-// Charts of a folded panel are text until it is unfolded for the first time.
-for (const panel of document.querySelectorAll(".panel")) {
-  panel.addEventListener("toggle", async () => {
-    const waiting = panel.querySelector(".charts > script");
-    if (!panel.open || waiting === null) return;
-    const charts = await unpack(waiting.textContent);
-    if (!waiting.isConnected) return;
-    waiting.parentElement.innerHTML = charts;
-    filterCharts(panel);
-  });
+async function addRows(waiting) {
+  const rows = await unpack(waiting.textContent);
+  waiting.previousElementSibling.tBodies[0].insertAdjacentHTML("beforeend", rows);
+  waiting.remove();
+  filter();
 }
+// Charts of a panel are text until it is unfolded for the first time.
+async function draw(panel) {
+  const waiting = panel.querySelector(".charts > script");
+  if (!panel.open || waiting === null) return;
+  const charts = await unpack(waiting.textContent);
+  if (!waiting.isConnected) return;
+  waiting.parentElement.innerHTML = charts;
+  filterCharts(panel);
+}
+const panels = Array.from(document.querySelectorAll(".panel"));
+for (const panel of panels) panel.addEventListener("toggle", () => draw(panel));
+const complete = Promise.all([...Array.from(document.querySelectorAll("script.rows"), addRows), ...panels.map(draw)]);

@@ -103,6 +103,7 @@ class Browser:
         self._send("Emulation.setDeviceMetricsOverride", **size)
         self._send("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait("document.querySelector('script.rows, .panel[open] .charts > script') === null")
 
     def wait(self, condition: str, seconds: float = 20.0) -> None:
         """Until a JavaScript expression is true."""
