@@ -1,23 +1,26 @@
 """What a whole call costs beside its kernel: CPU seconds and memory, each row in a process of its own.
 
-    python benchmarks/whole_call.py                    the table
+    python benchmarks/whole_call.py                    the table; it takes some ten minutes and 12 GiB
     python benchmarks/whole_call.py "grid 10"          rows whose names contain it
 
-Kernel: CPU seconds of the kept samples; rest: of all else in the call, burn-in included. A row is to reach a most of
-rest / kernel (20 ms are allowed beside), of seconds of the call, or of MiB of the process.
+Kernel: CPU seconds of the kept samples; rest: of all else in the call, burn-in included; rest / kernel: without 20 ms.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,8 @@ from spinbench.models import generators
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 ALLOWED = 0.02
 """Seconds of a call that no ratio counts."""
+BRIEF, TIMES = 0.02, 25
+"""Calls that take less are made so often more, and the median counts."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +44,28 @@ class Row:
     Attributes:
         model: makes it.
         arguments: of the call.
+        most: what it is to reach, by what `measure` finds.
         before: calls that warm up; none: what a new process pays, imports and model included.
         cold: whether the caches of compiled code are empty.
         call: of the model.
-        most_rest: times the kernel; most_seconds: of the whole call; most_mib: of the process. Infinite: not asked.
+        beside: arguments of another library's call, made in turns with it.
     """
 
     model: Callable[[], Any]
     arguments: dict[str, Any]
+    most: Mapping[str, float] = field(default_factory=dict)
     before: int = 1
     cold: bool = False
     call: Callable[..., Any] = spinbench.run
-    most_rest: float = float("inf")
-    most_seconds: float = float("inf")
-    most_mib: float = float("inf")
+    beside: dict[str, Any] | None = None
 
 
 def _gibbs(chains: int, sweeps: int, **more: Any) -> dict[str, Any]:
     return {"method": "gibbs", "backend": "numba", "chains": chains, "budget": sweeps, **more}
+
+
+def _bp(backend: str) -> dict[str, Any]:
+    return {"method": "bp", "backend": backend, "budget": 100}
 
 
 def _grid(side: int) -> Callable[[], Any]:
@@ -67,98 +76,157 @@ def _dense(n: int) -> Callable[[], Any]:
     return lambda: generators.sherrington_kirkpatrick(n, seed=0)
 
 
-def _file() -> Path:
-    """A `.uai` of 12 MB, which goes when the process ends."""
+def _folder() -> Path:
+    """It goes when the process ends."""
     FOLDERS.append(tempfile.TemporaryDirectory())
-    path = Path(FOLDERS[-1].name) / "grid.uai"
+    return Path(FOLDERS[-1].name)
+
+
+def _file() -> Path:
+    """A `.uai` of 12 MB."""
+    path = _folder() / "grid.uai"
     spinbench.save(generators.grid(300, 300, seed=0), path)
     return path
 
 
+def _records() -> list[Any]:
+    """5000: 50 models, 20 step sizes, 5 seeds; like one that was measured, but with numbers of their own."""
+    from spinbench.measuring.measure import measure_cell
+
+    cell = {
+        "model": {"name": "grid", "rows": 4, "cols": 4},
+        "method": {"name": "dhmc", "step_size": 0.1},
+        "backend": {"name": "numpy", "device": "cpu", "precision": "float64"},
+        "budget": {"samples": 200, "seconds": None, "burn_in": None},
+        "chains": 16,
+        "seed": 0,
+    }
+    measured, draw = measure_cell(cell, git={"commit": "b" * 40, "dirty": False, "diff": None}), random.Random(0)
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: moved(inner) for name, inner in part.items()}
+        if isinstance(part, list):
+            return [moved(inner) for inner in part]
+        return part * (1 + 0.1 * draw.random()) if isinstance(part, float) else part
+
+    found = []
+    for number in range(5000):
+        record = {**measured, **{name: moved(measured[name]) for name in ("result", "metrics", "stages")}}
+        record |= {"id": f"{draw.getrandbits(128):032x}", "key": f"{draw.getrandbits(64):016x}"}
+        record["config"] = copy.deepcopy(measured["config"])
+        record["config"]["seed"] = number % 5
+        record["config"]["method"]["step_size"] = 0.01 * (1 + number // 5 % 20)
+        record["axes"] = {**measured["axes"], "model": f"grid(seed={number // 100})"}
+        found.append(record)
+    return found
+
+
+def _report(records: list[Any]) -> Any:
+    from spinbench.reporting import page
+
+    return page.write(records, _folder())
+
+
+def _tour(folder: Path) -> Any:
+    command = [sys.executable, "-m", "spinbench", "sweep", "-m", "experiment=tour", f"sweep_dir={folder / 'tour'}"]
+    return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+
+
 def _cold(method: str) -> Row:
     arguments = {"method": method, "backend": "numba", "budget": "0.1 s"}
-    return Row(_grid(10), arguments, before=0, cold=True, most_seconds=2)
+    return Row(_grid(10), arguments, {"s": 2}, before=0, cold=True)
 
 
 JAX = {"method": "gibbs", "backend": "jax", "budget": 200}
 ROWS = {
-    "grid 10, 100 chains": Row(_grid(10), _gibbs(100, 4000), most_rest=0.3),
-    "grid 10, 1000 chains": Row(_grid(10), _gibbs(1000, 400), most_rest=0.3, most_mib=250),
-    "grid 10, 100 000 chains": Row(_grid(10), _gibbs(100_000, 40), most_seconds=3, most_mib=1536),
-    "grid 1000, 1 chain": Row(_grid(1000), _gibbs(1, 200), most_rest=0.5),
-    "dense 2000": Row(_dense(2000), _gibbs(16, 20), most_rest=1.0),
-    "dense 5000, 1 chain": Row(_dense(5000), _gibbs(1, 20), before=0, most_seconds=3),
-    "grid 10 on jax, second call": Row(_grid(10), JAX, most_seconds=0.1),
-    "grid 10 on jax, new process": Row(_grid(10), JAX, before=0, most_seconds=1),
-    "grid 10, exact": Row(_grid(10), {"method": "exact"}, before=3, most_seconds=1.3 * 0.28e-3),
+    "grid 10, 100 chains": Row(_grid(10), _gibbs(100, 4000), {"rest / kernel": 0.3}),
+    "grid 10, 1000 chains": Row(_grid(10), _gibbs(1000, 400), {"rest / kernel": 0.3, "MiB": 250}),
+    "grid 10, 100 000 chains": Row(_grid(10), _gibbs(100_000, 40), {"s": 3, "MiB": 1536}),
+    "grid 1000, 1 chain": Row(_grid(1000), _gibbs(1, 200), {"rest / kernel": 0.5}),
+    "grid 3162, 1 chain": Row(_grid(3162), _gibbs(1, 20), {"s of plan": 12}, before=0),
+    "dense 2000": Row(_dense(2000), _gibbs(16, 20), {"rest / kernel": 1.0}),
+    "dense 5000, 1 chain": Row(_dense(5000), _gibbs(1, 20), {"s": 3}, before=0),
+    "dense 20 000, 1 chain": Row(_dense(20_000), _gibbs(1, 20, precision="float32"), before=0),
+    "grid 10 on jax, second call": Row(_grid(10), JAX, {"s": 0.1}),
+    "grid 10 on jax, new process": Row(_grid(10), JAX, {"s": 1}, before=0),
+    "grid 10, exact": Row(_grid(10), {"method": "exact"}, {"s": 1.3 * 0.28e-3}, before=3),
     "cold caches, exact": _cold("exact"),
     "cold caches, dhmc": _cold("dhmc"),
     "cold caches, block_gibbs": _cold("block_gibbs"),
     "cold caches, trw": _cold("trw"),
     "cold caches, gibbs": _cold("gibbs"),
-    "reading .uai, 12 MB": Row(_file, {}, call=spinbench.load, most_seconds=0.12),
-    "grid 50, bp": Row(_grid(50), {"method": "bp", "backend": "numba", "budget": 100}, before=2),
+    "cold caches, the tour": Row(_folder, {}, {"s": 50}, before=0, cold=True, call=_tour),
+    "reading .uai, 12 MB": Row(_file, {}, {"s": 0.12}, call=spinbench.load),
+    "report of 5000 records": Row(_records, {}, {"MB of page": 5}, call=_report, before=0),
+    "grid 50, bp, beside PGMax": Row(_grid(50), _bp("numba"), {"of the other's": 0.5}, before=2, beside=_bp("pgmax")),
 }
 
 
+def _cpu() -> float:
+    """Seconds of this process and of those that it has started and that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    since = _cpu()
+    result = call()
+    return _cpu() - since, result
+
+
 def measure(row: Row) -> dict[str, float]:
-    """CPU seconds of one call and of its kernel, and the process's peak in MiB."""
+    """Of one call: CPU seconds ("s"), those of its kernel, wall seconds of its plan, the process's peak in MiB, …"""
     model = row.model()
-    for _ in range(row.before):
-        row.call(model, **row.arguments)
-    since = time.process_time() if row.before else 0.0
-    result = row.call(model, **row.arguments)
-    call, laps = time.process_time() - since, getattr(result, "laps", None)
-    kernel = laps.mean_cpu * result.samples if laps is not None else 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    return {"call": call, "kernel": kernel, "mib": peak}
+    calls = [partial(row.call, model, **one) for one in (row.arguments, row.beside) if one is not None]
+    for call in calls * row.before:
+        call()
+    seconds, result = _timed(calls[0])
+    found = {"s": seconds if row.before else _cpu()}
+    if row.before and (seconds < BRIEF or row.beside):
+        rounds = [[_timed(call)[0] for call in calls] for _ in range(TIMES)]
+        found["s"], *others = (statistics.median(column) for column in zip(*rounds, strict=True))
+        for other in others:
+            found["of the other's"] = found["s"] / other
+    laps = getattr(result, "laps", None)
+    found["kernel"] = laps.mean_cpu * result.samples if laps is not None else 0.0
+    found["rest / kernel"] = (found["s"] - found["kernel"] - ALLOWED) / found["kernel"] if found["kernel"] else 0.0
+    found["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    if hasattr(result, "seconds"):
+        found["s of plan"] = result.seconds.plan
+    if hasattr(result, "page"):
+        found["MB of page"] = result.page.stat().st_size / 1e6
+    return found
 
 
-def reached(row: Row, found: dict[str, float]) -> str:
-    """ "yes", "no", or "" where nothing is asked."""
-    rest = found["call"] - found["kernel"]
-    limits = [
-        (rest - ALLOWED, row.most_rest * found["kernel"]),
-        (found["call"], row.most_seconds),
-        (found["mib"], row.most_mib),
-    ]
-    asked = [(value, most) for value, most in limits if most < float("inf")]
-    return "" if not asked else "yes" if all(value <= most for value, most in asked) else "no"
-
-
-def asked(row: Row) -> str:
-    """What the row is to reach."""
-    limits = (
-        (row.most_rest, "rest ≤ {:.2g} × kernel + 20 ms"),
-        (row.most_seconds, "≤ {:.2g} s"),
-        (row.most_mib, "≤ {:.0f} MiB"),
-    )
-    return ", ".join(words.format(most) for most, words in limits if most < float("inf"))
-
-
-def measured(name: str) -> dict[str, float]:
-    """`measure` in a process of its own; byte code is kept, as that of an installed package is."""
+def measured(name: str) -> dict[str, float] | str:
+    """`measure` in a process of its own, or why it ended; byte code is kept, as that of an installed package is."""
     with tempfile.TemporaryDirectory() as folder:
         kept = {variable: value for variable, value in os.environ.items() if variable != "PYTHONDONTWRITEBYTECODE"}
         environment = {**kept, **({"SPINBENCH_CACHE_DIR": folder} if ROWS[name].cold else {})}
         command = [sys.executable, __file__, "--row", name]
-        told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
+        told = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
+    if told.returncode:
+        return (told.stderr.strip() or f"exit status {told.returncode}").splitlines()[-1]
     found: dict[str, float] = json.loads(told.stdout.splitlines()[-1])
     return found
 
 
 def main(names: list[str]) -> None:
     """Measures the rows of which a name is asked, or all, and prints the table."""
-    table = Table("call", "kernel s", "rest s", "rest / kernel", "MiB", "to reach", "reached")
+    table = Table("call", "kernel s", "rest s", "MiB", "to reach", "found", "reached")
     for name, row in ROWS.items():
         if names and not any(wanted in name for wanted in names):
             continue
         found = measured(name)
-        rest, kernel = found["call"] - found["kernel"], found["kernel"]
-        ratio = f"{rest / kernel:.2g}" if kernel else ""
-        table.add_row(
-            name, f"{kernel:.3g}", f"{rest:.3g}", ratio, f"{found['mib']:.0f}", asked(row), reached(row, found)
-        )
+        if isinstance(found, str):
+            table.add_row(name, "", "", "", "", found, "")
+            continue
+        asked = ", ".join(f"{what} ≤ {most:.3g}" for what, most in row.most.items())
+        values = ", ".join(f"{found[what]:.3g}" for what in row.most)
+        reached = ("yes" if all(found[what] <= most for what, most in row.most.items()) else "no") if row.most else ""
+        kernel, rest = found["kernel"], found["s"] - found["kernel"]
+        table.add_row(name, f"{kernel:.3g}", f"{rest:.3g}", f"{found['MiB']:.0f}", asked, values, reached)
     Console(width=140).print(table)
 
 
