@@ -118,7 +118,7 @@ class Form:
         """The sweeps; threads run this at once, on chains of their own."""
         raise NotImplementedError
 
-    def looks(self, mode: Array, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
         """As `ladders.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
         raise NotImplementedError
 
