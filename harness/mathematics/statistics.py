@@ -230,24 +230,31 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
     """
     batches = len(series)
     left, known = np.arange(series.shape[1]), np.empty((0, 0))
-    least, sums = np.full(len(left), np.inf), np.zeros(len(left))
+    level, least, sums = _unbiased(variance, batches), np.full(len(left), np.inf), np.empty(0)
     for first in range(0, batches // 2 * 2, 2):
         if first == FEW and not len(known):
             known = _spectrum(series)
-        parts = []
-        for lag in (first, first + 1):
-            at = known[lag] if len(known) else variance if not lag else _product(series, lag)
+        pair = 1.0
+        for lag in (first, first + 1) if first else (1,):
+            rho = level - _unbiased(known[lag] if len(known) else _product(series, lag), batches)
             with np.errstate(divide="ignore", invalid="ignore"):
-                rho = 1 - (variance * batches / (batches - 1) - at * batches / (batches - 1)) / total
-            parts.append(np.nan_to_num(rho, nan=0.0) if lag else np.ones(len(left)))
-        pair = parts[0] + parts[1]
+                rho /= total
+            np.subtract(1.0, rho, out=rho)
+            rho[np.isnan(rho)] = 0.0
+            pair = rho + pair if lag != first else rho
         going = pair > 0
-        least[left] = np.minimum(least[left], pair)
-        counted = left[going] if first else left
-        sums[counted] += least[counted]
+        np.minimum(least, pair, out=least)
+        if not first:
+            sums = least.copy()
         if not going.all():
-            left, variance, total = left[going], variance[going], total[going]
+            left, level, total, least = left[going], level[going], total[going], least[going]
             series, known = (series, known[:, going]) if len(known) else (series[:, going], known)
+        if first:
+            sums[left] += least
         if not len(left):
             break
     return 2 * sums - 1
+
+
+def _unbiased(product: FloatArray, batches: int) -> FloatArray:
+    return product * batches / (batches - 1)
