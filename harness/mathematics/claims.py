@@ -135,31 +135,32 @@ def marginal_claims(
     shown, count = seen(series), chains
     if every is not None:
         shown, count = every.told(shown, chains), every.chains
-    variables, per_batch = len(shown.means), samples / batches
-    time, claimed, memory = np.empty(variables), np.empty(variables), 0.0
+    variables, per_batch, memory = len(shown.means), samples / batches, 0.0
+    time, claimed = shown.variance, shown.spread  # in whose place they come: of many variables new memory takes time
     for some in blocks(variables, 1):
         errors, variance = np.nan_to_num(shown.standard[some]), shown.variance[some]
         spent = per_batch * errors**2 * batches * count / np.maximum(variance, np.finfo(float).tiny)
-        np.clip(spent, 1.0, samples, out=time[some])
-    varies = shown.variance > 1e-12
+        spent = np.clip(spent, 1.0, samples)
+        time[some] = np.where(variance > 1e-12, spent, -spent)  # of what does not vary, with a sign
+    varies = time > 0
     # No less than a batch: how fast chains forget what they have seen, as batches' correlations tell below that, says
     # nothing of wells that none of them has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
-    alike = certain(shown.alike, chains)
+    alike = None if shown.compared is None else certain(shown.compared.alike, chains)
     for some in blocks(variables, 1):
         means, spread, kept = shown.means[some], shown.spread[some], remembered(shown.r_hat[some])
         base = np.maximum(np.nan_to_num(shown.standard[some]), spread / np.sqrt(parts_of(series) * count / chains))
-        freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time[some])) - 1, 1.0)
+        freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * np.abs(time[some]))) - 1, 1.0)
         farthest = np.maximum(high[some] - means, means - low[some])
         unseen = UNSEEN * farthest / effective
         wide = np.sqrt((t_factor(freedom) * base) ** 2 + (kept * spread) ** 2 + unseen**2)
         np.minimum(wide, farthest, out=claimed[some])  # the mean can be no further off
-        memory = max(memory, float(kept[alike[some]].max(initial=0.0)))
+        memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt(short, chains, shown.r_hat) or (
-        "too short" if drift(shown.move, shown.wander, count, claimed) else ""
-    )
+    doubt = _doubt(short, chains, shown.r_hat)
+    if not doubt and shown.compared is not None:
+        doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, claimed) else ""
     return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
 
 
