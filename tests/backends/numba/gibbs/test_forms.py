@@ -94,6 +94,17 @@ def test_looks_of_a_sparse_model_go_without_its_rows():
     assert not {"rows", "flat"} & vars(kernel._source).keys()
 
 
+@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+def test_states_are_handed_over_in_a_byte_each(form):
+    model, method = MODELS["sparse"], Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    kernel._form = lambda _: form
+    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 3)).astype(np.int8)
+    states = kernel.states(kernel.init(3, start))
+    assert states.dtype == np.int8
+    np.testing.assert_array_equal(states, start)
+
+
 @pytest.mark.parametrize("chains", [1, CHAINS])
 @pytest.mark.parametrize(
     "method", [Gibbs(), Gibbs(log_z="chib_ms", ladder=3), Gibbs(log_z="none"), Gibbs(scan="random")]
