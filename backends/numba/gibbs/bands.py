@@ -131,7 +131,7 @@ def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
     least, most = _extremes(rows, low, high)
     seen = np.zeros(most + 1 - least, dtype=np.int64)
     for first, end in parts(low, high):
-        seen += np.bincount(distances(rows, first, end)[1] - least, minlength=len(seen))
+        np.add.at(seen, distances(rows, first, end)[1] - least, 1)
     long = np.flatnonzero(seen >= max(1.0, LONG_SHIFT * (high - low))) + least
     left, row = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     every = int(seen[long - least].sum()) == entries.stop - entries.start  # as on a lattice
@@ -146,12 +146,12 @@ def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
 
 
 def _extremes(rows: AnyRows | Flat, low: int, high: int) -> tuple[int, int]:
-    """The least and the largest distance of a neighbour of rows low … high - 1, 0 among them."""
-    least = most = 0
+    """The least and the largest distance of a neighbour of rows low … high - 1; 0 where there are none."""
+    ends: list[int] = []
     for first, end in parts(low, high):
         away = distances(rows, first, end)[1]
-        least, most = int(away.min(initial=least)), int(away.max(initial=most))
-    return least, most
+        ends += [int(away.min()), int(away.max())] if len(away) else []
+    return min(ends, default=0), max(ends, default=0)
 
 
 def _fill(rows: AnyRows | Flat, block: _Block, weights: Array, columns: Array) -> None:

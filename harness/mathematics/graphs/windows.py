@@ -45,7 +45,7 @@ def windowed_rows(rows: AnyRows, low: int, high: int) -> tuple[Windows, FloatArr
     most = min(2 * int(np.diff(rows.start[low : high + 1]).max(initial=0)) + 1, MAX_WINDOWS)
     for first, end in parts(low, high):
         away = distances(rows, first, end)[1]
-        least = int(away.min(initial=0))
+        least = int(away.min()) if len(away) else 0  # tables of distances from 0 on would be as long as the block
         found.update((np.flatnonzero(np.bincount(away - least)) + least).tolist())
         if len(found) > most:
             return None

@@ -17,7 +17,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     sweep_tables,
     units_of,
 )
-from spinbench.mathematics.graphs.windows import spread
+from spinbench.mathematics.graphs.windows import spread, windowed_rows
 from spinbench.models import PairwiseModel
 
 
@@ -276,3 +276,20 @@ def test_neighbours_at_known_distances_get_slots(known):
         for row in range(low, high):
             expected[slot, row - base] = W[row, row + distance] if row + distance < 100 else 0.0
     np.testing.assert_array_equal(found.reshape(len(known), length), expected)
+
+
+def test_distances_of_far_blocks_are_counted_in_short_tables(monkeypatch):
+    model = random_model(10_000, grid_edges(100, 100))
+    plan = layout(model, units_of(model), "chromatic")
+    rows, longest, count = compressed_rows(model, plan.order), [], np.bincount
+
+    def counted(values):
+        found = count(values)
+        longest.append(len(found))
+        return found
+
+    monkeypatch.setattr(np, "bincount", counted)
+    for low, high in itertools.pairwise(plan.bounds.tolist()):
+        assert windowed_rows(rows, low, high) is not None
+    assert longest
+    assert max(longest) < 200  # not the 5000 rows between a block and its neighbours
