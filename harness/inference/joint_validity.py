@@ -144,7 +144,7 @@ def _tables(values: Any, sizes: list[int], who: str) -> list[FloatArray]:
 def _check_agreement(
     estimate: Estimate, model: Model, pairs: list[FloatArray], errors: list[FloatArray], who: str
 ) -> None:
-    binary = set(model.cardinalities) <= {2}
+    binary = model.all_binary
     p = [np.atleast_1d(each) for each in estimate.marginals]
     se = [np.zeros(1)] * len(p) if estimate.marginals_se is None else list(map(np.atleast_1d, estimate.marginals_se))
     if not isinstance(model, FactorGraph):

@@ -242,7 +242,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
     if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
-    binary = set(model.cardinalities) <= {2}
+    binary = model.all_binary
     found = Estimate(
         marginals=answer.probabilities if binary else list(answer.marginals),
         log_z=answer.log_z,

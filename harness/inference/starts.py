@@ -33,7 +33,7 @@ def random_start(model: Model, chains: int, seed: int, possible: bool = True) ->
     if possible and isinstance(model, FactorGraph) and model.has_zeros:
         return feasible_starts(model, chains, seed).astype(np.int8 if max(model.cardinalities) < 128 else np.int32)
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x5354415254)))
-    if set(model.cardinalities) - {2}:
+    if not model.all_binary:
         ends, most = np.array(model.cardinalities)[:, None], max(model.cardinalities)
         return rng.integers(0, ends, size=(model.num_variables, chains)).astype(np.int8 if most < 128 else np.int32)
     start = rng.integers(0, 2, size=(model.num_variables, chains), dtype=np.int8)

@@ -44,8 +44,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     """
     if not isinstance(estimate, Estimate):
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
-    binary = set(model.cardinalities) <= {2}
-    sizes = [1] * len(model.cardinalities) if binary else list(model.cardinalities)
+    binary = model.all_binary
+    sizes = [1] * model.num_variables if binary else list(model.cardinalities)
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
         solved = estimate.log_z_kind == "exact" and estimate.log_z is not None
@@ -68,7 +68,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 def owned(estimate: Estimate, model: Model) -> Estimate:
     """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1."""
-    binary = set(model.cardinalities) <= {2}
+    binary = model.all_binary
 
     def real(values: Any) -> Any:
         if values is None:

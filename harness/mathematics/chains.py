@@ -11,7 +11,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.statistics import FloatArray, blocks, chain_means, errors_of, half_means, r_hat_of_means
+from spinbench.mathematics.statistics import (
+    FloatArray,
+    apart,
+    blocks,
+    chain_means,
+    errors_of,
+    half_means,
+    r_hat_of_means,
+)
 
 FEWEST_CHAINS = 8
 """With fewer, chains that all sit in one of two wells are too likely to be told from chains that have mixed."""
@@ -25,13 +33,26 @@ _DRIFT = 0.001
 """That any of N variables' means in the second half of a run differ from those in the first half by chance."""
 
 
+class Compared(NamedTuple):
+    """Of n variables, (n,) each, of which chains tell that are enough to be compared.
+
+    Attributes:
+        move, wander: mean and standard deviation over chains of what their second halves are beyond the first; 0 where
+            there are too few to tell.
+        alike: correlation of the chains' means in both halves; 1 where there are too few to tell.
+    """
+
+    move: FloatArray
+    wander: FloatArray
+    alike: FloatArray
+
+
 class Seen(NamedTuple):
     """Of n variables, (n,) each.
 
     Attributes:
         means, variance: of all batches and chains; standard: errors; spread: as of `spread_of_chains`; r_hat: split.
-        move, wander: mean and standard deviation over chains of what their second halves are beyond the first.
-        alike: correlation of the chains' means in both halves; 1 where there are too few to tell.
+        compared: None of fewer than `FEWEST_TOLD` chains.
     """
 
     means: FloatArray
@@ -39,9 +60,7 @@ class Seen(NamedTuple):
     standard: FloatArray
     spread: FloatArray
     r_hat: FloatArray
-    move: FloatArray
-    wander: FloatArray
-    alike: FloatArray
+    compared: Compared | None
 
 
 class Every(NamedTuple):
@@ -61,12 +80,16 @@ class Every(NamedTuple):
         """What so many chains have shown, of all of them."""
         if self.levels is None:
             return shown._replace(variance=self.variance)
-        half, odd = len(self.levels) // 2, len(self.levels) % 2
+        half, odd, compared = len(self.levels) // 2, len(self.levels) % 2, shown.compared
         move = np.zeros(self.levels.shape[1])
         if half:
             move = self.levels[odd + half :].mean(axis=0) - self.levels[odd : odd + half].mean(axis=0)
-        standard = shown.standard * np.sqrt(some / self.chains)
-        return shown._replace(means=self.levels.mean(axis=0), variance=self.variance, standard=standard, move=move)
+        return shown._replace(
+            means=self.levels.mean(axis=0),
+            variance=self.variance,
+            standard=shown.standard * np.sqrt(some / self.chains),
+            compared=None if compared is None else compared._replace(move=move),
+        )
 
 
 class Batches(Protocol):
@@ -80,17 +103,23 @@ class Batches(Protocol):
 
 def seen(series: Batches) -> Seen:
     """What a series shows; a few variables at a time, so that it takes little memory beside."""
-    found = Seen(*np.empty((len(Seen._fields), series.shape[1])))
-    for rows in blocks(series.shape[1], len(series) * series.shape[-1]):
-        for whole, part in zip(found, _seen(series[:, rows]), strict=True):
-            whole[rows] = part
+    count, chains = series.shape[1], series.shape[-1]
+    means, variance, standard, spread, r_hat = (np.empty(count) for _ in range(5))
+    compared = Compared(np.empty(count), np.empty(count), np.empty(count)) if chains >= FEWEST_TOLD else None
+    found = Seen(means, variance, standard, spread, r_hat, compared)
+    for rows in blocks(count, len(series) * chains):
+        part = _seen(series[:, rows])
+        pairs = [*zip(found[:5], part[:5], strict=True), *zip(compared or (), part.compared or (), strict=True)]
+        for whole, values in pairs:
+            whole[rows] = values
     return found
 
 
 def _seen(series: FloatArray) -> Seen:
     batches, _, chains = series.shape
     means = half_means(series)
-    standard, about = errors_of(series, means)
+    halves = apart(means)
+    standard, about = errors_of(series, means, halves)
     whole = chain_means(series, means)
     mean = whole.mean(axis=-1)
     variance = np.zeros(len(mean))
@@ -99,8 +128,9 @@ def _seen(series: FloatArray) -> Seen:
     else:
         between = ((means - mean[:, None]) ** 2).mean(axis=-1)
         variance = (about + between) * (batches * chains / (batches * chains - 1))
-    spread = spread_of(means if parts_of(series) > chains else whole)
-    return Seen(mean, variance, standard, spread, r_hat_of_means(means), *_moves(means), _alike(means))
+    spread = np.sqrt(halves) if parts_of(series) > chains else spread_of(whole)
+    compared = Compared(*_moves(means), _alike(means)) if chains >= FEWEST_TOLD else None
+    return Seen(mean, variance, standard, spread, r_hat_of_means(means, halves), compared)
 
 
 def drifts(series: FloatArray, claimed: FloatArray) -> bool:

@@ -26,7 +26,7 @@ from spinbench.mathematics.chains import (
     seen,
     spread_of_chains,
 )
-from spinbench.mathematics.statistics import FloatArray, standard_error
+from spinbench.mathematics.statistics import FloatArray, blocks, standard_error
 
 FEWEST_BATCHES = 4
 FEWEST_SAMPLES = 8
@@ -135,29 +135,32 @@ def marginal_claims(
     shown, count = seen(series), chains
     if every is not None:
         shown, count = every.told(shown, chains), every.chains
-    means, spread = shown.means, shown.spread
-    errors = np.nan_to_num(shown.standard)
-    base = np.maximum(errors, spread / np.sqrt(parts_of(series) * count / chains))
-    time = np.clip(
-        samples / batches * errors**2 * batches * count / np.maximum(shown.variance, np.finfo(float).tiny),
-        1.0,
-        samples,
-    )
-    varies = shown.variance > 1e-12
+    variables, per_batch, memory = len(shown.means), samples / batches, 0.0
+    time, claimed = shown.variance, shown.spread  # in whose place they come: of many variables new memory takes time
+    for some in blocks(variables, 1):
+        errors, variance = np.nan_to_num(shown.standard[some]), shown.variance[some]
+        spent = per_batch * errors**2 * batches * count / np.maximum(variance, np.finfo(float).tiny)
+        spent = np.clip(spent, 1.0, samples)
+        time[some] = np.where(variance > 1e-12, spent, -spent)  # of what does not vary, with a sign
+    varies = time > 0
     # No less than a batch: how fast chains forget what they have seen, as batches' correlations tell below that, says
     # nothing of wells that none of them has entered.
-    pace = np.quantile(time[varies], slow) if varies.any() else samples / batches
+    pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
-    freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * time)) - 1, 1.0)
-    farthest = np.maximum(high - means, means - low)
-    unseen = UNSEEN * farthest / effective
-    claimed = np.sqrt((t_factor(freedom) * base) ** 2 + (remembered(shown.r_hat) * spread) ** 2 + unseen**2)
-    claimed = np.minimum(claimed, farthest)  # the mean can be no further off
+    alike = None if shown.compared is None else certain(shown.compared.alike, chains)
+    for some in blocks(variables, 1):
+        means, spread, kept = shown.means[some], shown.spread[some], remembered(shown.r_hat[some])
+        base = np.maximum(np.nan_to_num(shown.standard[some]), spread / np.sqrt(parts_of(series) * count / chains))
+        freedom = np.maximum(chains * np.maximum(1.0, samples / (10 * np.abs(time[some]))) - 1, 1.0)
+        farthest = np.maximum(high[some] - means, means - low[some])
+        unseen = UNSEEN * farthest / effective
+        wide = np.sqrt((t_factor(freedom) * base) ** 2 + (kept * spread) ** 2 + unseen**2)
+        np.minimum(wide, farthest, out=claimed[some])  # the mean can be no further off
+        memory = max(memory, float((kept if alike is None else kept[alike[some]]).max(initial=0.0)))
     short = batches < FEWEST_BATCHES or samples < FEWEST_SAMPLES
-    doubt = _doubt(short, chains, shown.r_hat) or (
-        "too short" if drift(shown.move, shown.wander, count, claimed) else ""
-    )
-    memory = float(remembered(shown.r_hat)[certain(shown.alike, chains)].max(initial=0.0))
+    doubt = _doubt(short, chains, shown.r_hat)
+    if not doubt and shown.compared is not None:
+        doubt = "too short" if drift(shown.compared.move, shown.compared.wander, count, claimed) else ""
     return MarginalClaims(claimed, shown.standard, shown.r_hat, memory, doubt)
 
 

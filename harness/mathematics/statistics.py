@@ -45,8 +45,9 @@ def standard_error(series: FloatArray) -> FloatArray:
     """
     shape = series.shape[1:-1]
     flat = series.reshape(len(series), int(np.prod(shape)), series.shape[-1])
-    parts = (flat[:, rows] for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1]))
-    return np.concatenate([errors_of(part, half_means(part))[0] for part in parts]).reshape(shape)
+    parts = [flat[:, rows] for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1])]
+    halves = ((part, half_means(part)) for part in parts)
+    return np.concatenate([errors_of(part, means, apart(means))[0] for part, means in halves]).reshape(shape)
 
 
 def half_means(series: FloatArray) -> FloatArray:
@@ -60,12 +61,17 @@ def half_means(series: FloatArray) -> FloatArray:
     return means
 
 
-def errors_of(series: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray]:
+def apart(means: FloatArray) -> FloatArray:
+    """(…) how far the `half_means` (…, 2C) are from each other: their variance."""
+    return np.asarray(means.var(axis=-1, ddof=1))
+
+
+def errors_of(series: FloatArray, means: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(n,) standard errors of (B, n, C), as `standard_error`, and (n,) mean squares about the half chains' means.
 
     Args:
         series: (B, n, C).
-        means: (n, 2C) its `half_means`.
+        means: (n, 2C) its `half_means`; between: (n,) how far they are `apart`.
     """
     batches, chains = len(series) // 2, 2 * series.shape[-1]
     if batches < 2:
@@ -78,7 +84,7 @@ def errors_of(series: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatA
     ):
         np.subtract(series[part], means[:, place], out=halves[:, :, place])
     variance = _product(halves, 0)
-    total = variance + means.var(axis=-1, ddof=1)
+    total = variance + between
     time = _time(halves, variance, total)
     # At most B log10(B) effective batches: antithetic chains are believed only so far (ibid., section 3.2).
     floor = 1 / max(np.log10(batches * chains), 1.0)
@@ -130,13 +136,13 @@ def split_r_hat(series: FloatArray) -> FloatArray:
     Returns:
         (N,) float64; 1 where a variable never varies, NaN for fewer than 2 batches.
     """
-    return r_hat_of_means(half_means(series))
+    means = half_means(series)
+    return r_hat_of_means(means, apart(means))
 
 
-def r_hat_of_means(means: FloatArray) -> FloatArray:
-    """As `split_r_hat`, of the `half_means` (…, 2C)."""
+def r_hat_of_means(means: FloatArray, between: FloatArray) -> FloatArray:
+    """As `split_r_hat`, of the `half_means` (…, 2C), and how far they are `apart` (…)."""
     within = (means * (1 - means)).mean(axis=-1)
-    between = means.var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = np.sqrt((within + between) / within)
     found = np.where(within > 0, r_hat, np.where(between > 0, np.inf, 1.0))
@@ -230,24 +236,35 @@ def _time(series: FloatArray, variance: FloatArray, total: FloatArray) -> FloatA
     """
     batches = len(series)
     left, known = np.arange(series.shape[1]), np.empty((0, 0))
-    least, sums = np.full(len(left), np.inf), np.zeros(len(left))
+    level, least, sums = _unbiased(variance, batches), np.full(len(left), np.inf), np.empty(0)
+
+    def correlations(lag: int) -> FloatArray:
+        """Of those that are left, at a lag; 0 where nothing varies."""
+        rho = level - _unbiased(known[lag] if len(known) else _product(series, lag), batches)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho /= total
+        np.subtract(1.0, rho, out=rho)
+        rho[np.isnan(rho)] = 0.0
+        return rho
+
     for first in range(0, batches // 2 * 2, 2):
         if first == FEW and not len(known):
             known = _spectrum(series)
-        parts = []
-        for lag in (first, first + 1):
-            at = known[lag] if len(known) else variance if not lag else _product(series, lag)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                rho = 1 - (variance * batches / (batches - 1) - at * batches / (batches - 1)) / total
-            parts.append(np.nan_to_num(rho, nan=0.0) if lag else np.ones(len(left)))
-        pair = parts[0] + parts[1]
+        pair = correlations(first) if first else np.ones(len(left))
+        pair += correlations(first + 1)
         going = pair > 0
-        least[left] = np.minimum(least[left], pair)
-        counted = left[going] if first else left
-        sums[counted] += least[counted]
+        np.minimum(least, pair, out=least)
+        if not first:
+            sums = least.copy()
         if not going.all():
-            left, variance, total = left[going], variance[going], total[going]
+            left, level, total, least = left[going], level[going], total[going], least[going]
             series, known = (series, known[:, going]) if len(known) else (series[:, going], known)
+        if first:
+            sums[left] += least
         if not len(left):
             break
     return 2 * sums - 1
+
+
+def _unbiased(product: FloatArray, batches: int) -> FloatArray:
+    return product * batches / (batches - 1)

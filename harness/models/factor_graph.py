@@ -223,6 +223,11 @@ class FactorGraph:
         return len(self.cardinalities)
 
     @property
+    def all_binary(self) -> bool:
+        """Whether each variable has two states, so that marginals are (N,) p(s = 1)."""
+        return set(self.cardinalities) <= {2}
+
+    @property
     def flat(self) -> Factors:
         """The factors as flat arrays."""
         return Factors.of(self.cardinalities, self.factors)
@@ -247,8 +252,7 @@ class FactorGraph:
         Raises:
             ModelError: a wrong number of variables, or a state outside 0..K - 1.
         """
-        x = np.asarray(states, dtype=np.int64)
-        cards = np.asarray(self.cardinalities)
+        x, cards = np.asarray(states, dtype=np.int64), np.asarray(self.cardinalities)
         if x.shape[-1:] != (self.num_variables,) or ((x < 0) | (x >= cards)).any():
             raise ModelError(
                 f"{self.name}: states of shape {x.shape} were given; the last axis must hold "

@@ -167,6 +167,11 @@ class PairwiseModel:
         """(2, …, 2): as on `FactorGraph`."""
         return (2,) * self.num_variables
 
+    @property
+    def all_binary(self) -> bool:
+        """True: as on `FactorGraph`."""
+        return True
+
     @cached_property
     def degrees(self) -> IntArray:
         """(N,) number of neighbours."""

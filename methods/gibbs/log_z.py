@@ -129,17 +129,13 @@ def log_conditional(
     model: PairwiseModel, units: Units, plan: Layout, rows: AnyRows, state: FloatArray, low: int
 ) -> float:
     """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
-    n = model.num_variables
-    fields = np.empty(n)
-    fields[plan.order] = model.biases[plan.order] + matrix(rows) @ state
-    values = np.empty(n)
-    values[plan.order] = state
-    position = np.empty(n, dtype=np.int64)
-    position[plan.order] = np.arange(n)
-    counted = position[units.members[:, 0]] >= low
-    members, sizes = units.members[counted], units.sizes[counted]
+    fields = model.biases[plan.order[low:]] + matrix(rows, low) @ state
+    row = np.empty(model.num_variables, dtype=plan.order.dtype)
+    row[plan.order] = np.arange(len(row), dtype=row.dtype)
+    counted = row[units.members[:, 0]] >= low
+    members, sizes = row[units.members[counted]] - low, units.sizes[counted]
     absent = np.arange(members.shape[1]) >= sizes[:, None]
     x = np.where(absent, -np.inf, fields[members])
     off = np.where(units.grouped[counted], -np.inf, 0.0)
-    there = np.where(absent, 0.0, values[members]) > 0
+    there = np.where(absent, 0.0, state[low:][members]) > 0
     return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())

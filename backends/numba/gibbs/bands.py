@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros
 from spinbench.mathematics.graphs.rows import AnyRows
-from spinbench.mathematics.graphs.windows import distances, parts
+from spinbench.mathematics.graphs.windows import distances, parts, spread
 
 Array = npt.NDArray[Any]
 
@@ -127,14 +127,15 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
 def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
     base = low - low % 2
     length = -(-(high - base) // LANES) * LANES
-    extremes = [away for first, end in parts(low, high) for away in _extremes(rows, first, end)]
-    least = min(extremes)
-    seen = np.zeros(max(extremes) + 1 - least, dtype=np.int64)
+    entries = slice(rows.start[low], rows.start[high])
+    least, most = _extremes(rows, low, high)
+    seen = np.zeros(most + 1 - least, dtype=np.int64)
     for first, end in parts(low, high):
-        seen += np.bincount(distances(rows, first, end)[1] - least, minlength=len(seen))
+        np.add.at(seen, distances(rows, first, end)[1] - least, 1)
     long = np.flatnonzero(seen >= max(1.0, LONG_SHIFT * (high - low))) + least
-    left, row = [], []
-    for first, end in parts(low, high):
+    left, row = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    every = int(seen[long - least].sum()) == entries.stop - entries.start  # as on a lattice
+    for first, end in () if every else parts(low, high):
         own, away = distances(rows, first, end)
         other = np.flatnonzero(~np.isin(away, long))
         left.append(other + rows.start[first])
@@ -144,19 +145,18 @@ def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
     return _Block(low, high, base, length, long.tolist(), np.concatenate(left), found, depth)
 
 
-def _extremes(rows: AnyRows | Flat, first: int, end: int) -> tuple[int, int]:
-    away = distances(rows, first, end)[1]
-    return int(away.min(initial=0)), int(away.max(initial=0))
+def _extremes(rows: AnyRows | Flat, low: int, high: int) -> tuple[int, int]:
+    """The least and the largest distance of a neighbour of rows low … high - 1; 0 where there are none."""
+    ends: list[int] = []
+    for first, end in parts(low, high):
+        away = distances(rows, first, end)[1]
+        ends += [int(away.min()), int(away.max())] if len(away) else []
+    return min(ends, default=0), max(ends, default=0)
 
 
 def _fill(rows: AnyRows | Flat, block: _Block, weights: Array, columns: Array) -> None:
     """Sets the slots of a block, at which `weights` and `columns` begin."""
-    for first, end in parts(block.low, block.high):
-        row, away = distances(rows, first, end)
-        own = rows.weights[rows.start[first] : rows.start[end]]
-        for slot, shift in enumerate(block.long):
-            here = away == shift
-            weights[slot * block.length + row[here] - block.base] = own[here]
+    spread(rows, (block.low, block.high), block.long, weights, block.base, block.length)
     at = block.depth * block.length + block.row
     weights[len(block.long) * block.length + at] = rows.weights[block.left]
     columns[at] = rows.columns[block.left]

@@ -210,6 +210,7 @@ class Dense(Form):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        self._mode = source.tables.mode.astype(self.real)[None]
         self._forced: Array | None = None
 
     def reads_flat(self, source: Source) -> bool:
@@ -234,13 +235,13 @@ class Dense(Form):
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         run_dense(self.flat, self.tables, asked, steps, chains)
 
-    def looks(self, mode: Array, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
         if self._forced is None:
-            self._forced = self._fields(mode[None])
+            self._forced = self._fields(self._mode)
         fields = aligned_zeros((len(x) + 1, x.shape[1]), self.real)
         fields[:-1], fields[-1:] = x, self._forced
         log_t, log_r = np.empty((2, len(s)))
-        run_dense_looks(self.flat, self.tables, keys, step, mode[None], s, fields, log_t, log_r)
+        run_dense_looks(self.flat, self.tables, keys, step, self._mode, s, fields, log_t, log_r)
         return log_t, log_r
 
     def _fields(self, s: Array) -> Array:

@@ -103,8 +103,8 @@ class Form:
         return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
 
     def rows(self, s: Array, chains: int) -> Array:
-        """(N, C) the same, of any type."""
-        return self.states(s, chains).T
+        """(N, C) the same, int8: results keep them."""
+        return self.states(s, chains).T.astype(np.int8)
 
     def lanes(self, s: Array, chains: int) -> Array:
         """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
@@ -118,7 +118,7 @@ class Form:
         """The sweeps; threads run this at once, on chains of their own."""
         raise NotImplementedError
 
-    def looks(self, mode: Array, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
         """As `ladders.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
         raise NotImplementedError
 

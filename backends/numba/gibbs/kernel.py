@@ -104,7 +104,7 @@ class GibbsKernel(Kernel):
             chains, none = len(state.held), slice(0, 0)
             form = self._made_for(chains)
             if self._looks_alone(form, chains):
-                form.looks(self._mode(), state.look_keys[none], 0, state.s[none], state.x[none])
+                form.looks(state.look_keys[none], 0, state.s[none], state.x[none])
             else:
                 load_looks(self._source, chains)
         return state
@@ -145,7 +145,7 @@ class GibbsKernel(Kernel):
         chains = len(state.held)
         form, number = self._made_for(chains), state.step
         if self._looks_alone(form, chains):
-            log_t, log_r = form.looks(self._mode(), state.look_keys, number, state.s, state.x)
+            log_t, log_r = form.looks(state.look_keys, number, state.s, state.x)
             return {"log_t": log_t, "log_r": log_r}
         if not in_lanes(self._source, chains):
             log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
@@ -161,6 +161,7 @@ class GibbsKernel(Kernel):
             return super().climb(state, betas, sweeps)
         with deadline.compiling():  # what those runs alone call that climb
             load_rungs(self._source)
+        self._source.drop(flat=False)
         chains = len(state.held)
         form = self._made_for(chains)
         rungs = Rungs(betas, sweeps, state.climbed)

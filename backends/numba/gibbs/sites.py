@@ -44,6 +44,7 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_sum_vector,
 )
 from spinbench.backends.numba.simd.vectors import choose, count_up, total
+from spinbench.mathematics.graphs.sweep_layouts import Sweep
 
 CHUNK = 1024
 """Rows of a chunk of the wave, at least."""
@@ -162,6 +163,34 @@ def _update_rows(b, chain, block, low, high, counter):
     return np.float64(total(away))
 
 
+@nb.njit(**WRITTEN_OUT)
+def _force_rows(b, block, low, high, s):
+    """Rows low … high - 1 of a block become s*; returns Σ log p(s*_i | rest) before they do."""
+    base, width = load_table(b.bounds, block), vector_width(b.biases)
+    base -= base % 2
+    lost = load_table_vector(b.biases, 0) * ZERO(load_table(b.biases, 0))
+    for row in range(low - low % 2, high, width):
+        sign = load_table_vector(b.sign, row)
+        part = softplus(sign * _band_field(b, block, row, base, s))
+        inside = _inside(row, low, high, part)
+        lost = lost + choose(inside, part, ZERO(part))
+        forced = choose(sign < ZERO(sign), ONE(sign), ZERO(sign))
+        store_state_vector(s, row, choose(inside, forced, load_state_vector(s, row)))
+    return -np.float64(total(lost))
+
+
+@nb.njit(**WRITTEN_OUT)
+def _redraw_block(b, block, start, gamma, counter, s):
+    """Draws the rows of a block with the numbers of the step that begins at `counter`."""
+    low, high, width = load_table(b.bounds, block), load_table(b.bounds, block + 1), vector_width(b.biases)
+    base = low - low % 2
+    for row in range(base, high, width):
+        x = _band_field(b, block, row, base, s)
+        up, p = draw(x, row_numbers(start, gamma, counter, row, load_table(b.biases, 0)))
+        drawn = choose(up, ONE(p), ZERO(p))
+        store_state_vector(s, row, choose(_inside(row, low, high, p), drawn, load_state_vector(s, row)))
+
+
 @nb.njit(**INLINE)
 def _run_wave(b, chain, wave, first, sweeps, n, level):
     """`sweeps` sweeps from number `first` on; level[k] += log T of the k-th, as far as updates tell it."""
@@ -213,6 +242,28 @@ def run_sites(f, bands, wave, asked, steps, chains):
     keep(recent)
 
 
+@nb.njit(**JIT)
+def run_site_looks(bands, varied, fixed, keys, step, s, found):
+    """As `ladders.run_looks`, of s (C, M) into found (2, C): log T(s* <- s), and at draws of R(. <- s*).
+
+    Blocks from `varied` on come last, where nothing depends on s any more; they add `fixed` to log T.
+    """
+    b, blocks, drawn = _band_pointers(bands), bands.bounds.size - 1, np.empty_like(s[0])
+    counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(drawn, bands.before)
+    for c in range(len(s)):
+        drawn[:] = s[c]
+        for side in range(2):  # a loop, so that what both sides take is compiled once
+            for k in range(blocks if side else 0):
+                _redraw_block(b, blocks - 1 - k, keys[c, 0], keys[c, 1], counter, state)
+            level = fixed
+            for block in range(varied):
+                high = load_table(b.bounds, block + 1)
+                for low in range(load_table(b.bounds, block), high, CHUNK):
+                    level += _force_rows(b, block, low, min(low + CHUNK, high), state)
+            found[side, c] = level
+    keep(drawn)
+
+
 def wave_of(bands: Bands, *, whole: bool) -> Wave:
     """How sweeps are cut; `whole` says whether something needs the states between two of them."""
     chunk = -(-max(CHUNK, bands.reach) // LANES) * LANES
@@ -226,9 +277,13 @@ class Sites(Form):
     """s with the columns before and after that `Bands` asks for."""
 
     name = "sites"
+    looks_alone = True
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        sweep = source.tables.sweep
+        self._varied = len(sweep.first + sweep.middle) if isinstance(sweep, Sweep) else len(source.bounds) - 1
+        self._fixed = float(source.tables.fixed)
         self._wave, self._whole = (wave_of(self.tables, whole=whole) for whole in (False, True))
 
     def reads_flat(self, source: Source) -> bool:
@@ -254,3 +309,8 @@ class Sites(Form):
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         wave = self._whole if asked.chib and asked.head < asked.tail else self._wave
         run_sites(self.flat, self.tables, wave, asked, steps, chains)
+
+    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+        found = np.empty((2, len(s)))
+        run_site_looks(self.tables, self._varied, self._fixed, keys, step, s, found)
+        return found[0], found[1]

@@ -63,13 +63,13 @@ def colouring(n: int, edges: IntArray) -> IntArray:
     """
     if len(edges) == 0:
         return np.zeros(n, dtype=np.int64)
-    shuffled = np.random.default_rng(0).permutation(n)
     if 2 * len(edges) == n * (n - 1):  # a colour for each vertex; the order is that in which all others are coloured
-        return _rank(np.lexsort((shuffled, np.arange(n) > 0)))
+        return _rank(np.lexsort((_shuffled(n), np.arange(n) > 0)))
     graph = Adjacency.of(n, edges)
     parity = _breadth_first_parity(graph)
     if (parity[edges[:, 0]] != parity[edges[:, 1]]).all():
         return parity.astype(np.int64)
+    shuffled = _shuffled(n)
     colours = _greedy(graph, _rank(np.lexsort((shuffled, parity, -_peeling_rounds(graph)))))
     for _ in range(4 if len(edges) < FEW_EDGES else 0):
         colours = _greedy(graph, _rank(np.lexsort((shuffled, -colours))))
@@ -94,6 +94,10 @@ def raster_levels(n: int, edges: IntArray) -> IntArray:
     return levels
 
 
+def _shuffled(n: int) -> IntArray:
+    return np.random.default_rng(0).permutation(n)
+
+
 def _rank(order: IntArray) -> IntArray:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
@@ -101,24 +105,32 @@ def _rank(order: IntArray) -> IntArray:
 
 
 def _breadth_first_parity(graph: Adjacency) -> npt.NDArray[np.int8]:
-    """(n,) parity of the distance to the first vertex of the component, by one search from an added root."""
+    """(n,) parity of the distance to the first vertex of the component."""
     from scipy.sparse import csgraph
 
-    n = len(graph.start) - 1
+    n, square = len(graph.start) - 1, _square(graph.start, graph.others)
+    order, parent = csgraph.breadth_first_order(square, 0, directed=True, return_predecessors=True)
+    if len(order) == n:
+        return _depth_parity(parent, 0)
     # strong components are those of an undirected graph, and found without transposing it
-    components, label = csgraph.connected_components(_square(graph.start, graph.others), connection="strong")
+    components, label = csgraph.connected_components(square, connection="strong")
     firsts = np.zeros(components, dtype=graph.others.dtype)
     firsts[label[::-1]] = np.arange(n - 1, -1, -1)
     others = np.concatenate([graph.others, firsts])
-    rooted = _square(np.append(graph.start, len(others)), others)
+    rooted = _square(np.append(graph.start, len(others)), others)  # one search, from an added root
     parent = csgraph.breadth_first_order(rooted, n, directed=True, return_predecessors=True)[1]
-    parent[n] = n
-    parity = np.ones(n + 1, dtype=np.int8)
-    parity[n] = 0
-    while (parent != n).any():  # pointer jumping: the number of rounds is the logarithm of the depth
-        parity ^= parity[parent]
-        parent = parent[parent]
-    return 1 - parity[:n]
+    return 1 - _depth_parity(parent, n)[:n]
+
+
+def _depth_parity(parent: npt.NDArray[np.int32], root: int) -> npt.NDArray[np.int8]:
+    """Of each vertex of a tree, by pointer jumping: the number of rounds is the logarithm of the depth."""
+    parent[root] = root
+    parity = np.ones(len(parent), dtype=np.int8)
+    parity[root] = 0
+    while (parent != root).any():
+        parity ^= parity.take(parent)
+        parent = parent.take(parent)
+    return parity
 
 
 def _square(start: IntArray, others: npt.NDArray[np.signedinteger[Any]]) -> Any:

@@ -109,13 +109,15 @@ def dense_rows(rows: AnyRows, low: int, high: int) -> FloatArray:
     return np.asarray(some.toarray(out=np.empty((high - low, n))))  # zeros of its own would come in small pages
 
 
-def matrix(rows: AnyRows) -> Any:
-    """W as a sparse array of SciPy's, or as the array that it is."""
+def matrix(rows: AnyRows, low: int = 0) -> Any:
+    """Rows low, low + 1, … of W as a sparse array of SciPy's, or as the array that it is."""
     if isinstance(rows, SquareRows):
-        return rows.table
+        return rows.table[low:]
     from scipy import sparse
 
-    return sparse.csr_array((rows.weights, rows.columns, rows.start), shape=(len(rows.start) - 1,) * 2)
+    n, first = len(rows.start) - 1, rows.start[low]
+    entries = (rows.weights[first:], rows.columns[first:], rows.start[low:] - first)
+    return sparse.csr_array(entries, shape=(n - low, n))
 
 
 def entries_of(rows: AnyRows, low: int, high: int) -> tuple[IntArray, IntArray]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinbench.errors import ModelError
-from spinbench.models import FactorGraph, generators, load, save, simplify, to_pairwise
+from spinbench.models import FactorGraph, PairwiseModel, generators, load, save, simplify, to_pairwise
 from spinbench.models.factor_graph import Factors
 from spinbench.models.magnitudes import check_range
 from spinbench.models.possible import possible_states
@@ -150,3 +150,11 @@ def test_factors_as_flat_arrays_are_the_factors(seed, cards):
     low, high = flat.extremes
     assert low.tolist() == [factor.log_table.min() for factor in graph.factors]
     assert high.tolist() == [factor.log_table.max() for factor in graph.factors]
+
+
+def test_models_say_whether_all_variables_are_binary():
+    tables = [((0,), np.ones(2)), ((1,), np.ones(3))]
+    assert FactorGraph.from_tables((2, 2), tables[:1]).all_binary
+    assert not FactorGraph.from_tables((2, 3), tables).all_binary
+    assert not FactorGraph.from_tables((2, 1), tables[:1]).all_binary
+    assert PairwiseModel.from_edges(np.zeros(2), [(0, 1)], [1.0]).all_binary

@@ -68,11 +68,12 @@ def test_looks_of_many_chains_see_what_those_of_one_do(precision, atol, monkeypa
 
 @pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
 @pytest.mark.parametrize("chains", [1, 9])
-def test_looks_by_fields_that_are_kept_see_what_those_through_all_rows_do(precision, atol, chains):
-    method, start = Gibbs(), np.random.default_rng(0)
+@pytest.mark.parametrize(("form", "scan"), [("dense", "chromatic"), ("sites", "chromatic"), ("sites", "raster")])
+def test_looks_of_a_form_see_what_those_through_all_rows_do(form, scan, precision, atol, chains):
+    method, start = Gibbs(scan=scan), np.random.default_rng(0)
     for model in MODELS.values():
         kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
-        kernel._form = lambda _: "dense"
+        kernel._form = lambda _: form
         states = start.integers(0, 2, (model.num_variables, chains)).astype(np.int8)
         state = kernel.prepare(kernel.init(3, states))
         for _ in range(3):
@@ -82,6 +83,26 @@ def test_looks_by_fields_that_are_kept_see_what_those_through_all_rows_do(precis
             np.testing.assert_allclose(alone["log_t"], through[0], rtol=0, atol=atol)
             np.testing.assert_allclose(alone["log_r"], through[1], rtol=0, atol=atol)
             state = kernel.warm(state, 2)
+
+
+def test_looks_of_a_sparse_model_go_without_its_rows():
+    model, method = grid(20, 20, 0), Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    kernel._form = lambda _: "sites"
+    state = kernel.prepare(kernel.init(3, np.zeros((model.num_variables, 1), dtype=np.int8)))
+    assert kernel.look(state).keys() == {"log_t", "log_r"}
+    assert not {"rows", "flat"} & vars(kernel._source).keys()
+
+
+@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+def test_states_are_handed_over_in_a_byte_each(form):
+    model, method = MODELS["sparse"], Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    kernel._form = lambda _: form
+    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 3)).astype(np.int8)
+    states = kernel.states(kernel.init(3, start))
+    assert states.dtype == np.int8
+    np.testing.assert_array_equal(states, start)
 
 
 @pytest.mark.parametrize("chains", [1, CHAINS])

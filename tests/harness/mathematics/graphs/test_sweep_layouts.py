@@ -9,7 +9,7 @@ import pytest
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense, padded_rows
+from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense, matrix, padded_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,
     layout,
@@ -17,6 +17,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     sweep_tables,
     units_of,
 )
+from spinbench.mathematics.graphs.windows import spread, windowed_rows
 from spinbench.models import PairwiseModel
 
 
@@ -251,3 +252,44 @@ def test_the_mode_is_a_local_maximum_of_a_large_model():
     fields = model.biases + model.csr() @ s
     assert (fields[s == 1] > 0).all()
     assert (fields[s == 0] <= 0).all()
+
+
+@pytest.mark.parametrize("name", ["grid", "star", "denser", "no edges"])
+def test_the_last_rows_of_the_matrix_alone(name):
+    n, edges = GRAPHS[name]
+    model = random_model(n, edges)
+    rows = compressed_rows(model, np.arange(n))
+    state = np.random.default_rng(3).normal(size=n)
+    for low in (0, n // 2, n):
+        np.testing.assert_allclose(matrix(rows, low) @ state, (model.dense() @ state)[low:], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [[], [10], [-10, -1, 1, 10], [-1, 3]])
+def test_neighbours_at_known_distances_get_slots(known):
+    model = random_model(100, grid_edges(10, 10))
+    low, high, base, length = 31, 70, 30, 48
+    found = np.zeros(len(known) * length)
+    spread(compressed_rows(model, np.arange(100)), (low, high), known, found, base, length)
+    expected = np.zeros((len(known), length))
+    W = model.dense()
+    for slot, distance in enumerate(known):
+        for row in range(low, high):
+            expected[slot, row - base] = W[row, row + distance] if row + distance < 100 else 0.0
+    np.testing.assert_array_equal(found.reshape(len(known), length), expected)
+
+
+def test_distances_of_far_blocks_are_counted_in_short_tables(monkeypatch):
+    model = random_model(10_000, grid_edges(100, 100))
+    plan = layout(model, units_of(model), "chromatic")
+    rows, longest, count = compressed_rows(model, plan.order), [], np.bincount
+
+    def counted(values):
+        found = count(values)
+        longest.append(len(found))
+        return found
+
+    monkeypatch.setattr(np, "bincount", counted)
+    for low, high in itertools.pairwise(plan.bounds.tolist()):
+        assert windowed_rows(rows, low, high) is not None
+    assert longest
+    assert max(longest) < 200  # not the 5000 rows between a block and its neighbours
