@@ -1,0 +1,21 @@
+"""Numba looks for SciPy's BLAS when anything is compiled or loaded: a sixth of a second that no kernel needs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from numba.np import linalg
+
+_LINALG: Any = linalg
+
+
+@cache
+def look_for_blas_late() -> None:
+    """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
+    look = _LINALG.ensure_blas
+    _LINALG.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath  # noqa: F401  # asks when it is imported
+    finally:
+        _LINALG.ensure_blas = look
