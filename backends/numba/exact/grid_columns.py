@@ -45,17 +45,15 @@ def _make_column(mix: Any) -> Any:
 
     @njit(**COLUMN)
     def column(front, bit, coefficients):
-        run = larger(bit >> 1, 1)  # stretch over which the left neighbour stays the same
+        entries, run = address(front, 0), larger(bit >> 1, 1)  # over which the left neighbour stays the same
         for begin in range(0, front.size, 2 * bit):
             for left in range(bit // run):
                 a00, a01 = coefficients[left, 0, 0], coefficients[left, 0, 1]
                 a10, a11 = coefficients[left, 1, 0], coefficients[left, 1, 1]
-                at = begin + left * run
-                down, up = front[at : at + run], front[at + bit : at + bit + run]
-                for i in range(run):
-                    x, y = down[i], up[i]
-                    down[i] = mix(a00, x, a01, y)
-                    up[i] = mix(a10, x, a11, y)
+                for i in range(begin + left * run, begin + (left + 1) * run):
+                    x, y = load_field(entries, i), load_field(entries, i + bit)
+                    store_field(entries, i, mix(a00, x, a01, y))
+                    store_field(entries, i + bit, mix(a10, x, a11, y))
 
     return column
 

@@ -16,6 +16,7 @@ from spinbench.backends.numba.exact.options import SHARED
 from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
+from spinbench.backends.numba.simd.memory import address, load_field, load_table, store_field
 
 LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
@@ -49,10 +50,10 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
     Returns:
         log of all that was taken out.
     """
-    columns = site.shape[1]
+    columns, sites, to_factors = site.shape[1], address(site, 0), address(coefficients, 0)
     place = empty_array(site.size, np.int64)
     for i in range(site.size):
-        place[site[i // columns, i % columns]] = i
+        place[load_table(sites, i)] = i
     # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
     pull, scale = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
     left, up = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
@@ -64,8 +65,7 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
             scale[k] += abs(couplings[e])
     total = lost = 0.0  # Neumaier's sum
     for i in range(site.size):
-        r, c = i // columns, i % columns
-        bias = biases[site[r, c]]
+        bias = biases[load_table(sites, i)]
         field = bias / 2 + pull[i] / 4
         if abs(field) <= NOISE * (abs(bias) + scale[i]):  # as in `Pairwise.fields`
             field = 0.0
@@ -73,7 +73,7 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
         for k in range(8):
             beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
             value = to * (field + left[i] * beside + up[i] * above) - most
-            coefficients[r, c, k >> 2, k >> 1 & 1, k & 1] = value if logs is not None else math.exp(value)
+            store_field(to_factors, 8 * i + k, value if logs is not None else math.exp(value))
         for term in (most, bias / 2, left[i], up[i]):
             grown = total + term
             lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
@@ -84,13 +84,12 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
 @njit(**SHARED)
 def _scaled(coefficients, peak, turned, work, logs):
     """The coefficients of a row that also divide by `peak`, which in log space is a logarithm; `turned`: [from, to]."""
-    for c in range(work.shape[0]):
-        for k in range(8):
-            beside, to, above = k >> 2, k >> 1 & 1, k & 1
-            value = coefficients[c, beside, above, to] if turned else coefficients[c, beside, to, above]
-            if c == 0:
-                value = value - peak if logs is not None else value / peak
-            work[c, beside, to, above] = value
+    given, to = address(coefficients, 0), address(work, 0)
+    for k in range(work.size):
+        value = load_table(given, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
+        if k < 8:  # column 0
+            value = value - peak if logs is not None else value / peak
+        store_field(to, k, value)
 
 
 @njit(cache=True, error_model="numpy")
@@ -173,16 +172,16 @@ def _row_marginals(front, back, sums, ones, logs):
     for i in range(1 << low):
         sums[i] = 0.0
     for block in range(front.size >> low):
-        left, right = front[block << low :], back[block << low :]
+        left, right = address(front, block << low), address(back, block << low)
         total = 0.0
         if logs is not None:
             for i in range(1 << low):
-                joint = math.exp(left[i] + right[i] - top)
+                joint = math.exp(load_field(left, i) + load_field(right, i) - top)
                 sums[i] += joint
                 total += joint
         else:
             for i in range(1 << low):
-                joint = left[i] * right[i]
+                joint = load_field(left, i) * load_field(right, i)
                 sums[i] += joint
                 total += joint
         for c in range(low, width):
