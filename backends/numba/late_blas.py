@@ -13,7 +13,7 @@ _LINALG: Any = linalg
 @cache
 def look_for_blas_late() -> None:
     """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
-    look = _LINALG.ensure_blas
+    look = getattr(_LINALG, "ensure_blas", None)  # a Numba without it looks at no other time
     _LINALG.ensure_blas = lambda: None
     try:
         from numba.np import arraymath  # noqa: F401  # asks when it is imported
