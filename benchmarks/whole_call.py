@@ -214,11 +214,12 @@ def measured(name: str) -> dict[str, float] | str:
 
 def main(names: list[str]) -> None:
     """Measures the rows of which a name is asked, or all, and prints the table."""
+    wanted = [name for name in ROWS if not names or any(part in name for part in names)]
+    if not wanted:
+        raise SystemExit(f"no row has a name with {' or '.join(map(repr, names))} in it; there are {', '.join(ROWS)}")
     table = Table("call", "kernel s", "rest s", "MiB", "to reach", "found", "reached")
-    for name, row in ROWS.items():
-        if names and not any(wanted in name for wanted in names):
-            continue
-        found = measured(name)
+    for name in wanted:
+        row, found = ROWS[name], measured(name)
         if isinstance(found, str):
             table.add_row(name, "", "", "", "", found, "")
             continue

@@ -16,6 +16,7 @@ from spinbench import __version__
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
+from spinbench.foundation.remarks import printable
 from spinbench.history.command import add as add_history
 from spinbench.history.command import checkout
 from spinbench.history.command import run as history
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SpinbenchError as error:
             if debug:
                 traceback.print_exc()
-            print(f"spinbench: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"spinbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
             return USER_ERROR
         except KeyboardInterrupt:
             return STATUS

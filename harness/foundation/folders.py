@@ -11,14 +11,15 @@ from functools import cache
 from pathlib import Path
 
 VARIABLE = "SPINBENCH_CACHE_DIR"
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def cache_folder() -> Path:
     """$SPINBENCH_CACHE_DIR, or the user's cache folder; a temporary one where that cannot be written.
 
     Compiled code is run and exact answers are believed, so nobody else may write there: in a folder of another user, or
-    one that others can write to, it is a folder of one's own, mode 700; and the temporary one belongs to this process.
+    one that others can enter, whatever they may do below, it is a folder of one's own, mode 700; and the temporary one
+    belongs to this process.
     """
     chosen = os.environ.get(VARIABLE)
     if not chosen:
@@ -34,12 +35,15 @@ def _below(chosen: Path) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder, which is made if there is none, can be written by this user and by nobody else."""
+    """Whether a folder, which is made if there is none, can be written and entered by this user and by nobody else.
+
+    A link to one is as good where nobody else can set it anew.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
+        owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
         with tempfile.TemporaryFile(dir=folder):
-            return os.name == "nt" or (state.st_uid == _user() and not state.st_mode & OTHERS_WRITE)
+            return os.name == "nt" or (owners == {_user()} and not mode & OTHERS)
     except OSError:
         return False
 

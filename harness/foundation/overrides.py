@@ -25,8 +25,8 @@ def written(value: Any) -> str:
 
 def quoted(text: str) -> str:
     """A text in quotes."""
-    escaped = text.replace("\\", "\\\\") if text.endswith("\\") else text
-    return "'" + escaped.replace("'", "\\'") + "'"
+    escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), text)
+    return f"'{escaped}'"
 
 
 def command(words: Mapping[str, Any]) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
+
+OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""Characters that a terminal obeys, or that turn what stands beside them round; within brackets of an expression."""
+_OBEYED = re.compile(f"[{OBEYED}]")
+
+
+def printable(text: str) -> str:
+    """A text in which nothing is obeyed: names of files, too, come from others."""
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 @cache
 def left_out(sentence: str) -> None:
     """Say, once in a process, that something is left out, and why: on standard error, as Hydra turns logging off."""
-    print(f"spinbench: left out: {sentence}", file=sys.stderr)
+    print(f"spinbench: left out: {printable(sentence)}", file=sys.stderr)

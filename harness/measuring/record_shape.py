@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from spinbench.foundation.remarks import OBEYED
 from spinbench.metrics import MOST
 
 Check = Callable[[Any], bool]
@@ -15,11 +16,14 @@ Shape = Check | Mapping[str, Any]
 
 An entry whose name ends in "~" may be None, in "-" absent, in "?" either."""
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
 """What a terminal would obey, and halves of characters, which no file can hold."""
 
 _SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
 """What a text has that holds any of it, as itself or escaped; most have nothing, and need no second look."""
+
+_OUTSIDE = re.compile(r"^/|\.\.|:/|[\\$]")
+"""In the name of a configuration."""
 
 
 def parse(text: str) -> Any:
@@ -59,12 +63,35 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _name(value: Any) -> bool:
+    """Of a model, method or backend, which a command may hold: no path that leads out of the groups."""
+    return isinstance(value, str) and _OUTSIDE.search(value) is None
+
+
+def _plain(part: Any) -> bool:
+    """Whether settings have names as Hydra has them, and nothing that it would look up."""
+    if isinstance(part, Mapping):
+        return all(re.fullmatch(r"\w+", name) is not None for name in part) and all(map(_plain, part.values()))
+    return all(map(_plain, part)) if isinstance(part, list) else not (isinstance(part, str) and "${" in part)
+
+
+def _time(value: Any) -> bool:
+    """Unix time that a calendar has."""
+    return _number(value) and 0 <= value < 2.5e11
+
+
+def _size(value: Any) -> bool:
+    return _number(value) and value >= 0
+
+
 def _mapping(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+    return (isinstance(value, float) and abs(value) < MOST) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    )
 
 
 def _numbers(value: Any) -> bool:
@@ -95,8 +122,8 @@ _POINT = {"seconds": _number, "samples": _number, "marginal_rmse~": _number, "lo
 _BOUND = {"value~": _number, "side": _text, "grade": _text, "by": _text, "delta": _number}
 _METRIC = {
     "value?": _number,
-    "standard_error?": _number,
-    "scatter?": _number,
+    "standard_error?": _size,
+    "scatter?": _size,
     "failed?": _text,
     "remark?": _text,
     "samples?": _numbers,
@@ -120,21 +147,22 @@ _RESULT = {
     "memory?": {"before_bytes?": _number, "peak_bytes?": _number},
     "trajectory": _points,
 }
-_PART = {"name": _text}
+_PART = {"name": _name}
+_CONFIG = {
+    "model": _PART,
+    "method": _PART,
+    "backend": _PART,
+    "budget": {"seconds?": _number, "samples?": _number, "burn_in?": _number},
+    "chains": _number,
+    "seed": _number,
+}
 _RECORD = {
     "id": _text,
     "key": _text,
     "family": _text,
     "class?": _text,
     "axes": {"model": _text, "method": _text, "backend": _text},
-    "config": {
-        "model": _PART,
-        "method": _PART,
-        "backend": _PART,
-        "budget": {"seconds?": _number, "samples?": _number, "burn_in?": _number},
-        "chains": _number,
-        "seed": _number,
-    },
+    "config": _CONFIG,
     "protocol": _text,
     "files?": _mapping,
     "status": _text,
@@ -145,18 +173,22 @@ _RECORD = {
     "result~": _RESULT,
     "reference~": {"log_z?": _number, "reason-": _text},
     "stages?": _mapping,
-    "environment": {"versions-": _mapping, "threads-": _mapping},
+    "environment": {"versions-": _mapping, "threads-": _mapping, "gpus?": _texts},
     "oversubscribed?": _text,
     "race?": {"asked?": _mapping, "fate": _text},
-    "started_at": _number,
+    "started_at": _time,
     "duration": _number,
+    "versions?": _mapping,
 }
 _GOOD: Shape = {**{name: shape for name, shape in _RECORD.items() if name != "result~"}, "result": _RESULT}
 
 
 def wrong(record: Mapping[str, Any]) -> str | None:
     """The first entry of a record that is missing or malformed; a good one has a result."""
-    return fault(record, _GOOD if record.get("status") == "ok" else _RECORD)
+    found = fault(record, _GOOD if record.get("status") == "ok" else _RECORD)
+    if found is None and not (set(record["config"]) <= set(_CONFIG) and _plain(record["config"])):
+        return "config"  # commands are made of it
+    return found
 
 
 def _printable(value: Any) -> Any:

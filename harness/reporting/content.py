@@ -197,7 +197,8 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
         if text not in shared:
             shared[text] = len(environments)
             environments.append(record["environment"])
-        cells.append({**shortened(record), "environment": shared[text]})
+        numbers = {name: shortened(record[name]) for name in ("metrics", "result", "stages") if name in record}
+        cells.append({**record, **numbers, "environment": shared[text]})
     commands: dict[str, int] = {}
     command_of = [commands.setdefault(of_cell(record["config"], ()), len(commands)) for record in records]
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -76,7 +77,8 @@ class Row:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """One row for each model, method, backend and protocol; by model, then by accuracy. Skipped cells have none.
+    """One row for each model, method, backend, protocol and content of the model's files; by model, then by accuracy.
+    Skipped cells have none.
 
     Rows whose verdict is not ok come after those whose is: their errors are no merit.
     """
@@ -85,7 +87,8 @@ def rows(records: Iterable[Record]) -> list[Row]:
     for record in records:
         if record["status"] != "skipped":
             axes = record["axes"]
-            groups[axes["model"], axes["method"], axes["backend"], record["protocol"]].append(record)
+            files = json.dumps(record.get("files") or {}, sort_keys=True)  # one may have changed under its name
+            groups[axes["model"], axes["method"], axes["backend"], record["protocol"], files].append(record)
     variants = _variants(groups)
     by_model: dict[str, list[Record]] = defaultdict(list)
     for key, group in groups.items():
@@ -297,7 +300,10 @@ def _status(group: Sequence[Record], good: Sequence[Record], known: Bracket) -> 
 def _variants(groups: Mapping[tuple[str, ...], Sequence[Record]]) -> dict[tuple[str, ...], str]:
     """For each group the settings that tell it from other groups of the same model, method and backend."""
     flat = {
-        key: flattened({k: v for k, v in group[0]["config"].items() if k != "seed"}) for key, group in groups.items()
+        key: flattened(
+            {**{k: v for k, v in group[0]["config"].items() if k != "seed"}, "files": group[0].get("files") or {}}
+        )
+        for key, group in groups.items()
     }
     rivals: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for key, settings in flat.items():

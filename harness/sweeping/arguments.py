@@ -22,15 +22,20 @@ FLAGS = (
 _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
 """Flags of Hydra's that name another application's configurations."""
 
-_OF_A_CELL = re.compile(r"\+{0,2}(?!hydra\b)(?!launcher\.address\b)\w+([./]\w+)*=(?!.*_target_).*", re.DOTALL)
-"""Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing."""
+_OF_A_CELL = re.compile(
+    r"\+{0,2}(?!(hydra|commits)\b)(?!launcher\.address\b)"
+    r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|[\\]|:/)))(?!.*(_target_|\$)).*",
+    re.DOTALL,
+)
+"""Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's
+value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up."""
 
 _COMMITS = "commits="
 
 _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
 """Hydra's names for where results go, which is `sweep_dir` here, whether one cell is asked for or several."""
 
-_RELATIVE = re.compile(r"\+{0,2}model\.(path|evidence|corpus)=(?!['\"]?/)")
+_OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -143,12 +148,18 @@ def _taken(folder: Path, overrides: list[str], started_in: str) -> list[str]:
                 f"{folder / COMMAND_FILE} asks for {line!r}, which is not taken from a file, as it may run code; give "
                 f"all overrides again: {again}"
             )
-        if _RELATIVE.match(line) and Path(started_in) != Path.cwd():
+        if _is_relative(line) and Path(started_in) != Path.cwd():
             raise SpinbenchError(
                 f"{folder} belongs to a sweep with {line!r} that was started in {started_in}; go on there, or give all "
                 f"overrides again: {again}"
             )
     return overrides
+
+
+def _is_relative(line: str) -> bool:
+    """Whether one of its values is a path that is looked for where one stands."""
+    found = _OF_A_FILE.fullmatch(line)
+    return found is not None and any(not value.strip(" '\"[").startswith("/") for value in found[1].split(","))
 
 
 def _is_of_a_cell(line: str) -> bool:

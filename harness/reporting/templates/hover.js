@@ -29,7 +29,7 @@ function told({ cell, point, error, seconds }, quantity) {
   const spread = last && known.value === error && known.standard_error ? " ± " + digits(known.standard_error) : "";
   const lines = [axes.method + " on " + axes.backend + ", seed " + cell.config.seed];
   lines.push((quantity === "log_z_error" ? "|error of log Z| " : "RMSE ") + digits(error) + spread);
-  if (quantity === "log_z_error") lines.push("log Z " + Number(point.log_z.toPrecision(7)));
+  if (quantity === "log_z_error" && point.log_z !== null) lines.push("log Z " + Number(point.log_z.toPrecision(7)));
   lines.push(digits(seconds) + " s, " + point.samples + " samples");
   if (cell.result.status !== "ok") lines.push(cell.result.status);
   return lines;

@@ -24,9 +24,11 @@ def test_the_cache_folder_can_be_chosen(chosen: Path) -> None:
     assert chosen.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_others_can_write_to_is_not_believed(chosen: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o755, 0o710])
+def test_a_folder_that_others_can_enter_is_not_believed(chosen: Path, mode: int) -> None:
+    """What is below it may have been made with any umask."""
     chosen.mkdir()
-    chosen.chmod(0o777)
+    chosen.chmod(mode)
     found = folders.cache_folder()
     assert found.parent == chosen
     assert found.stat().st_mode & 0o777 == 0o700
@@ -40,6 +42,19 @@ def test_a_folder_that_another_user_made_is_not_believed(chosen: Path, monkeypat
     found = folders.cache_folder()
     assert chosen not in (found, *found.parents)
     assert found.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make links that are another user's")
+def test_a_link_that_another_user_made_is_not_followed(chosen: Path, tmp_path: Path) -> None:
+    """It may lead elsewhere tomorrow."""
+    (tmp_path / "ours").mkdir(mode=0o700)
+    chosen.symlink_to(tmp_path / "ours")
+    assert folders.cache_folder() == chosen
+    os.lchown(chosen, 12345, -1)
+    folders._below.cache_clear()
+    found = folders.cache_folder()
+    assert found.stat().st_mode & 0o777 == 0o700
+    assert found.resolve() != tmp_path / "ours"
 
 
 def test_where_nothing_can_be_written_a_temporary_folder_lives_as_long_as_the_process(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from spinbench.foundation.overrides import command, of_cell
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 3, -2, 0.1, 1.0, 1e-12, 12e300),
     *("gibbs", "uai14/Grids_12", "12e3", "true", "NULL", "a b", "it's", "x,y", "a=b", "", "/tmp/x.uai", "./x", ".5"),
-    *("back\\slash", "ends\\", "${oc.env:HOME}x"[5:], "grün"),
+    *("back\\slash", "ends\\", "a\\'b", "a\\\\'b\\\\", "${oc.env:HOME}x"[5:], "grün"),
     *([1, 2.5], ["a", "1"], [], {"a": 1, "b": False}),
 )
 

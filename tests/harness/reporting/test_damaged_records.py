@@ -119,3 +119,37 @@ def test_the_report_names_a_good_record_without_a_result(tmp_path: Path, capsys:
     assert "record-good" not in told.err
     with pytest.raises(SpinbenchError, match=r"record-bad\.json is not a record: result"):
         records.read_record(tmp_path / "record-bad.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("started_at",), 1e18),
+        (("started_at",), -1.0),
+        (("metrics", "marginal_rmse", "value"), 1e299),
+        (("metrics", "marginal_rmse", "standard_error"), -1.0),
+        (("environment", "gpus"), 7),
+        (("result", "trajectory", 0, "samples"), 10**299),
+        (("versions",), [1]),
+        (("config", "+hydra.job.env_set"), {"PYTHONPATH": "/evil"}),
+        (("config", "experiment"), "tour"),
+        (("config", "model", "hydra.x"), 1),
+        (("config", "model", "name"), "../../evil"),
+        (("config", "method", "name"), "/evil"),
+        (("config", "model", "path"), "${oc.env:SECRET}"),
+        (("config", "method", "extra"), [{"a": "${x}"}]),
+    ],
+    ids=lambda one: ".".join(map(str, one)) if isinstance(one, tuple) else "",
+)
+def test_what_no_sweep_writes_is_no_record(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+    """Commands are made of records, squares and dates of their numbers."""
+    assert not shown(tmp_path, damaged(make(seed=0), path, value))
+
+
+def test_files_that_changed_under_their_names_make_rows_of_their_own() -> None:
+    records_ = [{**make(seed=seed), "files": {"path": "ab" * 32 if seed else "cd" * 32}} for seed in range(3)]
+    found = leaderboard.rows(records_)
+    assert sorted((row.replicates, row.variant[:14]) for row in found) == [
+        (1, "files.path=cdc"),
+        (2, "files.path=aba"),
+    ]

@@ -29,6 +29,14 @@ def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "'hydra'.job.name=evil",
         "+method.extra={_target_: os.system}",
         "launcher.address=evil:6379",
+        "experiment=../../../../evil",
+        "experiment='../evil'",
+        "experiment=tour,../evil",
+        "launcher=/evil",
+        "+size=file://evil",
+        "class=${oc.env:SECRET}",
+        "model.path='${oc.env:SECRET}'",
+        "commits=evil",
     ],
 )
 def test_a_file_cannot_make_a_resumed_sweep_run_code(line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,13 +53,14 @@ def test_what_a_file_may_not_bring_stands_in_the_command_to_go_on_with() -> None
     assert Arguments.parse(given).again("out") == f"spinbench sweep --resume out {' '.join(given)}"
 
 
-def test_relative_paths_are_not_looked_for_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("line", ["model.path=mine.uai", "model.path=/its.uai,mine.uai", "model.path=['/a','b']"])
+def test_relative_paths_are_not_looked_for_elsewhere(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Records of failures would be all that comes of it."""
     Path("out").mkdir()
-    content = {"overrides": ["model=file", "model.path=mine.uai"], "started_in": "/elsewhere", "report": None}
+    content = {"overrides": ["model=file", line], "started_in": "/elsewhere", "report": None}
     Path("out/sweep.json").write_text(json.dumps(content))
     assert sweep("--resume", "out") == 2
-    assert "'model.path=mine.uai' that was started in /elsewhere" in capsys.readouterr().err
+    assert f"{line!r} that was started in /elsewhere" in capsys.readouterr().err
     assert not list(Path("out").rglob("record-*.json"))
 
 
@@ -64,3 +73,21 @@ def test_a_failed_record_hides_no_good_one_of_the_same_code() -> None:
     assert records.latest([good, failed]) == [good]
     assert records.latest([failed, good]) == [good]
     assert records.latest([good, failed, later]) == [later]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model=uai14/Grids_12,grid",
+        "model.path=../data/x.uai",
+        "sweep_dir=../out",
+        "method=[gibbs,bp]",
+        "seed=range(0,6)",
+        "+method.extra=a..b",
+        "left_out=[{method:[exact],backend:[jax]}]",
+        "budget.seconds=.1",
+        "model.path='/it''s here/a b.uai'",
+    ],
+)
+def test_what_is_measured_is_taken_from_a_file(line: str) -> None:
+    assert Arguments.parse([line, "seed=0"]).again("out") == "spinbench sweep --resume out"
