@@ -79,14 +79,14 @@ class Every(NamedTuple):
     def told(self, shown: Seen, some: int) -> Seen:
         """What so many chains have shown, of all of them."""
         if self.levels is None:
-            return shown._replace(variance=self.variance)
+            return shown._replace(variance=self.variance.copy())
         half, odd, compared = len(self.levels) // 2, len(self.levels) % 2, shown.compared
         move = np.zeros(self.levels.shape[1])
         if half:
             move = self.levels[odd + half :].mean(axis=0) - self.levels[odd : odd + half].mean(axis=0)
         return shown._replace(
             means=self.levels.mean(axis=0),
-            variance=self.variance,
+            variance=self.variance.copy(),
             standard=shown.standard * np.sqrt(some / self.chains),
             compared=None if compared is None else compared._replace(move=move),
         )

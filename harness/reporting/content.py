@@ -14,8 +14,8 @@ from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.leaderboard import Row
 
-DIGITS = 8
-"""Of the numbers of records on the page: more than is shown of any, and half as much to pack."""
+DIGITS, _MEASURED = 8, ("metrics", "result", "stages")
+"""Of the measured numbers of records on the page, more than is shown of any and half as much to pack; and their place."""
 
 
 @dataclass(frozen=True)
@@ -174,19 +174,21 @@ def packed(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def shortened(part: Any) -> Any:
-    """A record, or a part of it, with floats of `DIGITS`."""
+def for_scripts(part: Any, digits: int = 17) -> Any:
+    """A record, or a part of it: floats have so many digits, and whole numbers that scripts cannot hold are texts."""
     if isinstance(part, float):
-        return float(f"{part:.{DIGITS}g}")
+        return float(f"{part:.{digits}g}")
     if isinstance(part, Mapping):
-        return {name: shortened(inner) for name, inner in part.items()}
-    return [shortened(inner) for inner in part] if isinstance(part, list) else part
+        return {name: for_scripts(inner, digits) for name, inner in part.items()}
+    if isinstance(part, list):
+        return [for_scripts(inner, digits) for inner in part]
+    return str(part) if isinstance(part, int) and abs(part) > 2**53 else part
 
 
 def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
     """What the scripts need: all of the records, environments and commands once each, and which cells a row has.
 
-    A command lacks its last word, the seeds. Numbers are cut to `DIGITS`; the records' own files have them all.
+    A command lacks its last word, the seeds. Measured numbers are cut to `DIGITS`; the records' own files have all.
     """
     shared: dict[str, int] = {}
     environments: list[Mapping[str, Any]] = []
@@ -197,8 +199,8 @@ def data(records: Sequence[Record], board: Sequence[Row]) -> dict[str, Any]:
         if text not in shared:
             shared[text] = len(environments)
             environments.append(record["environment"])
-        numbers = {name: shortened(record[name]) for name in ("metrics", "result", "stages") if name in record}
-        cells.append({**record, **numbers, "environment": shared[text]})
+        measured = {name: for_scripts(record[name], DIGITS) for name in _MEASURED if name in record}
+        cells.append({**for_scripts(record), **measured, "environment": shared[text]})
     commands: dict[str, int] = {}
     command_of = [commands.setdefault(of_cell(record["config"], ()), len(commands)) for record in records]
     return {

@@ -307,7 +307,7 @@ class TestInChromium:
         browser.click("tr[data-method=gibbs] button[data-cells]")
         assert browser.evaluate("document.querySelector('dialog').open") is True
         record = json.loads(browser.evaluate("document.querySelector('dialog pre').textContent"))
-        assert record == {**RECORDS[0], "result": content.shortened(RECORDS[0]["result"])}
+        assert record == {**RECORDS[0], "result": content.for_scripts(RECORDS[0]["result"], content.DIGITS)}
         assert browser.evaluate("document.querySelector('dialog select').options.length") == 3
 
     def test_status_and_words_filter(self, browser: Any, example: str) -> None:
@@ -406,6 +406,13 @@ class TestInChromium:
             })"""
         )
         assert overlaps == []
+
+    def test_seeds_are_told_to_the_last_digit(self, browser: Any, tmp_path: Path) -> None:
+        seed = 2**53 + 1
+        browser.open(page.write([make(seed=seed), make("bp", seed=2)], tmp_path).page.as_uri())
+        browser.click("tr[data-method=gibbs] button[data-cells]")
+        assert f'"seed": "{seed}"' in browser.evaluate("document.querySelector('dialog pre').textContent")
+        assert browser.evaluate("command([0])").endswith(f" seed={seed}")
 
     def test_many_rows_are_sorted_and_filtered(self, browser: Any, tmp_path: Path) -> None:
         records = [make("exact", rmse=1e-16 * (1 + i), model=f"m{i:04}", kind="exact") for i in range(400)]
