@@ -1,32 +1,25 @@
-"""How long Numba has compiled in this process, as Numba's own events tell; deadlines do not count it.
-
-Meanwhile Python's garbage collector rests.
-"""
+"""How long Numba has compiled in this process, as Numba's own events tell; deadlines do not count it."""
 
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from functools import cache
 
 from numba.core import event
 
 from spinbench.foundation import deadline
-from spinbench.models.files.garbage import uncollected
 
 
 class _Clock(event.Listener):
-    """Adds up compilations, of which Numba makes one at a time; one that another asks for lies within it."""
+    """Adds up compilations; one that another asks for lies within it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._depth = 0
         self._since = self._busy_since = 0.0
-        self._around = ExitStack()
 
     def on_start(self, event: event.Event) -> None:
         if not self._depth:
-            self._around.enter_context(uncollected())
             self._since, self._busy_since = time.perf_counter(), time.thread_time()
         self._depth += 1
 
@@ -36,7 +29,6 @@ class _Clock(event.Listener):
             took = time.perf_counter() - self._since
             self.seconds += took
             deadline.compiled(took, time.thread_time() - self._busy_since)
-            self._around.close()
 
 
 _CLOCK = _Clock()

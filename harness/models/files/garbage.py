@@ -1,5 +1,5 @@
 """Python's garbage collector, which looks at all new objects again and again while many are made and none is thrown
-away: a third of the time in which a large model file is read, a tenth of what Numba takes to compile."""
+away: a third of the time in which a large model file is read."""
 
 from __future__ import annotations
 
