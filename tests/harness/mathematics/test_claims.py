@@ -12,6 +12,7 @@ from scipy.signal import lfilter
 import spinbench
 from spinbench.api.trace import Trace
 from spinbench.mathematics import claims
+from spinbench.mathematics.chains import Every
 from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.relaxed import family as relaxed
 from spinbench.models import PairwiseModel
@@ -251,3 +252,14 @@ def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...],
             same = [s for s in weights if all(s[j] == state[j] for j in range(6) if j not in members)]
             p = sum(np.exp(weights[s]) for s in same if s[i]) / sum(np.exp(weights[s]) for s in same)
             assert least[i] - 1e-12 <= p <= most[i] + 1e-12
+
+
+def test_what_is_told_of_all_chains_is_left_as_it_is() -> None:
+    series = np.random.default_rng(0).random((8, 5, 16))
+    series[:, 0] = 0.5
+    for levels in (None, series.mean(axis=-1)):
+        every = Every(16, series.var(axis=(0, 2)), levels)
+        first = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
+        again = claims.marginal_claims(series, 80, np.zeros(5), np.ones(5), every=every)
+        np.testing.assert_array_equal(first.errors, again.errors)
+        np.testing.assert_array_equal(every.variance, series.var(axis=(0, 2)))
