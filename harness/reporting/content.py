@@ -14,8 +14,10 @@ from spinbench.reporting import brackets, curves, leaderboard
 from spinbench.reporting.brackets import Bracket
 from spinbench.reporting.leaderboard import Row
 
-DIGITS, _MEASURED = 8, ("metrics", "result", "stages")
-"""Of the measured numbers of records on the page, more than is shown of any and half as much to pack; and their place."""
+DIGITS = 8
+"""Of the measured numbers of records on the page: more than is shown of any, and half as much to pack."""
+_MEASURED = ("metrics", "result", "stages")
+"""Where these are."""
 
 
 @dataclass(frozen=True)
