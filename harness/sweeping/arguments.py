@@ -24,11 +24,12 @@ _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
 
 _OF_A_CELL = re.compile(
     r"\+{0,2}(?!(hydra|commits)\b)(?!launcher\.address\b)"
-    r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|[\\]|:/)))(?!.*(_target_|\$)).*",
+    r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|[\\]|:/)))(?!.*(_target_|[\$\x00-\x1f])).*",
     re.DOTALL,
 )
 """Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's
-value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up."""
+value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up; of lines
+scripts are made for clusters."""
 
 _COMMITS = "commits="
 

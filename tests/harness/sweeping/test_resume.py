@@ -37,6 +37,7 @@ def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "class=${oc.env:SECRET}",
         "model.path='${oc.env:SECRET}'",
         "commits=evil",
+        "launcher.partition='a\nevil'",
     ],
 )
 def test_a_file_cannot_make_a_resumed_sweep_run_code(line: str, capsys: pytest.CaptureFixture[str]) -> None:
