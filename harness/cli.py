@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import signal
@@ -52,6 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # `spinbench list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
+        except OSError as error:
+            if error.errno != errno.ENOSPC or debug:
+                raise
+            print(f"spinbench: {printable(str(error))}", file=sys.stderr)
+            return USER_ERROR
         except Exception:
             if interrupted.is_set() and not debug:
                 return STATUS

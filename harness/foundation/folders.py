@@ -10,6 +10,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from spinbench.errors import SpinbenchError
+
 VARIABLE = "SPINBENCH_CACHE_DIR"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -27,6 +29,22 @@ def cache_folder() -> Path:
 
         chosen = platformdirs.user_cache_dir("spinbench", appauthor=False)
     return _below(Path(chosen))
+
+
+def made(part: Path) -> Path:
+    """A folder below the cache's, which is made if there is none.
+
+    Raises:
+        SpinbenchError: something else is in its place.
+    """
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpinbenchError(
+            f"the cache needs the folder {part}, which cannot be made ({error.strerror}): move away what stands there, "
+            f"or choose another cache with {VARIABLE}"
+        ) from error
+    return part
 
 
 @cache

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
-from spinbench.foundation.folders import cache_folder
+from spinbench.foundation.folders import cache_folder, made
 from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure
 from spinbench.measuring.compilation import CACHE_VARIABLES, OWN_CACHE_VARIABLE
@@ -225,8 +225,7 @@ class Core:
     def __init__(self) -> None:
         from filelock import FileLock, Timeout
 
-        folder = cache_folder() / "cores"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = made(cache_folder() / "cores")
         told = False
         while True:
             # From the last: the first core usually serves the machine's interrupts.
@@ -256,8 +255,7 @@ def child_environment(device: str, cache: Path | None = None) -> dict[str, str]:
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
     for name, folder in zip(CACHE_VARIABLES, (numba_folder(), cache_folder() / "compiled" / "jax"), strict=True):
-        folder.mkdir(parents=True, exist_ok=True)
-        variables.setdefault(name, str(folder))
+        variables.setdefault(name, str(made(folder)))
     variables.pop(OWN_CACHE_VARIABLE, None)
     if cache is not None:
         variables |= {name: str(cache / name) for name in CACHE_VARIABLES} | {OWN_CACHE_VARIABLE: "1"}

@@ -150,3 +150,12 @@ def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["swep"])
     assert stop.value.code == 2
     assert "invalid choice: 'swep'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "spinbench", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (cli.USER_ERROR, "spinbench: [Errno 28] No space left on device\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from spinbench.errors import SpinbenchError
 from spinbench.foundation import folders
 
 
@@ -76,3 +77,12 @@ print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=Tr
     assert int(mode) == 0o700
     assert of_child == own
     assert not Path(own).exists()
+
+
+def test_what_stands_in_the_place_of_a_part_is_named(chosen: Path) -> None:
+    part = folders.cache_folder() / "cores"
+    part.write_text("")
+    with pytest.raises(SpinbenchError, match=r"the folder .*cores, which cannot be made \(File exists\)"):
+        folders.made(part)
+    part.unlink()
+    assert folders.made(part).is_dir()
