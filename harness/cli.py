@@ -53,15 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # `spinbench list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
-        except OSError as error:
-            if error.errno != errno.ENOSPC or debug:
+        except Exception as error:
+            if interrupted.is_set() and not debug:
+                return STATUS
+            if debug or not isinstance(error, OSError) or error.errno != errno.ENOSPC:
                 raise
             print(f"spinbench: {printable(str(error))}", file=sys.stderr)
             return USER_ERROR
-        except Exception:
-            if interrupted.is_set() and not debug:
-                return STATUS
-            raise
 
 
 def _dispatch(words: list[str]) -> int:
