@@ -68,11 +68,11 @@ def _name(value: Any) -> bool:
     return isinstance(value, str) and _OUTSIDE.search(value) is None
 
 
-def _plain(part: Any) -> bool:
-    """Whether settings have names as Hydra has them, and nothing that it would look up."""
-    if isinstance(part, Mapping):
-        return all(re.fullmatch(r"\w+", name) is not None for name in part) and all(map(_plain, part.values()))
-    return all(map(_plain, part)) if isinstance(part, list) else not (isinstance(part, str) and "${" in part)
+def _of_a_command(config: Mapping[str, Any]) -> bool:
+    """Whether a cell is of the parts of one, settings with names as Hydra has them, and nothing that it looks up."""
+    names = [name for part in config.values() if isinstance(part, Mapping) for name in part]
+    plain = all(re.fullmatch(r"[\w-]+", name) for name in names)
+    return set(config) <= set(_CONFIG) and plain and "${" not in json.dumps(config)
 
 
 def _time(value: Any) -> bool:
@@ -186,8 +186,8 @@ _GOOD: Shape = {**{name: shape for name, shape in _RECORD.items() if name != "re
 def wrong(record: Mapping[str, Any]) -> str | None:
     """The first entry of a record that is missing or malformed; a good one has a result."""
     found = fault(record, _GOOD if record.get("status") == "ok" else _RECORD)
-    if found is None and not (set(record["config"]) <= set(_CONFIG) and _plain(record["config"])):
-        return "config"  # commands are made of it
+    if found is None and not _of_a_command(record["config"]):
+        return "config"
     return found
 
 

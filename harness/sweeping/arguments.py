@@ -24,7 +24,7 @@ _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
 
 _OF_A_CELL = re.compile(
     r"\+{0,2}(?!(hydra|commits)\b)(?!launcher\.address\b)"
-    r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|[\\]|:/)))(?!.*(_target_|[\$\x00-\x1f])).*",
+    r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|\\|[:,'\"\[( ]/)))(?!.*(_target_|[\$\x00-\x1f])).*",
     re.DOTALL,
 )
 """Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's

@@ -100,6 +100,8 @@ def _whole(name: str, least: int) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise SpinbenchError(f"{name}={value} was given; an integer, {least} or more, is needed")
+        if value >= 2**63:
+            raise SpinbenchError(f"{name}={value} was given; records and their tables hold integers below 2^63")
 
     return check
 

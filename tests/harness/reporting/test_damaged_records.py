@@ -153,3 +153,9 @@ def test_files_that_changed_under_their_names_make_rows_of_their_own() -> None:
         (1, "files.path=cdc"),
         (2, "files.path=aba"),
     ]
+
+
+def test_settings_of_plugins_may_have_any_keys_within(tmp_path: Path) -> None:
+    record = make(seed=0)
+    record["config"]["method"] |= {"of-mine": {"0.5": [1, {"a b": "c d"}]}}
+    assert shown(tmp_path, record)

@@ -33,6 +33,8 @@ def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "experiment='../evil'",
         "experiment=tour,../evil",
         "launcher=/evil",
+        "launcher='/evil'",
+        "experiment=[tour,/evil]",
         "+size=file://evil",
         "class=${oc.env:SECRET}",
         "model.path='${oc.env:SECRET}'",

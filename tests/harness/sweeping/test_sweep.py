@@ -310,6 +310,7 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["model=file"], "model.path was not given; add model.path=VALUE"),
         (["chains=0"], "chains=0 was given; an integer, 1 or more, is needed"),
         (["seed=-1"], "seed=-1 was given"),
+        (["seed=9223372036854775808"], "records and their tables hold integers below 2^63"),
         (["sweep_dir=file/out"], "cannot be written"),
         (["-m", "method=glob(zz*)"], "method=glob(zz*) was given, and nothing has such a name"),
         (["-m", "method=gibbs", "method.scan=raster,snake"], "gibbs: scan='snake' was given"),
