@@ -12,6 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import MOST_GIB, left_open
@@ -23,7 +24,7 @@ class Exact(Method):
 
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.
-        max_gib: memory that it may take, in GiB.
+        max_gib: memory that it may take, in GiB; None: half of what is free, or as a sweep has divided it.
         pairs: whether to find the joint probabilities of edges or factors, too, by elimination in NumPy.
         draws: number of independent draws, beside.
     """
@@ -36,16 +37,21 @@ class Exact(Method):
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "exact"
 
     solver: str = "auto"
-    max_gib: float = 1.0
+    max_gib: float | None = None
     pairs: bool = False
     draws: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_gib <= MOST_GIB:
+        if self.max_gib is not None and not 0 < self.max_gib <= MOST_GIB:
             raise SpinbenchError(
                 f"method exact: max_gib={self.max_gib} was given; a positive number is needed, 2^33 at most"
             )
         check_whole(self, "draws", 0, 2**30)
+
+    @property
+    def max_bytes(self) -> int:
+        """That it may take."""
+        return default_max_bytes() if self.max_gib is None else int(self.max_gib * 2**30)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

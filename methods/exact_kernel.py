@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from spinbench import reference
 from spinbench.api import Backend, Kernel, Tables
+from spinbench.foundation import deadline
 from spinbench.methods.exact import Exact
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, Solvers
+from spinbench.reference.elimination.array_tree import ArrayTrees
+from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.problem import Problem
+from spinbench.reference.solvers import Kind
 
 
 class ExactKernel(Kernel):
@@ -20,7 +25,7 @@ class ExactKernel(Kernel):
         solvers: what is chosen from; kernels of other backends bring their own.
     """
 
-    solvers: ClassVar[Solvers] = NUMPY_SOLVERS
+    solvers: Solvers = NUMPY_SOLVERS
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
         self._method = method
@@ -30,7 +35,7 @@ class ExactKernel(Kernel):
         return seed
 
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, Any]]:
-        method, max_bytes = self._method, int(self._method.max_gib * 2**30)
+        method, max_bytes = self._method, self._method.max_bytes
         options: dict[str, Any] = {"method": method.solver, "max_bytes": max_bytes, "solvers": self.solvers}
         answer = reference.solve(self._model, cache=False, **options)
         assert answer.flat is not None
@@ -41,3 +46,23 @@ class ExactKernel(Kernel):
         if method.draws:
             found["states"] = reference.sample(self._model, method.draws, state, **options).T
         return state, found
+
+
+class HostEnumeration(Enumeration):
+    """NumPy's, for who asks for it by name."""
+
+    @classmethod
+    def passed_by(cls, problem: Problem) -> bool:
+        """Always, since elimination is at hand on the device."""
+        return True
+
+
+class ArrayExactKernel(ExactKernel):
+    """Elimination over the backend's arrays; closed forms, which hold no tables, on the host. Float64 whatever is asked
+    for."""
+
+    def __init__(self, method: Exact, backend: Backend, model: Model, tables: Tables) -> None:
+        super().__init__(method, backend, model, tables)
+        trees = ArrayTrees(type(backend)(precision="float64", device=backend.device))
+        kinds: dict[str, Kind] = {**NUMPY_SOLVERS.kinds, "enumeration": HostEnumeration, "bucket_tree": trees}
+        self.solvers = Solvers(kinds, loading_seconds=lambda: deadline.compilation()[0])

@@ -53,7 +53,7 @@ class LibraryAnswer(Kernel):
         for setting, plain in (("solver", "auto"), ("pairs", False), ("draws", 0)):
             if (given := getattr(method, setting)) != plain:
                 return f"{cls.library} does {setting}={plain}, not {setting}={given}"
-        return cls.takes(model) or too_wide(cls.library, model, method.max_gib)
+        return cls.takes(model) or too_wide(cls.library, model, method.max_bytes / 2**30)
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Any) -> None:
         self._built = self.build(model)

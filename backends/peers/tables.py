@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, to_factor_graph
 from spinbench.models.factor_graph import Factor
-from spinbench.reference.ordering import elimination_order
+from spinbench.reference.elimination.order import elimination_order, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def span(model: Model) -> float:
 def too_wide(library: str, model: Model, max_gib: float) -> str:
     """Why a library is not asked: even the order that we find is too wide for the memory; empty: it is not."""
     graph = to_factor_graph(model)
-    order = elimination_order(graph.cardinalities, (factor.scope for factor in graph.factors))
+    order = elimination_order(graph.cardinalities, pairs_of(factor.scope for factor in graph.factors))
     if order.complete and 8 * 2.0**order.log2_total <= max_gib * 2**30:
         return ""
     return (

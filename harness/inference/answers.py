@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +16,16 @@ import numpy as np
 from spinbench import reference
 from spinbench.inference import kernels, registry
 from spinbench.models import Model
-from spinbench.reference import DEFAULT_MAX_BYTES, NUMPY_SOLVERS, ExactAnswer, Solvers
+from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.choice import DEFAULT_SECONDS
+from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import MANY
 
 _LONG = 1.0  # seconds in NumPy from which loading compiled code pays in any case
-_HOPELESS = 1e5  # seconds beyond which no better order makes it possible
 
 
 def loading_seconds() -> float:
@@ -100,7 +102,8 @@ class _WherePays:
         few = len(problem.cardinalities) <= MANY
         if few or not self.searches:
             solver = NUMPY_SOLVERS.kinds[self.name].build(problem)
-            if few and not _LONG < solver.seconds < _HOPELESS:
+            out_of_reach = isinstance(solver, Elimination) and not solver.planned
+            if few and (out_of_reach or solver.seconds <= _LONG):
                 return solver
         return compiled_solvers().kinds[self.name].build(problem)
 
@@ -123,12 +126,21 @@ def solve(
     *,
     method: str = "auto",
     marginals: bool = True,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int | None = None,
+    seconds: float = DEFAULT_SECONDS,
+    order: Sequence[int] | None = None,
     cache: bool = True,
 ) -> ExactAnswer:
     """As `spinbench.reference.solve`, with compiled code where it pays."""
     return reference.solve(
-        model, method=method, marginals=marginals, max_bytes=max_bytes, cache=cache, solvers=ALL_SOLVERS
+        model,
+        method=method,
+        marginals=marginals,
+        max_bytes=max_bytes,
+        seconds=seconds,
+        order=order,
+        cache=cache,
+        solvers=ALL_SOLVERS,
     )
 
 
@@ -138,7 +150,7 @@ def sample(
     seed: int | np.random.Generator = 0,
     *,
     method: str = "auto",
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int | None = None,
 ) -> IntArray:
     """As `spinbench.reference.sample`, with compiled code where it pays."""
     return reference.sample(model, count, seed, method=method, max_bytes=max_bytes, solvers=ALL_SOLVERS)

@@ -17,6 +17,7 @@ from spinbench.api import Engine, Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, Tolerance, is_whole
@@ -275,7 +276,7 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
 
 def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:
     if method.heaviest == "exact":
-        return Best(model, exact=reference.DEFAULT_MAX_BYTES)
+        return Best(model, exact=default_max_bytes())
     return Best(model, taken, ended_in(engine, state if method.stochastic and method.started else None))
 
 

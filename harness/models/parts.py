@@ -39,7 +39,7 @@ def marginals(core: Simplified, found: list[FloatArray], solve: Solve) -> list[F
         solve: what parts are given to.
     """
     assert core.step is not None
-    known = dict(zip(_places(core), found, strict=False))  # a core of no variables has one that stands for none
+    known = dict(zip(places(core), found, strict=False))  # a core of no variables has one that stands for none
     conditionals = {each.variable: each for each in core.step.conditionals}
     known |= _summed_out(core, conditionals, solve)
     full: list[FloatArray] = []
@@ -86,7 +86,7 @@ def _ancestry(variables: Iterable[int], conditionals: Mapping[int, Conditional])
     return sorted(seen)
 
 
-def _places(core: Simplified) -> list[int]:
+def places(core: Simplified) -> list[int]:
     """The variables of the model that the core's are."""
     assert core.step is not None
     return [v for v, units in enumerate(core.step.variables) if units]
@@ -97,7 +97,7 @@ def _part(core: Simplified, added: list[Conditional]) -> FactorGraph:
     assert core.step is not None
     assert isinstance(core.model, FactorGraph)
     states, left = core.step.states, core.model
-    place = {v: k for k, v in enumerate(_places(core))}
+    place = {v: k for k, v in enumerate(places(core))}
     place |= {each.variable: left.num_variables + k for k, each in enumerate(added)}
     factors = []
     for each in added:

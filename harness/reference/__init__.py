@@ -6,15 +6,15 @@ compiled code where that pays.
 
 from __future__ import annotations
 
-from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.answering import DEFAULT_MAX_BYTES, forney_log_z, sample, solve
+from spinbench.reference.answer import Cost, ExactAnswer
+from spinbench.reference.answering import forney_log_z, sample, solve
 from spinbench.reference.joint_tables import pairs
 from spinbench.reference.solvers import METHODS, NUMPY_SOLVERS, Solvers
 
 __all__ = [
-    "DEFAULT_MAX_BYTES",
     "METHODS",
     "NUMPY_SOLVERS",
+    "Cost",
     "ExactAnswer",
     "Solvers",
     "forney_log_z",

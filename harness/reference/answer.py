@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,32 @@ MOST_GIB = 2.0**33
 """That an exact answer may be allowed: more than any machine has."""
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What an exact answer was predicted to take.
+
+    Attributes:
+        bytes: memory at its peak.
+        seconds: wall-clock time, compilation apart.
+        log2_entries: log2 of the entries of all cliques, of all slices together; None: no elimination.
+        slices: in which elimination goes.
+        order: variables of the model as they are eliminated; those that fell away before are not there.
+    """
+
+    bytes: int
+    seconds: float
+    log2_entries: float | None = None
+    slices: int = 1
+    order: tuple[int, ...] | None = None
+
+    @property
+    def order_digest(self) -> str:
+        """Of the order, for records; empty: there is none."""
+        if self.order is None:
+            return ""
+        return hashlib.sha256(np.array(self.order, dtype="<i8").tobytes()).hexdigest()[:12]
+
+
 @dataclass(frozen=True, eq=False)
 class ExactAnswer:
     """log Z and marginals without approximation.
@@ -38,6 +65,7 @@ class ExactAnswer:
         compile_seconds: what loading and compiling code took beside that.
         backend: where it was computed.
         cached: whether it was read from the cache.
+        cost: what it was predicted to take; None where the cache does not say.
     """
 
     log_z: float
@@ -49,6 +77,7 @@ class ExactAnswer:
     compile_seconds: float = 0.0
     backend: str = "numpy"
     cached: bool = False
+    cost: Cost | None = None
 
     def __repr__(self) -> str:
         return f"ExactAnswer(log_z={self.log_z!r}, {len(self.marginals)} marginals, method={self.method!r})"

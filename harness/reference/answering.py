@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
 
 from spinbench.errors import IntractableError, ModelError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import FactorGraph, Model, PairwiseModel, parts
 from spinbench.models.forney.model import ForneyModel
 from spinbench.models.simplification import Simplified
 from spinbench.reference import cache as store
-from spinbench.reference.answer import ExactAnswer
-from spinbench.reference.choice import candidates, check_method, first
+from spinbench.reference.answer import Cost, ExactAnswer
+from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
+from spinbench.reference.elimination.order import Order, order_cost
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers
 
-DEFAULT_MAX_BYTES = 2**30
 PARTS = 64
 """Each of many parts of a model gets so small a part of the memory, as time grows with it."""
 
@@ -33,36 +34,44 @@ def solve(
     *,
     method: str = "auto",
     marginals: bool = True,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int | None = None,
+    seconds: float = DEFAULT_SECONDS,
+    order: Sequence[int] | None = None,
     cache: bool = True,
     solvers: Solvers = NUMPY_SOLVERS,
 ) -> ExactAnswer:
     """Exact log Z and, unless turned off, all single-variable marginals.
 
     Where a factor graph is too wide, "auto" and "bucket_tree" take out all that sums out of it (`models.simplify`), and
-    then find the marginals of that part by part, each in a 64th of the memory. Those that are out of reach even so are
-    NaN.
+    then find the marginals of that part by part, each in a 64th of the memory. Where even that is too wide, elimination
+    goes a slice at a time. Marginals that are out of reach even so are NaN.
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
-        method: one of `METHODS`; "auto" takes the cheapest that fits the model and the memory.
+        method: one of `method_names()`; "auto" takes the cheapest that fits the model, the memory and the time.
         marginals: whether marginals are wanted.
-        max_bytes: memory that the solver may take; checked before it takes any.
+        max_bytes: memory that the solver may take, checked before it takes any; None: `default_max_bytes`.
+        seconds: predicted time beyond which the answer is refused.
+        order: variables of the model in which elimination goes; None: the best order found. Those that the answer does
+            not need are skipped.
         cache: whether to look the answer up, and to store it, on disk.
         solvers: what to choose from; `spinbench.inference.answers.solve` has compiled ones, too.
 
     Raises:
-        ModelError: no state has positive weight (Z = 0).
-        IntractableError: too wide for the memory, or too many states.
+        ModelError: no state has positive weight (Z = 0), or `order` is no order of the model's variables.
+        IntractableError: too wide for memory and time, or too many states.
         UnsupportedError: the named method does not fit this kind of model, or is not among `solvers`.
         UnknownNameError: there is no such method.
     """
     check_method(method, solvers)
-    if cache and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
+    max_bytes = default_max_bytes() if max_bytes is None else max_bytes
+    if order is not None and sorted(order) != list(range(model.num_variables)):
+        raise ModelError(f"{model.name}: order= must name each of its {model.num_variables} variables once")
+    if cache and order is None and (found := store.load(model, method, max_bytes, marginals=marginals)) is not None:
         return found
     begin, loaded = time.perf_counter(), solvers.loading_seconds()
-    asked = _Asked(method, max_bytes, solvers)
-    solver, log_z, flat = _answered(model, asked, marginals=marginals)
+    request = _Request(method, Limits(max_bytes, seconds), solvers, None if order is None else tuple(order))
+    solver, log_z, flat, variables = _answer(model, request, marginals=marginals)
     elapsed, compiling = time.perf_counter() - begin, solvers.loading_seconds() - loaded
     answer = ExactAnswer(
         log_z,
@@ -73,47 +82,76 @@ def solve(
         seconds=elapsed - compiling,
         compile_seconds=compiling,
         backend=solver.backend,
+        cost=_cost(solver, variables, marginals=marginals),
     )
-    if cache:
+    if cache and order is None:
         store.save(model, method, answer, max_bytes)
     return answer
 
 
+def _cost(solver: Solver, variables: Sequence[int], *, marginals: bool) -> Cost:
+    """What the solver said beforehand; `variables` are the model's of the problem's."""
+    bytes_, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
+    slices = getattr(solver, "count", 1)
+    order: Order | None = getattr(getattr(solver, "whole", solver), "order", None)
+    if order is None:
+        return Cost(bytes_, seconds)
+    listed = tuple(variables[v] for v in order.order.tolist())
+    return Cost(bytes_, seconds, order.log2_total, slices, listed)
+
+
 @dataclass(frozen=True)
-class _Asked:
-    """Which solver, of which, in how much memory."""
+class _Request:
+    """Which solver, of which, within which limits, along which order of the model's variables."""
 
     method: str
-    max_bytes: int
+    limits: Limits
     solvers: Solvers
+    order: tuple[int, ...] | None = None
 
     def first(
         self, problem: Problem, action: Callable[[Solver], T], *, marginals: bool, sampling: bool = False
     ) -> tuple[Solver, T]:
         chosen = candidates(problem, self.method, self.solvers, sampling=sampling)
-        return first(problem, chosen, self.max_bytes, action, marginals=marginals)
+        return first(problem, chosen, self.limits, action, marginals=marginals)
+
+    def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
+        """Of a model whose variables are these of the one that was given; None: the same."""
+        problem = Problem(model)
+        if self.order is None:
+            return problem
+        place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}
+        sources = problem.coding.source.tolist()
+        listed = dict.fromkeys(sources[place[v]] for v in self.order if v in place)
+        problem.order = order_cost([u for u in listed if u >= 0], problem.cardinalities, problem.pairs)
+        return problem
 
 
-def _answered(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, float, FloatArray | None]:
-    """The solver, log Z and the probabilities of all variables, one after another."""
+Found = tuple[Solver, float, "FloatArray | None", list[int]]
+"""The solver, log Z, the probabilities of all variables one after another, and the model's variable of each of the
+problem's."""
+
+
+def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
+    core = _core(model, request.method)
+    sliced = replace(request, limits=replace(request.limits, slicing=True))
+    if core is None:
+        return _whole(model, sliced, marginals=marginals)
+    places = parts.places(core)
     if not marginals:
-        core = _core(model, asked.method)
-        return _whole(model if core is None else core.model, asked, marginals=False)
+        return _whole(core.model, sliced, places, marginals=False)
     try:
-        return _whole(model, asked, marginals=True)
+        return _whole(model, request, marginals=True)
     except IntractableError:
-        core = _core(model, asked.method)
-        if core is None:
-            raise
-    solver, log_z, flat = _whole(core.model, asked, marginals=True)
+        solver, log_z, flat, variables = _whole(core.model, sliced, places, marginals=True)
+    limits = replace(request.limits, max_bytes=request.limits.max_bytes // PARTS)
 
-    within = replace(asked, max_bytes=asked.max_bytes // PARTS)
-
-    def solved(part: FactorGraph) -> list[FloatArray]:
-        return split(cast("FloatArray", _whole(part, within, marginals=True)[2]), part.cardinalities)
+    def solve_part(part: FactorGraph) -> list[FloatArray]:
+        alone = replace(request, limits=limits, order=None)
+        return split(cast("FloatArray", _whole(part, alone, marginals=True)[2]), part.cardinalities)
 
     found = split(cast("FloatArray", flat), core.model.cardinalities)
-    return solver, log_z, np.concatenate(parts.marginals(core, found, solved))
+    return solver, log_z, np.concatenate(parts.marginals(core, found, solve_part)), variables
 
 
 def _core(model: Model, method: str) -> Simplified | None:
@@ -124,10 +162,14 @@ def _core(model: Model, method: str) -> Simplified | None:
     return core if core.step is not None and core.step.conditionals else None
 
 
-def _whole(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, float, FloatArray | None]:
-    problem = Problem(model)
-    solver, (log_z, flat) = asked.first(problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals)
-    return solver, log_z, None if flat is None else problem.decode_marginals(flat)
+def _whole(model: Model, request: _Request, variables: Sequence[int] | None = None, *, marginals: bool) -> Found:
+    problem = request.problem(model, variables)
+    solver, (log_z, flat) = request.first(
+        problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals
+    )
+    given = list(range(model.num_variables) if variables is None else variables)
+    own = [given[v] for v in problem.coding.representatives]
+    return solver, log_z, None if flat is None else problem.decode_marginals(flat), own
 
 
 def sample(
@@ -136,7 +178,7 @@ def sample(
     seed: int | np.random.Generator = 0,
     *,
     method: str = "auto",
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int | None = None,
     solvers: Solvers = NUMPY_SOLVERS,
 ) -> IntArray:
     """Exact independent draws, (count, N) int64; the same seed and solver give the same draws.
@@ -149,23 +191,23 @@ def sample(
     if count < 0:
         raise ModelError(f"{model.name}: {count} samples were asked for; the count must not be negative")
     rng = np.random.default_rng(seed)
-    asked = _Asked(method, max_bytes, solvers)
+    request = _Request(method, Limits(default_max_bytes() if max_bytes is None else max_bytes), solvers)
     try:
-        return _drawn(model, count, rng, asked)
+        return _draw(model, count, rng, request)
     except IntractableError:
         core = _core(model, method)
         if core is None or core.step is None:
             raise
-        return core.step.lift(_drawn(core.model, count, rng, asked), rng)
+        return core.step.lift(_draw(core.model, count, rng, request), rng)
 
 
-def _drawn(model: Model, count: int, rng: np.random.Generator, asked: _Asked) -> IntArray:
+def _draw(model: Model, count: int, rng: np.random.Generator, request: _Request) -> IntArray:
     problem = Problem(model)
-    _, states = asked.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
+    _, states = request.first(problem, lambda solver: solver.sample(count, rng), marginals=True, sampling=True)
     return problem.coding.decode_states(states)
 
 
-def forney_log_z(model: ForneyModel, *, max_bytes: int = DEFAULT_MAX_BYTES) -> float:
+def forney_log_z(model: ForneyModel, *, max_bytes: int | None = None) -> float:
     """log Z of a Forney model.
 
     Raises:

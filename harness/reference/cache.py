@@ -9,6 +9,7 @@ that cannot be written costs only time. What writers that were killed have left 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -21,9 +22,9 @@ import numpy as np
 
 from spinbench.foundation.folders import cache_folder
 from spinbench.models import Model
-from spinbench.reference.answer import ExactAnswer
+from spinbench.reference.answer import Cost, ExactAnswer
 
-VERSION = 4  # raise it whenever a solver's answers change
+VERSION = 5  # raise it whenever a solver's answers change
 NUMBERS = np.dtype("<f8")
 """Of the marginals, whatever the machine's own order of bytes."""
 ABANDONED = 86_400.0
@@ -68,7 +69,12 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
         told_of["seconds"],
         backend=told_of["backend"],
         cached=True,
+        cost=None if told_of["cost"] is None else Cost(**told_of["cost"] | {"order": _order(told_of["cost"])}),
     )
+
+
+def _order(told: dict[str, Any]) -> tuple[int, ...] | None:
+    return None if told["order"] is None else tuple(told["order"])
 
 
 def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None:
@@ -80,6 +86,7 @@ def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None
         "method": answer.method,
         "backend": answer.backend,
         "max_bytes": max_bytes,
+        "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
     content = json.dumps(told).encode() + b"\n" + numbers

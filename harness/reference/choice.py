@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
@@ -13,6 +14,8 @@ from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.solvers import METHODS, Solvers
 
+DEFAULT_SECONDS = 600.0
+"""Predicted time beyond which an exact answer is refused unless a budget says otherwise."""
 _CHEAP = 5e-4  # seconds in which no search pays
 
 T = TypeVar("T")
@@ -76,51 +79,78 @@ def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, s
     return found
 
 
-def _with_fallbacks(solvers: Iterator[Solver]) -> Iterator[Solver]:
-    for solver in solvers:
-        yield solver
-        yield from solver.fallbacks()
+@dataclass(frozen=True)
+class Limits:
+    """What an exact answer may take.
+
+    Attributes:
+        max_bytes: memory.
+        seconds: by prediction, `DEFAULT_SECONDS` unless the caller has a budget.
+        slicing: whether what is above the memory is taken a slice at a time.
+    """
+
+    max_bytes: int
+    seconds: float = math.inf
+    slicing: bool = False
 
 
 def first(
-    problem: Problem,
-    solvers: Iterator[Solver],
-    max_bytes: int,
-    action: Callable[[Solver], T],
-    *,
-    marginals: bool,
+    problem: Problem, solvers: Iterator[Solver], limits: Limits, action: Callable[[Solver], T], *, marginals: bool
 ) -> tuple[Solver, T]:
     """The first solver that gives a result, and the result.
 
     Raises:
         ModelError: Z = 0.
-        IntractableError: none does in so much memory.
+        IntractableError: none does within these limits.
     """
     refusals: list[tuple[float, str]] = []
-    for solver in _with_fallbacks(solvers):
-        solver.most_bytes = max_bytes
-        needed = solver.memory(marginals=marginals)
-        if needed > max_bytes:
-            refusals.append((needed, _too_large(solver, needed, max_bytes)))
-            continue
-        try:
-            return solver, action(solver)
-        except ZeroWeightError:
-            raise ModelError(
-                f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
-            ) from None
-        except (PrecisionError, NotImplementedError) as why:
-            refusals.append((math.inf, str(why)))
+    for whole in solvers:
+        for solver in _ways(whole, limits, marginals=marginals):
+            seconds = solver.predict_seconds(marginals=marginals)
+            if solver.memory(marginals=marginals) > limits.max_bytes or seconds > limits.seconds:
+                refusals.append(_refusal(solver, limits, marginals=marginals))
+                continue
+            try:
+                return solver, action(solver)
+            except ZeroWeightError:
+                raise ModelError(
+                    f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
+                ) from None
+            except (PrecisionError, NotImplementedError) as why:
+                refusals.append((math.inf, str(why)))
     raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
 
 
-def _too_large(solver: Solver, needed: int, max_bytes: int) -> str:
-    allowed = f"{_human(needed)} of memory, and {_human(max_bytes)} is allowed (max_gib)"
+def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
+    """The solver, and where it does not answer its fallbacks and slices, by their time."""
+    whole.most_bytes = limits.max_bytes
+    yield whole
+    rest = [*whole.fallbacks()]
+    if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:
+        sliced = whole.sliced(limits.max_bytes, marginals=marginals)
+        rest += [] if sliced is None else [sliced]
+    for solver in rest:
+        solver.most_bytes = limits.max_bytes
+    yield from sorted(rest, key=lambda solver: solver.predict_seconds(marginals=marginals))
+
+
+def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float, str]:
+    """What the way needs, to sort by, and the sentence that says both of its figures."""
+    needed, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
+    allowed = f"{_human(limits.max_bytes)} is allowed (max_gib)"
+    if limits.seconds < math.inf:
+        allowed += f" and {limits.seconds:.3g} s (budget)"
+    took = f"{_human(needed)} of memory and {_duration(seconds)}, and {allowed}"
     if not solver.complete:
-        found = f"{solver.name} found no order below width {solver.width} before it stopped"
-        return f"{found}, which would take at least {allowed}"
+        return needed, f"all orders of {solver.name} meet width {solver.width} or more, which takes at least {took}"
     width = "" if solver.width is None else f"meets width {solver.width} and "
-    return f"{solver.name} {width}would take {allowed}"
+    return needed, f"{solver.name} {width}would take {took}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 1e9:
+        return "more than 30 years"
+    return f"{seconds:.2g} s" if seconds < 7200 else f"{seconds / 3600:.2g} h"
 
 
 def _human(count: int) -> str:

@@ -33,6 +33,12 @@ class Coding:
     labels: tuple[IntArray, ...]
     trivial: bool
 
+    @property
+    def representatives(self) -> list[int]:
+        """(n,) for each variable left one of the model's that follow it."""
+        sources, first = np.unique(self.source, return_index=True)
+        return [int(v) for v in first[sources >= 0]]
+
     def decode_states(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(M, n) -> (M, N)."""
         x = np.asarray(states, dtype=np.int64)

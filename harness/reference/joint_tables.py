@@ -6,16 +6,17 @@ its log tables, or couplings.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.choice import first
+from spinbench.reference.choice import Limits, first
 from spinbench.reference.coding import Coding
+from spinbench.reference.elimination.order import pairs_of
 from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.problem import Problem
 
@@ -23,12 +24,12 @@ Pairs = FloatArray | list[FloatArray]
 """(E,) p(s_i = s_j = 1) of a pairwise model's edges; of a factor graph one flat table (C order) a factor."""
 
 
-def pairs(model: Model, *, max_bytes: int = 2**30) -> Pairs:
+def pairs(model: Model, *, max_bytes: int | None = None) -> Pairs:
     """Probabilities of the states of all pairs that are coupled, or of all factors.
 
     Args:
         model: any model.
-        max_bytes: memory that elimination may take, the tables of the result apart.
+        max_bytes: memory that elimination may take, the tables of the result apart; None: `default_max_bytes`.
 
     Returns:
         of a `PairwiseModel` p(s_i = s_j = 1), (E,), in the order of its edges; of a `FactorGraph` a flat table for each
@@ -40,7 +41,8 @@ def pairs(model: Model, *, max_bytes: int = 2**30) -> Pairs:
     """
     problem = _WholeProblem(model)
     solvers = iter([BucketTree.build(problem)])
-    _, tables = first(problem, solvers, max_bytes, lambda solver: solver.joint_tables(), marginals=True)
+    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
+    _, tables = first(problem, solvers, limits, lambda solver: solver.joint_tables(), marginals=True)
     if isinstance(model, FactorGraph):
         return [_expanded(factor, problem.coding, tables).ravel() for factor in model.factors]
     return _of_edges(model, problem.coding, tables)
@@ -123,8 +125,7 @@ class _WholeProblem(Problem):
 
     @cached_property
     def pairs(self) -> IntArray:
-        found = {pair for scope in self.network.tables for pair in itertools.combinations(scope, 2)}
-        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+        return pairs_of(self.network.tables)
 
     def _asked(self) -> set[Scope]:
         model, source = self.model, self.coding.source

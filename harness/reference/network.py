@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,35 @@ class Pairwise:
             lists[i].append(j)
             lists[j].append(i)
         return lists
+
+
+def merge_tables(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArray]], constant: float) -> Network:
+    """Sums log tables of one scope, with axes in ascending order; those of no variable go into the constant."""
+    tables: dict[Scope, FloatArray] = {}
+    for scope, table in pieces:
+        if not scope:
+            constant += float(table)
+            continue
+        key, turned = scope, table
+        if any(a > b for a, b in pairwise(scope)):
+            order = sorted(range(len(scope)), key=scope.__getitem__)
+            key, turned = tuple(scope[i] for i in order), table.transpose(order)
+        tables[key] = tables[key] + turned if key in tables else turned
+    return Network(cards, tables, constant)
+
+
+def condition(network: Network, variables: Sequence[int], states: Sequence[int]) -> Network:
+    """The network over the other variables, numbered anew, with some held at states; its constant may be -inf."""
+    held = dict(zip(variables, states, strict=True))
+    rest = [v for v in range(len(network.cardinalities)) if v not in held]
+    place = {v: k for k, v in enumerate(rest)}
+
+    def pieces() -> Iterator[tuple[Scope, FloatArray]]:
+        for scope, table in network.tables.items():
+            part = table[tuple(held.get(v, slice(None)) for v in scope)]
+            yield tuple(place[v] for v in scope if v in place), np.asarray(part)
+
+    return merge_tables(tuple(network.cardinalities[v] for v in rest), pieces(), network.constant)
 
 
 def pairwise_of(

@@ -10,18 +10,24 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import combinations, pairwise
 
 import numpy as np
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.coding import Coding, binary_coding, coding_of
+from spinbench.reference.elimination.order import HOPELESS, SEARCH_SECONDS, Order, elimination_order, pairs_of
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
-from spinbench.reference.network import FloatArray, IntArray, Network, Pairwise, Scope, pairwise_of, without_zeros
-
-HOPELESS = 48
-"""log2 of a number of entries that no machine holds."""
+from spinbench.reference.network import (
+    FloatArray,
+    IntArray,
+    Network,
+    Pairwise,
+    Scope,
+    merge_tables,
+    pairwise_of,
+    without_zeros,
+)
 
 
 class NotApplicableError(Exception):
@@ -34,14 +40,15 @@ class Problem:
     Attributes:
         model: as given.
         cardinalities: (n,) of the variables that are left, all >= 2.
-        hopeless: log2 of a number of entries at which a search for an elimination order is given up.
+        hopeless: log2 of a number of entries beyond which a dense graph is given no elimination order.
+        search_seconds: that the clocked search for one may take; 0: the order is the same on every machine.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
     """
 
-    def __init__(self, model: Model, *, hopeless: float = HOPELESS) -> None:
-        self.model, self.hopeless = model, hopeless
+    def __init__(self, model: Model, *, hopeless: float = HOPELESS, search_seconds: float = SEARCH_SECONDS) -> None:
+        self.model, self.hopeless, self.search_seconds = model, hopeless, search_seconds
         self._given = _given_pairs(model)
         self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
 
@@ -81,8 +88,12 @@ class Problem:
         """(E, 2) variables that share a table."""
         if self._pairwise is not None:
             return self._pairwise.edges
-        found = {pair for scope in self.network.tables for pair in combinations(scope, 2)}
-        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+        return pairs_of(self.network.tables)
+
+    @cached_property
+    def order(self) -> Order:
+        """The elimination order; searched for once, or set by who knows it."""
+        return elimination_order(self.cardinalities, self.pairs, seconds=self.search_seconds, hopeless=self.hopeless)
 
     @cached_property
     def _pairwise(self) -> Pairwise | None:
@@ -120,6 +131,20 @@ class Problem:
         return found
 
 
+class NetworkProblem(Problem):
+    """Tables that are no model's own, such as those of a slice."""
+
+    def __init__(self, network: Network, name: str) -> None:
+        self.network = network
+        self.cardinalities = network.cardinalities
+        self.hopeless, self.search_seconds = HOPELESS, 0.0
+        self._name, self._given = name, None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
 def _given_pairs(model: Model) -> Pairwise | None:
     """The view of couplings, where the model shows it as it is."""
     if isinstance(model, FactorGraph):
@@ -128,21 +153,6 @@ def _given_pairs(model: Model) -> Pairwise | None:
     if model.groups:
         return None
     return Pairwise(model.biases, *without_zeros(model.edges, model.couplings), model.log_constant)
-
-
-def _collect(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArray]], constant: float) -> Network:
-    """Sums tables of one scope, with axes in ascending order."""
-    tables: dict[Scope, FloatArray] = {}
-    for scope, table in pieces:
-        if not scope:
-            constant += float(table)
-            continue
-        key, turned = scope, table
-        if any(a > b for a, b in pairwise(scope)):
-            order = sorted(range(len(scope)), key=scope.__getitem__)
-            key, turned = tuple(scope[i] for i in order), table.transpose(order)
-        tables[key] = tables[key] + turned if key in tables else turned
-    return Network(cards, tables, constant)
 
 
 def _lower_graph(model: FactorGraph, coding: Coding) -> Network:
@@ -164,7 +174,7 @@ def _lower_graph(model: FactorGraph, coding: Coding) -> Network:
             table = factor.log_table[np.ix_(*index)]
             yield tuple(kept), table.reshape([len(coding.labels[u]) for u in kept])
 
-    return _collect(coding.cardinalities, pieces(), model.log_constant)
+    return merge_tables(coding.cardinalities, pieces(), model.log_constant)
 
 
 def _lower_pairwise(model: PairwiseModel, coding: Coding) -> Network:
@@ -188,4 +198,4 @@ def _lower_pairwise(model: PairwiseModel, coding: Coding) -> Network:
                 continue
             yield left + right, weight * np.multiply.outer(one, other)
 
-    return _collect(cards, pieces(), model.log_constant)
+    return merge_tables(cards, pieces(), model.log_constant)

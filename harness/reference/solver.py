@@ -60,6 +60,14 @@ class Solver(ABC):
         """
         return False
 
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """Of `solve`; `seconds` unless the solver knows better."""
+        return self.seconds
+
+    def sliced(self, max_bytes: int, *, marginals: bool) -> Solver | None:
+        """The same a slice at a time, in so much memory; None where that cannot be."""
+        return None
+
     @abstractmethod
     def memory(self, *, marginals: bool) -> int:
         """Peak bytes of `solve`; `sample` takes no more than with marginals, its result apart."""

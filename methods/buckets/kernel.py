@@ -12,7 +12,6 @@ import numpy as np
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import Kept, draw, keep
-from spinbench.methods.buckets.orders import search
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
@@ -46,7 +45,6 @@ class BucketKernel(Kernel):
         Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
         ON_ARRAYS,
         OnArrays,
-        search,
         ROWS_ON_ARRAYS,
     )
     compiles: ClassVar[bool] = False

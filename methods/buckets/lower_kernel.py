@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.kernel import BucketKernel
+from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.raising import Raising, Told
 from spinbench.methods.buckets.tuning import Code
@@ -40,8 +41,7 @@ class LowerKernel(Kernel):
 
     def __init__(self, method: LowerMiniBuckets, backend: Backend, model: Model, tables: Tables) -> None:
         problem = problem_of(model)
-        found = self.code.search(problem, _SEARCH, 0)
-        orders = [each.order for each in found if each.greedy] or [found[0].order]
+        orders = [each.order for each in search_orders(problem, _SEARCH, 0) if not each.lattice]
         limits = method.ibound, method.max_gib * 2**30
         self._raising = Raising(problem, orders, self.code, work_of(model), *limits)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,13 +12,14 @@ import numpy as np
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
 from spinbench.methods.buckets.layout import Array, Buckets, Fill, lay_out, starts_of
-from spinbench.methods.buckets.orders import Found, kept
+from spinbench.methods.buckets.orders import best_orders, search_orders
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, beliefs
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
 from spinbench.methods.buckets.tighten import Passes, Point, tighten
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
+from spinbench.reference.elimination.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse.buckets import BYTES as ROW_BYTES
@@ -44,13 +44,11 @@ _FORGIVEN = 0.5
 
 
 class Code(NamedTuple):
-    """What runs: its costs, how it makes maps, its passes, its search for orders (`orders.search`), and its
-    loops over rows."""
+    """What runs: its costs, how it makes maps, its passes, and its loops over rows."""
 
     costs: Costs
     fill: Fill
     passes: type[Passes]
-    search: Callable[[Problem, float, int], list[Found]]
     loops: Loops
 
 
@@ -97,7 +95,7 @@ class Tuner:
     def __init__(self, problem: Problem, limits: Limits, code: Code, at_stake: rounding.Work, name: str) -> None:
         self._problem, self._limits, self._code = problem, limits, code
         self._at_stake, self._name = at_stake, name
-        self._orders = code.search(problem, _FIRST_SEARCH, 0)
+        self._orders = search_orders(problem, _FIRST_SEARCH, 0)
         self._zeros = not limits.ibound and has_zeros(problem)
 
     def first(self, seconds: float, real: np.dtype[Any]) -> Tuned | Whole:
@@ -115,7 +113,7 @@ class Tuner:
         limit, found = self._cut(self._orders[0], seconds)
         if not found.split:
             return self._at(self._orders[0], limit, found, 1, real, end)
-        orders = kept([*self._orders, *self._code.search(self._problem, _SEARCH * seconds, 1)])
+        orders = best_orders([*self._orders, *search_orders(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
         since = time.perf_counter()
         if self._zeros and hopeful(orders[0], self._rows(_WHOLE * seconds)):
@@ -125,7 +123,7 @@ class Tuner:
             seconds, end = seconds * (1 - _WHOLE + _FORGIVEN * _WHOLE), end + lost
         return self._tightened(_greedy(orders), seconds, real, end)
 
-    def _whole(self, order: Found, seconds: float, end: float = math.inf) -> Whole | None:
+    def _whole(self, order: Order, seconds: float, end: float = math.inf) -> Whole | None:
         """Over what zeros leave possible, if there are any, and mini-buckets are not asked for."""
         if not self._zeros:
             return None
@@ -138,7 +136,7 @@ class Tuner:
         """As many as time and memory allow."""
         return min(seconds / self._code.costs.row, self._limits.max_gib * 2**30 / ROW_BYTES)
 
-    def _tightened(self, orders: list[Found], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
+    def _tightened(self, orders: list[Order], seconds: float, real: np.dtype[Any], end: float) -> Tuned:
         """Along the order whose bound is the best after a few passes."""
         looks = _PARTITION * len(orders[0].order) * (_LOOKED_AT + len(orders))
         room = max(seconds - looks, _PASSED * seconds)
@@ -152,7 +150,7 @@ class Tuner:
         most = self._affordable(cut[best], room) - _TRIAL * len(values)
         return self._at(orders[best], limit, cut[best], max(most, 1), real, end)
 
-    def _tried(self, orders: list[Found], cut: dict[int, Partition], end: float) -> dict[int, float]:
+    def _tried(self, orders: list[Order], cut: dict[int, Partition], end: float) -> dict[int, float]:
         """The bounds along these orders, as far as the clock allows."""
         values: dict[int, float] = {}
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
@@ -161,7 +159,7 @@ class Tuner:
                 values[k] = self._passes(orders[k], part, _TRIAL, until)[2].value
         return values
 
-    def _cut(self, order: Found, seconds: float, limit: int = 0) -> tuple[int, Partition]:
+    def _cut(self, order: Order, seconds: float, limit: int = 0) -> tuple[int, Partition]:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
         factors, limits = factors_of(self._problem, order.order), self._limits
         logs, limit = logs_of(factors.cards.tolist()), limits.ibound or limit
@@ -169,7 +167,7 @@ class Tuner:
             found = partition(logs, factors.scopes(), limit)
         else:
             limit, found = choose(
-                logs, factors.scopes(), order.total, self._code.costs, seconds, limits.max_gib * 2**30
+                logs, factors.scopes(), order.log2_total, self._code.costs, seconds, limits.max_gib * 2**30
             )
         needed = bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
@@ -183,7 +181,7 @@ class Tuner:
         costs = self._code.costs
         return int((seconds - costs.of_tables(found)) / costs.of_pass(found))
 
-    def _passes(self, order: Found, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
+    def _passes(self, order: Order, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
         at = lay_out(factors_of(self._problem, order.order), found, self._code.fill)
         passes = self._code.passes(at)
         point = tighten(at, passes, most, end)
@@ -195,7 +193,7 @@ class Tuner:
         return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
 
     def _at(
-        self, order: Found, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
+        self, order: Order, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
     ) -> Tuned:
         at, passes, point = self._passes(order, found, most, end)
         probabilities = passes.work.probabilities.astype(real)
@@ -226,8 +224,8 @@ def looking(at: Buckets) -> float:
     return _PARTITION * len(at.variable) * _LOOKED_AT / 2
 
 
-def _greedy(orders: list[Found]) -> list[Found]:
-    return [order for order in orders if order.greedy]
+def _greedy(orders: list[Order]) -> list[Order]:
+    return [order for order in orders if not order.lattice]
 
 
 def _along(order: Array, cards: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.methods.buckets.draws import BINS
 from spinbench.methods.buckets.layout import Array
-from spinbench.methods.buckets.orders import Found
+from spinbench.reference.elimination.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.sparse.buckets import Drawer, Eliminated, Limits, eliminate, marginals_of
 from spinbench.reference.sparse.tables import Loops, TooManyError
@@ -56,7 +56,7 @@ class Whole:
         }
 
 
-def whole(problem: Problem, order: Found, limits: Limits, loops: Loops) -> Whole | None:
+def whole(problem: Problem, order: Order, limits: Limits, loops: Loops) -> Whole | None:
     """Along an order; None where this is too much.
 
     Raises:
@@ -70,6 +70,6 @@ def whole(problem: Problem, order: Found, limits: Limits, loops: Loops) -> Whole
     return Whole(done)
 
 
-def hopeful(order: Found, rows: float) -> bool:
+def hopeful(order: Order, rows: float) -> bool:
     """Whether trying so many rows is worth its time."""
-    return order.total <= math.log2(max(rows, 1.0)) + _THINNED
+    return order.log2_total <= math.log2(max(rows, 1.0)) + _THINNED

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.backends.numba.buckets import draws, loops
-from spinbench.backends.numba.buckets.orders import search
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
@@ -50,7 +49,6 @@ class NumbaBucketKernel(BucketKernel):
         Costs(entry=8e-9, look=2e-9, clique=7e-7, made=1.2e-8, step=3.5e-8, row=5e-8),
         Fill(_maps, _base),
         InLoops,
-        search,
         COMPILED,
     )
     compiles: ClassVar[bool] = True

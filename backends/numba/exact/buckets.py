@@ -27,7 +27,8 @@ class Plan(NamedTuple):
         scope: positions.
         bucket: (n + 1,) where the pieces of a bucket start in `held`: those whose first position it is.
         held: (T + n,) pieces.
-        offset: (T + n + 1,) where the entries of the pieces start.
+        offset: (T + n + 1,) where the entries of the pieces start; those of messages that are held at different times
+            may lie in one place, for `forward` alone.
     """
 
     states: IntArray

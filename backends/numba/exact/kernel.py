@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from spinbench.backends.numba.compile_clock import compile_seconds
 from spinbench.backends.numba.exact.bipartite import CompiledBipartite
 from spinbench.backends.numba.exact.grid import Grid
@@ -15,7 +13,7 @@ from spinbench.reference import NUMPY_SOLVERS, Solvers
 class NumbaExactKernel(ExactKernel):
     """Compiled solvers wherever there is one."""
 
-    solvers: ClassVar[Solvers] = Solvers(
+    solvers = Solvers(
         {**NUMPY_SOLVERS.kinds, "grid": Grid, "rbm": CompiledBipartite, "bucket_tree": CompiledTree},
         compiled_from=0,
         nothing=1e-4,

@@ -8,8 +8,8 @@ from spinbench.backends.numba.parts import PART
 
 ALLOCATES: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 """What Python calls."""
-CALLED: dict[str, Any] = {**ALLOCATES, "_nrt": False}
-"""The same where no array is made, so that references need no counting."""
+CALLED: dict[str, Any] = {**ALLOCATES, "_nrt": False, "nogil": True}
+"""The same where no array is made, so that references need no counting; slices run in threads."""
 SHARED: dict[str, Any] = {"error_model": "numpy", "_nrt": False, **PART}
 """What several kernels call."""
 ONCE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}

@@ -11,39 +11,37 @@ import numpy as np
 from spinbench.backends.numba.exact import buckets, draw_kernels, tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
 from spinbench.backends.numba.exact.buckets import Most, Plan
-from spinbench.backends.numba.exact.order_search import search_order
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.elimination import Elimination
+from spinbench.reference.elimination.order import Order
+from spinbench.reference.elimination.plan import place_messages
+from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray
-from spinbench.reference.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 _SAMPLES = 2**22  # states drawn at once
+_REUSED = 2**20
+"""Entries of messages from which finding places that are free again takes less time than they save."""
 
 
 class CompiledTree(Elimination):
     """In compiled code, no table stored."""
 
     backend = "numba"
-    entry_seconds = 6e-9
+    entry_seconds, log_z_entry_seconds = 6e-9, 2.5e-9
     variable_seconds = 1.5e-6
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
-        self.seconds += 3e-5
-        if order.complete:
+        if self.planned:
             self.flat = problem.flat
 
-    @staticmethod
-    def _search(problem: Problem) -> Order:
-        return search_order(problem.flat, problem.hopeless)
-
     @cached_property
-    def _plan(self) -> tuple[Plan, Most]:
+    def _layout(self) -> tuple[Plan, Most, FloatArray]:
+        """The plan, with messages one after another, what is largest in it, and the entries of messages."""
         n, tables = self.flat.states.size, self.flat.start.size - 1
         position = np.empty(n, dtype=np.int64)
         position[self.order.order] = np.arange(n)
@@ -59,18 +57,31 @@ class CompiledTree(Elimination):
         message, most = np.empty(n), np.empty(7, dtype=np.int64)
         buckets.room(tables, states, start, scope, bucket, held, message, most)
         offset = np.concatenate([self.flat.offset, self.flat.offset[-1] + np.cumsum(message).astype(np.int64)])
-        return Plan(states, start, scope, bucket, held, offset), Most(*map(int, most))
+        return Plan(states, start, scope, bucket, held, offset), Most(*map(int, most)), message
+
+    @cached_property
+    def _live(self) -> tuple[IntArray, int]:
+        """Offsets of messages that share places, as for log Z alone, and the entries of tables and messages."""
+        plan, _, message = self._layout
+        tables = plan.start.size - 1 - message.size
+        if message.sum() < _REUSED:
+            return plan.offset, int(plan.offset[-1])
+        begin, end = plan.start[tables:-1], plan.start[tables + 1 :]
+        parents = np.where(end > begin, plan.scope[np.minimum(begin, plan.scope.size - 1)], -1)
+        offsets, length = place_messages(message.astype(np.int64).tolist(), parents.tolist())
+        values = int(self.flat.offset[-1])
+        return np.concatenate([self.flat.offset[:-1], values + np.array([*offsets, length])]), values + length
 
     def _memory(self, marginals: bool) -> int:
-        """All messages, once more for marginals, and room for a bucket at work."""
+        """All messages, twice, for marginals; those that are held at once for log Z; and room for a bucket at work."""
         if not self.flat.states.size:
             return 0
-        plan, most = self._plan
+        plan, most, _ = self._layout
         values = int(self.flat.offset[-1])
-        messages = int(plan.offset[-1]) - values
+        stored = 2 * int(plan.offset[-1]) - 2 * values if marginals else self._live[1] - values
         work = most.pieces * (most.axes + 5) + most.patterns * most.block + 2 * most.base + 2 * most.block
         work += most.small + most.axes * (most.states + 4)
-        return 8 * (4 * values + messages * (2 if marginals else 1) + work + 8 * len(plan.start) + len(plan.scope))
+        return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope))
 
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
@@ -78,15 +89,17 @@ class CompiledTree(Elimination):
         if has_zeros(self.problem):
             yield SparseTree(self.problem, self.order, COMPILED)
 
-    def _forward(self) -> tuple[float, tuple[Plan, Numbers, Work]]:
-        """log Z, and what the kernels take.
+    def _forward(self, *, keep: bool) -> tuple[float, tuple[Plan, Numbers, Work]]:
+        """log Z, and what the kernels take; unless messages are kept, they share places.
 
         Raises:
             PrecisionError: plain sums might underflow.
         """
         n = self.flat.states.size
         values, reach, taken = self.flat.linear()
-        plan, most = self._plan
+        plan, most, _ = self._layout
+        if not keep:
+            plan = plan._replace(offset=self._live[0])
         store = np.empty(int(plan.offset[-1]))
         store[: values.size] = values
         shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), _room(n, most)
@@ -101,10 +114,10 @@ class CompiledTree(Elimination):
         """Forward over all buckets, and back for marginals."""
         if not self.flat.states.size:
             return self.flat.constant, np.empty(0) if marginals else None
-        log_z, shared = self._forward()
+        log_z, shared = self._forward(keep=marginals)
         if not marginals:
             return log_z, None
-        plan, most = self._plan
+        plan, most, _ = self._layout
         end = np.cumsum(self.flat.states)
         flat = np.empty(int(end[-1]))
         prior = np.empty(int(plan.offset[-1] - self.flat.offset[-1]))
@@ -118,7 +131,7 @@ class CompiledTree(Elimination):
         states = np.empty((count, n), dtype=np.int64)
         if not n:
             return states
-        _, shared = self._forward()
+        _, shared = self._forward(keep=True)
         chunk = max(1, min(count, _SAMPLES // n, 512))
         weights = np.empty((int(self.flat.states.max()), chunk))
         for begin in range(0, count, chunk):

@@ -64,7 +64,8 @@ def forward(plan, numbers, work):
         axes, pieces, taken, bound = prepare(p, plan, numbers, work)
         if bound > REACH:
             return math.nan
-        begin, end = plan.offset[tables + p], plan.offset[tables + p + 1]
+        begin = plan.offset[tables + p]
+        end = begin + _entries(tables + p, plan)  # not the next offset: places are used again
         _sum_out(axes, pieces, begin, end, numbers.store, work)
         shift, numbers.reach[tables + p] = centre(numbers.store, begin, end)
         if shift == -math.inf:
@@ -75,6 +76,15 @@ def forward(plan, numbers, work):
         lost += (total - fresh) + term if abs(total) >= abs(term) else (term - fresh) + total
         total = fresh
     return total + lost
+
+
+@njit(**ONCE)
+def _entries(piece, plan):
+    """Of the table of a piece."""
+    entries = 1
+    for k in range(plan.start[piece], plan.start[piece + 1]):
+        entries *= plan.states[plan.scope[k]]
+    return entries
 
 
 @njit(**ONCE)

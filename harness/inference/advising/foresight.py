@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 from spinbench.errors import IntractableError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.inference.answers import ALL_SOLVERS
 from spinbench.models import FactorGraph, Model, parts
-from spinbench.reference import DEFAULT_MAX_BYTES
 from spinbench.reference import cache as answers
-from spinbench.reference.choice import candidates
-from spinbench.reference.problem import HOPELESS, Problem
-
-SLACK = 6
-"""Doublings of the memory that a better order has not saved: with more, no better one is looked for."""
+from spinbench.reference.choice import Limits, candidates, first
+from spinbench.reference.elimination.order import SEARCH_SECONDS, SEARCH_SHARE
+from spinbench.reference.problem import Problem
 
 
 def check(model: Model, seconds: float) -> None:
@@ -22,23 +18,14 @@ def check(model: Model, seconds: float) -> None:
     Raises:
         IntractableError: it is too wide, or takes too long.
     """
-    if answers.load(model, "auto", DEFAULT_MAX_BYTES, marginals=True) is not None:
+    limits = Limits(default_max_bytes(), seconds)
+    if answers.load(model, "auto", limits.max_bytes, marginals=True) is not None:
         return
-    needed = _seconds(model)
-    if needed is None and isinstance(model, FactorGraph):
-        core = parts.core_of(model)
-        needed = _seconds(core.model) if core.step is not None else None
-    if needed is None:
-        raise IntractableError(f"{model.name}: an exact answer takes more than {DEFAULT_MAX_BYTES / 2**30:g} GiB")
-    if needed > seconds:
-        raise IntractableError(f"{model.name}: an exact answer takes about {needed:.2g} s")
-
-
-def _seconds(model: Model) -> float | None:
-    """Of the first solver that fits into memory; None: none does."""
-    zeros = isinstance(model, FactorGraph) and model.has_zeros  # which may leave little of large tables
-    hopeless = HOPELESS if zeros else math.log2(DEFAULT_MAX_BYTES / 8) + SLACK
-    for solver in candidates(Problem(model, hopeless=hopeless), "auto", ALL_SOLVERS, sampling=False):
-        if solver.memory(marginals=True) <= DEFAULT_MAX_BYTES:
-            return solver.seconds
-    return None
+    core = parts.core_of(model) if isinstance(model, FactorGraph) else None
+    given = model if core is None or core.step is None else core.model
+    problem = Problem(given, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * seconds))
+    solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
+    try:
+        first(problem, solvers, limits, lambda _: None, marginals=True)
+    except IntractableError as refusal:  # its callers say that there is no exact answer
+        raise IntractableError(str(refusal).replace("no exact answer: ", "", 1)) from None

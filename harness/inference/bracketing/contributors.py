@@ -17,7 +17,7 @@ from spinbench.inference.probing.weighed import BY as BEST_STATES
 from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import simplified
-from spinbench.reference.choice import candidates, first
+from spinbench.reference.choice import Limits, candidates, first
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
@@ -119,13 +119,14 @@ def _exact(task: Task) -> Iterator[News]:
     """Where the solver itself expects to be ready in time."""
 
     def solved(solver: Solver) -> float:
-        if solver.seconds > task.seconds:
-            raise IntractableError(f"{solver.name} would take about {solver.seconds:.2g} s")
+        seconds = solver.predict_seconds(marginals=False)
+        if seconds > task.seconds:
+            raise IntractableError(f"{solver.name} would take about {seconds:.2g} s")
         return solver.solve(marginals=False)[0]
 
     problem = Problem(simplified(task.model).model)
     solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
-    _, log_z = first(problem, solvers, int(task.max_gib * 2**30), solved, marginals=False)
+    _, log_z = first(problem, solvers, Limits(int(task.max_gib * 2**30)), solved, marginals=False)
     yield News(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spinbench.api import Method, Precision, Tier
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import registry, starts
 from spinbench.inference.budget import Budget
@@ -28,7 +29,6 @@ from spinbench.inference.showing.progress import followed
 from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
-from spinbench.reference import DEFAULT_MAX_BYTES
 
 TARGETS = ("map",)
 ALIKE = 1e-9
@@ -94,7 +94,7 @@ def _finders() -> list[str]:
 
 def _exactly(model: Model, method: Method, asked: Asked) -> Result:
     since = time.perf_counter()
-    best, ended = Best(model, exact=DEFAULT_MAX_BYTES), Event()
+    best, ended = Best(model, exact=default_max_bytes()), Event()
     with followed(f"{method.name} on {asked.backend}", asked.budget, lambda: int(ended.is_set()), 1):
         best.found(None, None, None)
         ended.set()

@@ -9,7 +9,6 @@ Liu, Fisher and Ihler, "Probabilistic variational bounds for graphical models", 
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,7 @@ from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
 from spinbench.methods.buckets.size import logs_of
 from spinbench.methods.buckets.tighten import tighten
-from spinbench.reference.ordering import elimination_order
+from spinbench.reference.elimination.order import candidate_orders, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -45,7 +44,7 @@ def drawn(flat: FactorTables, count: int, rng: np.random.Generator) -> tuple[Int
     """
     cards = flat.cardinalities
     scopes = [tuple(flat.scope_variables[a:b].tolist()) for a, b in pairwise(flat.scope_starts)]
-    order = elimination_order(cards.tolist(), scopes, seed=0, hopeless=math.inf, rules=("fill",)).order
+    order = candidate_orders(cards.tolist(), pairs_of(scopes), tries=1, seed=0, keep=1)[0].order
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     along = place[flat.scope_variables]

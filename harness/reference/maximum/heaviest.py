@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import Model
-from spinbench.reference.answering import DEFAULT_MAX_BYTES
 from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.choice import first
+from spinbench.reference.choice import Limits, first
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -39,12 +39,12 @@ class MaxTree(BucketTree):
         return states
 
 
-def heaviest(model: Model, *, max_bytes: int = DEFAULT_MAX_BYTES) -> tuple[IntArray, float]:
+def heaviest(model: Model, *, max_bytes: int | None = None) -> tuple[IntArray, float]:
     """The state that weighs most, and its log weight.
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
-        max_bytes: memory that elimination may take; checked before it takes any.
+        max_bytes: memory that elimination may take, checked before it takes any; None: `default_max_bytes`.
 
     Returns:
         (N,) int64, and log p* of it in nats. Where several weigh the same, it is one of them.
@@ -55,6 +55,7 @@ def heaviest(model: Model, *, max_bytes: int = DEFAULT_MAX_BYTES) -> tuple[IntAr
     """
     problem = Problem(model)
     tree = MaxTree.build(problem)
-    _, states = first(problem, iter([tree]), max_bytes, lambda solver: tree.heaviest(), marginals=True)
+    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes)
+    _, states = first(problem, iter([tree]), limits, lambda solver: tree.heaviest(), marginals=True)
     found = problem.coding.decode_states(states[None])[0]
     return found, float(model.log_weight(found))

@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from spinbench.reference.elimination.order import Order, elimination_order
 from spinbench.reference.network import FloatArray, IntArray
-from spinbench.reference.order import Order
-from spinbench.reference.ordering import elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver
 from spinbench.reference.sparse.arrays import ON_ARRAYS
@@ -40,7 +39,11 @@ class SparseTree(Solver):
         """Along the best order found."""
         if not has_zeros(problem):
             raise NotApplicableError("hard zeros, and this model has none")
-        return cls(problem, elimination_order(problem.cardinalities, problem.scopes))
+        return cls(problem, elimination_order(problem.cardinalities, problem.pairs))
+
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """Of all the rows that memory has room for, or of whole tables."""
+        return _ROW * min(self.order.entries, self._most_rows)
 
     def memory(self, *, marginals: bool) -> int:
         """Nothing yet, or that of whole tables where there is no hope."""

@@ -10,6 +10,8 @@ import pytest
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.problem import Problem
 
 
 def assert_same(answer, expected, tolerance=1e-12):
@@ -94,9 +96,9 @@ def test_zero_found_only_by_elimination_is_refused():
 def test_too_wide_is_refused_with_width_and_memory(random_pairwise):
     model = random_pairwise(60, 1.0, 1.0, 0)
     with pytest.raises(IntractableError, match=r"width 59 .*EiB.*1 GiB is allowed"):
-        reference.solve(model, method="bucket_tree", cache=False)
-    with pytest.raises(IntractableError, match="width"):
-        reference.solve(random_pairwise(18, 1.0, 1.0, 0), method="bucket_tree", max_bytes=2**20, cache=False)
+        reference.solve(model, method="bucket_tree", max_bytes=2**30, cache=False)
+    with pytest.raises(IntractableError, match=r"width 17 .*MiB of memory and .* s, and 64 bytes is allowed"):
+        reference.solve(random_pairwise(18, 1.0, 1.0, 0), method="bucket_tree", max_bytes=64, cache=False)
     with pytest.raises(UnsupportedError, match=r"at most 2\^24 states.*2\^60"):
         reference.solve(model, method="enumeration", cache=False)
 
@@ -112,10 +114,19 @@ def test_very_large_cores_are_refused_quickly():
 
 
 def test_less_memory_is_asked_for_without_marginals(random_pairwise):
+    tree = BucketTree.build(Problem(random_pairwise(20, 0.7, 1.0, 3)))
+    assert tree.memory(marginals=False) < 2**20 < tree.memory(marginals=True)
+
+
+def test_what_memory_does_not_hold_is_taken_in_slices(random_pairwise, solvers):
     model = random_pairwise(20, 0.7, 1.0, 3)
-    with pytest.raises(IntractableError):
-        reference.solve(model, method="bucket_tree", max_bytes=2**20, cache=False)
-    reference.solve(model, method="bucket_tree", max_bytes=2**20, marginals=False, cache=False)
+    whole = reference.solve(model, method="bucket_tree", cache=False, solvers=solvers)
+    for max_bytes in (2**17, 2**16):
+        answer = reference.solve(model, method="bucket_tree", max_bytes=max_bytes, cache=False, solvers=solvers)
+        assert answer.cost.slices > 1
+        assert answer.cost.bytes <= max_bytes
+        assert answer.log_z == pytest.approx(whole.log_z, rel=1e-13)
+        np.testing.assert_allclose(answer.probabilities, whole.probabilities, rtol=0, atol=1e-13)
 
 
 def test_long_chain_of_many_states():

@@ -14,6 +14,7 @@ from spinbench.measuring import tracked
 from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
 from spinbench.reference import answering, cache
+from spinbench.reference.choice import Limits
 
 SMALL = {"layers": 3, "width": 6, "observed": 1, "states": 2}
 
@@ -77,7 +78,9 @@ def test_draws_of_a_wide_network_are_drawn_from_what_is_left() -> None:
     network = bayesian_network(layers=3, width=8, parents=2, observed=0, determinism=0.2, seed=4)
     model = condition(network, {23: 0, 20: 1})
     with pytest.raises(IntractableError):
-        answering._whole(model, answering._Asked("bucket_tree", 2**12, reference.NUMPY_SOLVERS), marginals=True)
+        answering._whole(
+            model, answering._Request("bucket_tree", Limits(2**10), reference.NUMPY_SOLVERS), marginals=True
+        )
     states = reference.sample(model, 20_000, seed=3, method="bucket_tree", max_bytes=2**12)
     assert np.isfinite(model.log_weight(states)).all()
     exact = reference.solve(model, cache=False).probabilities

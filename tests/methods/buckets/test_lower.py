@@ -13,6 +13,7 @@ from spinbench.inference import registry
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.layout import Buckets, lay_out
 from spinbench.methods.buckets.lower_kernel import LowerKernel
+from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import OnArrays
 from spinbench.methods.buckets.problem import factors_of, problem_of
@@ -68,7 +69,7 @@ def test_none_of_thousands_is_above_log_z(kind: str) -> None:
 
 def small_buckets(model: Model, limit: int) -> Buckets:
     code = LowerKernel.code
-    factors = factors_of(problem_of(model), code.search(problem_of(model), 0.01, 0)[0].order)
+    factors = factors_of(problem_of(model), search_orders(problem_of(model), 0.01, 0)[0].order)
     at = lay_out(factors, partition([1.0] * model.num_variables, factors.scopes(), limit), code.fill)
     assert at.split
     return at

@@ -9,12 +9,10 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
-from spinbench.backends.numba.buckets.orders import search
-from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
-from spinbench.methods.buckets import orders
 from spinbench.methods.buckets.layout import lay_out
+from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.size import choose
@@ -111,12 +109,7 @@ def test_exact_where_zeros_leave_little(backend: str) -> None:
     assert min(bound.value for bound in cut.bounds if bound.side == "upper") >= found.log_z - 1e-9
 
 
-def test_both_backends_find_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Along the same order."""
-    use_cache_of_sources()  # before kernels are imported
-    from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
-
-    monkeypatch.setattr(NumbaBucketKernel, "code", NumbaBucketKernel.code._replace(search=orders.search))
+def test_both_backends_find_the_same_bound() -> None:
     model = grid(5, 5, 1.0, 2.0, seed=4)
     options: dict[str, Any] = {"budget": 40, "ibound": 3}
     one, two = (spinbench.run(model, "wmb", b, burn_in=0, **options).bounds[0].value for b in BACKENDS)
@@ -209,7 +202,7 @@ def test_mini_buckets_stay_where_the_time_for_others_is_over() -> None:
 def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
     """Along Alchemy_11's best order 2 million entries look into 79 million places of messages."""
     problem = problem_of(spinbench.load("uai14hard/Alchemy_11"))
-    order = search(problem, 0.03, 0)[0]
+    order = search_orders(problem, 0.03, 0)[0]
     factors = factors_of(problem, order.order)
     logs, scopes = [1.0] * len(factors.cards), factors.scopes()
     for limit in (3, 8):
@@ -218,7 +211,7 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
         assert (found.looks, found.entries) == (len(at.maps), len(at.base))
     costs = NumbaBucketKernel.code.costs
     free = costs._replace(look=0.0, made=0.0)
-    assert not choose(logs, scopes, order.total, free, 0.4, 2.0**30)[1].split
-    assert choose(logs, scopes, order.total, costs, 0.4, 2.0**30)[1].split
-    assert not choose(logs, scopes, order.total, costs, 4.0, 2.0**30)[1].split
-    assert choose(logs, scopes, order.total, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
+    assert not choose(logs, scopes, order.log2_total, free, 0.4, 2.0**30)[1].split
+    assert choose(logs, scopes, order.log2_total, costs, 0.4, 2.0**30)[1].split
+    assert not choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**30)[1].split
+    assert choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.backends.numba.exact.order_search import search_order
 from spinbench.backends.numba.exact.tree import CompiledTree
 from spinbench.errors import IntractableError, ModelError
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel, catalogue
-from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError
 
@@ -100,19 +98,12 @@ def test_shipped_models(name):
 @pytest.mark.parametrize("name", ["uai14/Segmentation_12", "uai14/CSP_12", "uai14/Promedus_24", "libdai/alarm"])
 def test_order_is_what_it_says(name):
     problem = Problem(catalogue.load(name))
-    found = search_order(problem.flat)
+    found = problem.order
     assert sorted(found.order.tolist()) == list(range(len(problem.cardinalities)))
     met = cliques(problem, found.order)
     assert found.width == max(width for width, _ in met)
     assert 2**found.log2_largest == pytest.approx(max(entries for _, entries in met), rel=1e-5)
     assert 2**found.log2_total == pytest.approx(sum(entries for _, entries in met), rel=1e-5)
-
-
-def test_search_finds_no_worse_orders_than_python():
-    for name in ("uai14/Segmentation_12", "uai14/Segmentation_14", "boltzmann/digits_lattice", "uai14/CSP_12"):
-        problem = Problem(catalogue.load(name))
-        python = BucketTree.build(problem).order
-        assert search_order(problem.flat).log2_total <= python.log2_total + 0.05
 
 
 def test_trees_get_width_one_and_rings_two():

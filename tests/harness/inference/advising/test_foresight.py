@@ -7,27 +7,26 @@ import pytest
 from spinbench.errors import IntractableError
 from spinbench.inference.advising.foresight import check
 from spinbench.models import catalogue, generators
-from spinbench.reference import ordering
+from spinbench.reference.elimination import order
 
 SECONDS = 60.0
 
 
 @pytest.mark.parametrize(
-    "model", [generators.random_regular(200, 3, seed=1), generators.grid(30, 30, seed=1)], ids=["regular", "grid"]
+    "model", [generators.random_regular(400, 3, seed=1), generators.grid(60, 60, seed=1)], ids=["regular", "grid"]
 )
 def test_a_hopeless_search_is_given_up(model, monkeypatch):
     searched = []
-    greedy = ordering._greedy
+    portfolio = order._portfolio()
 
-    def counted(start, core, rule, rng, tally, limit):
-        searched.append(limit)
-        greedy(start, core, rule, rng, tally, limit)
+    def counted(size, pairs, copies, seed, seconds):
+        searched.append(seconds)
+        return portfolio(size, pairs, copies, seed, seconds)
 
-    monkeypatch.setattr(ordering, "_greedy", counted)
-    with pytest.raises(IntractableError, match="takes more than 1 GiB"):
+    monkeypatch.setattr(order, "_portfolio", lambda: counted)
+    with pytest.raises(IntractableError, match=r"meets width \d+ and would take .*iB of memory"):
         check(model, SECONDS)
-    assert len(searched) <= 5
-    assert max(searched) < 40
+    assert sum(searched) <= 1
 
 
 @pytest.mark.parametrize("name", ["uai14hard/linkage_16", "uai14hard/Promedus_38", "uai14/DBN_11"])

@@ -1,0 +1,1 @@
+"""Variable elimination: the search for an order, the plan along it, and what both cost."""

@@ -1,0 +1,282 @@
+"""Elimination orders: the search for one, and what elimination along it costs.
+
+Orders come from goatd (min-fill with sampled ties; a clocked portfolio with nested dissection and FlowCutter), or,
+where goatd has no wheel, from `min_fill`. Both minimise numbers of variables; candidates are compared by the entries of
+all clique tables, with the numbers of states as they are. Row orders are candidates, too: on long lattices they beat
+min-fill.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spinbench.foundation import deadline
+from spinbench.reference.elimination.min_fill import min_fill_order
+from spinbench.reference.elimination.plan import depth_first, separators
+from spinbench.reference.network import IntArray, Scope
+
+HOPELESS = 48
+"""log2 of a number of entries that no machine holds."""
+ENTRY_SECONDS = 2e-9
+"""Of compiled elimination (log Z), by which the search decides how long it goes on."""
+SEARCH_SHARE = 0.4
+"""Share of the elimination's predicted time that the search for its order may take."""
+AFFORDABLE = 40
+"""log2 of the entries that some ten minutes eliminate."""
+SEARCH_SECONDS = 10.0
+"""At most, for one search; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve."""
+HOPELESS_SECONDS = 1.0
+"""At most, while the best order is beyond `AFFORDABLE`: a model that is too wide is to be refused within 3 s."""
+FIRST_PORTFOLIO = 0.05
+"""Seconds of the first portfolio; each later one has twice the time."""
+TRIES = 16
+"""Min-fill orders with ties broken at random: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30."""
+KEEP = 3
+"""Of these, that are compared with the numbers of states as they are."""
+WORTH_TRIES = 0.001
+"""Predicted seconds of elimination below which the first order does."""
+MIN_FILL_SECONDS = 2.0
+"""After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
+_ROUNDS = 100  # of taking off what is not dense
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """An elimination order.
+
+    Attributes:
+        order: int64 variables; none if no search could help (`hopeless_order`).
+        width: size of the largest clique that it meets, less one.
+        log2_largest: log2 of that clique's number of states.
+        log2_total: log2 of the sum over all cliques.
+        complete: False if there is no order; the figures are then lower limits.
+        lattice: whether it goes along rows; such an order is good for whole tables only, not for mini-buckets.
+    """
+
+    order: IntArray
+    width: int
+    log2_largest: float
+    log2_total: float
+    complete: bool = True
+    lattice: bool = False
+
+    @property
+    def entries(self) -> float:
+        """The sum over all cliques, as far as a float holds it."""
+        return float(2.0 ** min(self.log2_total, 1000.0))
+
+    @property
+    def least_entries(self) -> int:
+        """Of an order that is out of reach: what it takes at least."""
+        return 1 << max(int(min(HOPELESS, self.log2_total)), min(self.width + 1, 1000))
+
+
+def elimination_order(
+    cardinalities: Sequence[int], pairs: IntArray, *, seconds: float = 0.0, seed: int = 0, hopeless: float = HOPELESS
+) -> Order:
+    """The cheapest order found.
+
+    Args:
+        cardinalities: of the variables.
+        pairs: (E, 2) variables that share a table.
+        seconds: that the clocked search may take beyond min-fill; 0: the same order on every machine.
+        seed: of the ties.
+        hopeless: log2 of a number of entries; of a graph so dense that all orders are beyond, none is made.
+    """
+    refusal = hopeless_order(len(cardinalities), pairs, hopeless)
+    if refusal is not None:
+        return refusal
+    first = order_cost(_greedy_orders(cardinalities, pairs, 1, seed, 1)[0], cardinalities, pairs)
+    if ENTRY_SECONDS * first.entries < WORTH_TRIES:
+        return first
+    best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
+    spent, budget = 0.0, FIRST_PORTFOLIO
+    while spent < _worth(best, seconds) and (portfolio := _portfolio()) is not None:
+        since = time.perf_counter()
+        for copies in _copies(cardinalities):
+            order = portfolio(len(cardinalities), pairs, copies, seed, budget)
+            best = min(best, order_cost(order, cardinalities, pairs, best.log2_total), key=lambda one: one.log2_total)
+        spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
+    if best.log2_total < HOPELESS:
+        return replace(best, order=depth_first(best.order, cardinalities, pairs))
+    return best
+
+
+def _worth(best: Order, seconds: float) -> float:
+    """Seconds that the clocked search may have taken so far."""
+    limit = min(seconds, SEARCH_SECONDS if best.log2_total < AFFORDABLE else HOPELESS_SECONDS)
+    return min(limit, SEARCH_SHARE * ENTRY_SECONDS * best.entries - FIRST_PORTFOLIO)
+
+
+def candidate_orders(
+    cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int = KEEP
+) -> list[Order]:
+    """The cheapest min-fill orders, and row orders where these are cheaper; repeatable, cheapest first.
+
+    Args:
+        cardinalities: of the variables.
+        pairs: (E, 2) variables that share a table.
+        tries: min-fill orders that are made, ties broken at random.
+        seed: of the ties.
+        keep: min-fill orders that are returned, at most.
+    """
+    greedy = [
+        order_cost(order, cardinalities, pairs) for order in _greedy_orders(cardinalities, pairs, tries, seed, keep)
+    ]
+    best = min(order.log2_total for order in greedy)
+    rows = [order_cost(order, cardinalities, pairs, best, lattice=True) for order in _row_orders(cardinalities, pairs)]
+    orders = [*greedy, *(row for row in rows if row.log2_total < best)]
+    return sorted(orders, key=lambda order: order.log2_total)
+
+
+def order_cost(
+    order: Sequence[int] | IntArray,
+    cardinalities: Sequence[int],
+    pairs: IntArray,
+    limit: float = math.inf,
+    *,
+    lattice: bool = False,
+) -> Order:
+    """What elimination along an order costs; infinite (log2_total) once it is beyond 2^limit entries."""
+    order = np.asarray(order, dtype=np.int64)
+    logs = np.log2(np.asarray(cardinalities, dtype=np.float64))[order].tolist()
+    width, largest, total = 0, 0.0, 0.0
+    for p, separator in enumerate(separators(order, pairs)):
+        size = logs[p] + sum([logs[q] for q in separator])
+        width, largest, total = max(width, len(separator)), max(largest, size), total + 2.0 ** min(size, 1000.0)
+        if size > limit or total > 2.0 ** min(limit, 1020.0):
+            return Order(order, width, largest, math.inf, lattice=lattice)
+    log2_total = max(math.log2(total) if total else 0.0, largest)
+    return Order(order, width, largest, log2_total, lattice=lattice)
+
+
+def pairs_of(scopes: Iterable[Scope]) -> IntArray:
+    """(E, 2) variables that share a scope."""
+    found = {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
+
+def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int) -> list[list[int]]:
+    """By min-fill, with ties at random but in the first."""
+    size = len(cardinalities)
+    try:
+        import goatd
+    except ImportError:
+        return [min_fill_order(cardinalities, pairs, tries * seed + trial) for trial in range(min(tries, keep))]
+    graph, made = goatd.Graph(size, list(map(tuple, pairs.tolist()))), []
+    for trial in range(tries):
+        deadline.check()
+        ties: dict[str, Any] = {"ties": "sample", "weights": list(cardinalities)} if trial else {}
+        at = tries * seed + trial
+        made.append(goatd.decompose(graph, order="minfill", seed=at, budget_ms=int(1000 * MIN_FILL_SECONDS), **ties))
+    made.sort(key=lambda each: each.bag_mass)
+    return [_order_of(each.bags, each.edges) for each in made[:keep]]
+
+
+Portfolio = Callable[[int, IntArray, Sequence[int], int, float], list[int]]
+
+
+def _portfolio() -> Portfolio | None:
+    """The clocked search; None where goatd is not there."""
+    try:
+        import goatd
+    except ImportError:
+        return None
+
+    def search(size: int, pairs: IntArray, copies: Sequence[int], seed: int, seconds: float) -> list[int]:
+        """A variable of several copies is a clique with the same neighbours; of each, bags keep the first."""
+        first = np.concatenate([[0], np.cumsum(copies)])
+        edges = [pair for v in range(size) for pair in itertools.combinations(range(first[v], first[v + 1]), 2)]
+        for u, v in pairs.tolist():
+            edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
+        graph = goatd.Graph(int(first[-1]), edges)
+        made = _interruptible(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
+        variable = {int(at): v for v, at in enumerate(first[:-1])}
+        return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
+
+    return search
+
+
+def _interruptible(action: Callable[[], Any]) -> Any:
+    """What the action returns. It runs beside the main thread, which interrupts reach: goatd frees Python's lock."""
+    result: list[Any] = []
+    thread = threading.Thread(target=lambda: result.append(action()), daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+    return result[0]
+
+
+def _copies(cardinalities: Sequence[int]) -> Iterator[list[int]]:
+    """Vertices of each variable: one, and about log2 of its states, since goatd counts variables and not states."""
+    yield [1] * len(cardinalities)
+    if max(cardinalities, default=0) > 2:
+        yield [max(1, round(math.log2(k))) for k in cardinalities]
+
+
+def _order_of(bags: Sequence[Sequence[int]], edges: Iterable[tuple[int, int]]) -> list[int]:
+    """The order of a tree decomposition: from a root, first come the variables that only later bags hold."""
+    near: list[list[int]] = [[] for _ in bags]
+    for a, b in edges:
+        near[a].append(b)
+        near[b].append(a)
+    visited, found = [False] * len(bags), dict[int, None]()
+    for root in range(len(bags)):
+        waiting = [] if visited[root] else [root]
+        visited[root] = True
+        while waiting:
+            bag = waiting.pop()
+            found.update(dict.fromkeys(bags[bag]))
+            fresh = [other for other in near[bag] if not visited[other]]
+            for other in fresh:
+                visited[other] = True
+            waiting += fresh
+    return list(found)[::-1]
+
+
+def _row_orders(cardinalities: Sequence[int], pairs: IntArray) -> Iterator[IntArray]:
+    """Along the numbering, and along a reverse Cuthill-McKee order, which keeps the frontier of a strip narrow."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    n = len(cardinalities)
+    yield np.arange(n)
+    if not len(pairs):  # which SciPy does not order
+        return
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    graph = sparse.csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    yield np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
+
+
+def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
+    """What says why there is no order, where a part of the graph is so dense that no search can help."""
+    enough = math.ceil(min(hopeless, 2.0**31))
+    width = least_width(size, pairs, enough) if size > enough else 0
+    if not width:
+        return None
+    return Order(np.empty(0, dtype=np.int64), width, width + 1.0, width + 1.0, complete=False)
+
+
+def least_width(size: int, pairs: IntArray, enough: int) -> int:
+    """A lower bound on the width of all elimination orders, or 0 where there is none of at least `enough`.
+
+    It is the least degree in a subgraph, since the first variable of the subgraph that goes meets all its neighbours
+    there (Koster, Wolle, Bodlaender, "Degree-based treewidth lower bounds", 2005). Linear in the edges a round.
+    """
+    for _ in range(_ROUNDS):
+        if 2 * len(pairs) < enough * (enough + 1):
+            return 0
+        degree = np.bincount(pairs.ravel(), minlength=size)
+        least = int(degree[degree > 0].min())
+        if least >= enough:
+            return least
+        pairs = pairs[(degree[pairs] >= enough).all(axis=1)]
+    return 0

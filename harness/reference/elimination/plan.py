@@ -1,0 +1,96 @@
+"""The elimination tree along an order: each bucket's separator, where its message goes, and when messages are held.
+
+Buckets are named by their positions in the order. The separator of a bucket is what its message is over; the message
+goes to the bucket of the separator's least position, its parent (symbolic factorisation: Liu, "The role of elimination
+trees in sparse factorization", 1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from spinbench.reference.network import IntArray
+
+
+def separators(order: IntArray, pairs: IntArray) -> Iterator[set[int]]:
+    """The separator of each bucket, as positions.
+
+    Args:
+        order: (n,) variables.
+        pairs: (E, 2) variables that share a table.
+    """
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    ends = np.sort(position[pairs], axis=1)
+    near: list[set[int]] = [set() for _ in range(len(order))]
+    for first, second in zip(ends[:, 0].tolist(), ends[:, 1].tolist(), strict=True):
+        near[first].add(second)
+    for p, separator in enumerate(near):
+        if separator:
+            parent = min(separator)
+            near[parent] |= separator
+            near[parent].discard(parent)
+        yield separator
+        near[p] = set()
+
+
+def depth_first(order: IntArray, cardinalities: Sequence[int], pairs: IntArray) -> IntArray:
+    """The same buckets in the order that holds the fewest entries of messages at once, parents behind their children.
+
+    Of two subtrees that one goes first whose peak is higher above what it leaves (Liu, "On the storage requirement in
+    the out-of-core multifrontal method", 1986).
+    """
+    states = [float(cardinalities[v]) for v in order.tolist()]
+    children: list[list[int]] = [[] for _ in states]
+    message, peak = [1.0] * len(states), [0.0] * len(states)
+    roots: list[int] = []
+    for p, separator in enumerate(separators(order, pairs)):
+        for q in separator:
+            message[p] = min(message[p] * states[q], 1e300)
+        (children[min(separator)] if separator else roots).append(p)
+        children[p].sort(key=lambda child: message[child] - peak[child])
+        held = top = 0.0
+        for child in children[p]:
+            top = max(top, held + peak[child])
+            held += message[child]
+        peak[p] = max(top, held + message[p])
+    waiting = sorted(roots, key=lambda root: message[root] - peak[root])
+    backwards = []
+    while waiting:
+        p = waiting.pop()
+        backwards.append(p)
+        waiting += children[p]
+    return order[backwards[::-1]]
+
+
+def place_messages(sizes: Sequence[int], parents: Sequence[int]) -> tuple[list[int], int]:
+    """Where each message goes in one array whose places are used again, first fit, and the array's length.
+
+    Args:
+        sizes: entries of the message of each bucket.
+        parents: the bucket that takes it, after which its place is free; -1: none.
+    """
+    free = [(0, 2**62)]  # (begin, end), ascending
+    offsets, length = [0] * len(sizes), 0
+    children: list[list[int]] = [[] for _ in sizes]
+    for p, (size, parent) in enumerate(zip(sizes, parents, strict=True)):
+        at = next(k for k, (begin, end) in enumerate(free) if end - begin >= size)
+        begin, end = free[at]
+        free[at : at + 1] = [(begin + size, end)] if begin + size < end else []
+        offsets[p], length = begin, max(length, begin + size)
+        if parent >= 0:
+            children[parent].append(p)
+        free = _merged(sorted([*free, *((offsets[c], offsets[c] + sizes[c]) for c in children[p])]))
+    return offsets, length
+
+
+def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for begin, end in intervals:
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found

@@ -1,0 +1,205 @@
+"""Elimination a slice at a time: some variables are held at each of their joint states, and the sums are added up.
+
+Each slice takes a fraction of the memory, and all of them more time than the whole (recursive conditioning with one
+level: Darwiche, 2001; slicing of tensor networks: Gray and Kourtis, 2021). Slices run beside each other on all cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.foundation import deadline
+from spinbench.reference.elimination.order import Order, order_cost
+from spinbench.reference.elimination.plan import separators
+from spinbench.reference.elimination.solver import Elimination
+from spinbench.reference.network import FloatArray, condition, split
+from spinbench.reference.problem import NetworkProblem
+from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+
+MAX_SLICES = 2**14
+"""More would take hours where one takes a second."""
+HEAVY_BITS = 12
+"""Cliques so many times (log2) smaller than the largest neither hold memory nor take time."""
+PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("progress", default=None)
+"""Called with the slices that are done and those in all, as they end."""
+
+
+def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:
+    """The elimination in as few slices as fit into memory, one a core; None where it takes more than `MAX_SLICES`."""
+    cards = whole.problem.cardinalities
+    cores = _cores()
+    chosen: list[int] = []
+    for v in _by_saving(whole.order, cards, whole.problem.pairs):
+        chosen.append(v)
+        count = math.prod(cards[u] for u in chosen)
+        if count > MAX_SLICES:
+            return None
+        sliced = SlicedElimination(whole, chosen, min(cores, count))
+        if sliced.memory(marginals=marginals) <= max_bytes:
+            return sliced
+    return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _by_saving(order: Order, cardinalities: Sequence[int], pairs: npt.NDArray[np.int64]) -> list[int]:
+    """Variables, of those in the largest cliques that one first which adds the least work for each bit it saves."""
+    n = len(cardinalities)
+    logs = np.log2(np.asarray(cardinalities, dtype=np.float64))
+    rows = []
+    for p, separator in enumerate(separators(order.order, pairs)):
+        members = order.order[[p, *separator]]
+        if logs[members].sum() > order.log2_largest - HEAVY_BITS:
+            rows.append(members)
+    held = np.zeros((len(rows), n), dtype=bool)
+    for row, members in zip(held, rows, strict=True):
+        row[members] = True
+    sizes = held @ logs
+    chosen: list[int] = []
+    while sizes.max() > 1 and len(chosen) < n:
+        weights = np.exp2(sizes - sizes.max())
+        candidates = np.flatnonzero(held[sizes > sizes.max() - 1].any(axis=0))
+        share = weights @ held[:, candidates] / weights.sum()
+        overhead = np.log2(share + (1 - share) * np.exp2(logs[candidates])) / logs[candidates]
+        v = int(candidates[np.argmin(overhead)])
+        chosen.append(v)
+        sizes = sizes - held[:, v] * logs[v]
+        held[:, v] = False
+    return chosen
+
+
+class SlicedElimination(Solver):
+    """One elimination for each joint state of some variables.
+
+    Attributes:
+        variables: that are held.
+        workers: slices at a time.
+        count: slices in all.
+    """
+
+    name = "bucket_tree"
+
+    def __init__(self, whole: Elimination, variables: Sequence[int], workers: int) -> None:
+        self.whole, self.variables, self.workers = whole, sorted(variables), workers
+        self.backend = whole.backend  # type: ignore[misc]
+        cards = whole.problem.cardinalities
+        self.count = math.prod(cards[v] for v in self.variables)
+        held = set(self.variables)
+        self.rest = [v for v in range(len(cards)) if v not in held]
+        place = {v: k for k, v in enumerate(self.rest)}
+        self._listed = np.array([place[v] for v in whole.order.order.tolist() if v in place], dtype=np.int64)
+        self._one = self._slice([0] * len(self.variables))
+        self.order = self._one.order
+        self.width = self.order.width
+        self.seconds = self.predict_seconds(marginals=True)
+
+    @classmethod
+    def build(cls, problem: object) -> Solver:
+        """Never: `slice_elimination` makes them."""
+        raise NotImplementedError
+
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """Of all slices, so many at a time."""
+        return self.count * self._one.predict_seconds(marginals=marginals) / self.workers
+
+    def memory(self, *, marginals: bool) -> int:
+        """Of the slices that run at a time."""
+        return self.workers * self._one.memory(marginals=marginals)
+
+    def _slice(self, states: Sequence[int]) -> Elimination:
+        """The elimination of one slice."""
+        network = condition(self.whole.problem.network, self.variables, states)
+        problem = NetworkProblem(network, self.whole.problem.name)
+        order = order_cost(self._listed, network.cardinalities, problem.pairs)
+        return type(self.whole)(problem, order)
+
+    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
+        """Each slice, then the sums of all weights."""
+        cards = self.whole.problem.cardinalities
+        states = list(itertools.product(*(range(cards[v]) for v in self.variables)))
+        logs = np.full(len(states), -np.inf)
+        top, total = -np.inf, np.zeros(sum(cards[v] for v in self.rest) if marginals else 0)
+        for done, (k, log_z, flat) in enumerate(self._results(states, marginals=marginals), start=1):
+            logs[k] = log_z
+            if marginals and flat is not None:
+                if log_z > top:  # what was added so far shrinks
+                    total *= math.exp(top - log_z)
+                    top = log_z
+                total += math.exp(log_z - top) * flat
+            if (progress := PROGRESS.get()) is not None:
+                progress(done, len(states))
+        peak = float(logs.max())
+        if peak == -np.inf:
+            raise ZeroWeightError
+        weights = np.exp(logs - peak)
+        log_z = peak + math.log(float(weights.sum()))
+        return log_z, self._all_marginals(total, weights, states) if marginals else None
+
+    def _results(
+        self, states: list[tuple[int, ...]], *, marginals: bool
+    ) -> Iterator[tuple[int, float, FloatArray | None]]:
+        """(place in `states`, log Z, marginals) of each slice, as they end. An interrupt reaches the caller at once."""
+        waiting, finished = queue.SimpleQueue[int](), queue.SimpleQueue[Any]()
+        for k in range(len(states)):
+            waiting.put(k)
+        stopped = threading.Event()
+
+        def work() -> None:
+            while not stopped.is_set():
+                try:
+                    k = waiting.get_nowait()
+                    finished.put((k, *self._solve_slice(states[k], marginals=marginals)))
+                except queue.Empty:
+                    return
+                except BaseException as error:
+                    finished.put(error)
+                    return
+
+        for _ in range(self.workers):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            for _ in states:
+                result = None
+                while result is None:
+                    deadline.check()
+                    with contextlib.suppress(queue.Empty):
+                        result = finished.get(timeout=0.1)
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+        finally:
+            stopped.set()
+
+    def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
+        one = self._slice(states)
+        for solver in (one, *one.fallbacks()):
+            try:
+                return solver.solve(marginals=marginals)
+            except ZeroWeightError:
+                return -np.inf, None
+            except PrecisionError as error:
+                refusal = error
+        raise refusal
+
+    def _all_marginals(self, rest: FloatArray, weights: FloatArray, states: list[tuple[int, ...]]) -> FloatArray:
+        """Of all variables one after another, from those of the rest and the weights of all slices."""
+        cards = self.whole.problem.cardinalities
+        found = [np.empty(0)] * len(cards)
+        for v, marginal in zip(self.rest, split(rest, [cards[v] for v in self.rest]), strict=True):
+            found[v] = marginal / marginal.sum()
+        for v, held in zip(self.variables, np.array(states).T, strict=True):
+            found[v] = np.bincount(held, weights, minlength=cards[v]) / weights.sum()
+        return np.concatenate(found)
