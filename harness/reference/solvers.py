@@ -11,11 +11,12 @@ from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.closed_forms import CurieWeiss, Torus
 from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.kac_ward import KacWard
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 
-STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm"), ("kac_ward",), ("bucket_tree",))
+STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
 """Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
 search."""
 METHODS = ("auto", *(name for stage in STAGES for name in stage))
@@ -69,6 +70,7 @@ NUMPY_SOLVERS = Solvers(
         "torus": Torus,
         "curie_weiss": CurieWeiss,
         "rbm": Bipartite,
+        "exchangeable": Exchangeable,
         "kac_ward": KacWard,
         "bucket_tree": BucketTree,
     }

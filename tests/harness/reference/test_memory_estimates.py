@@ -12,6 +12,7 @@ from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.enumeration import Enumeration
+from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.problem import Problem
 
 
@@ -41,6 +42,17 @@ def strip(states: int) -> FactorGraph:
     return FactorGraph.from_log_tables([states] * 15, [(e, rng.normal(size=(states, states))) for e in edges])
 
 
+def equal_layers(left: int, right: int) -> PairwiseModel:
+    edges = [(i, left + j) for i in range(left) for j in range(right)]
+    return PairwiseModel.from_edges(np.zeros(left + right), edges, np.full(len(edges), 0.01))
+
+
+def colourings(n: int, colours: int) -> FactorGraph:
+    """Of a complete graph, with weights for the pairs that are alike."""
+    edges = np.argwhere(np.triu(np.ones((n, n)), 1))
+    return FactorGraph.from_log_tables([colours] * n, [(edge, -0.5 * np.eye(colours)) for edge in edges.tolist()])
+
+
 @pytest.mark.parametrize("marginals", [False, True])
 @pytest.mark.parametrize(
     ("kind", "model"),
@@ -51,6 +63,8 @@ def strip(states: int) -> FactorGraph:
         (BucketTree, layers(14, 30)),
         (BucketTree, strip(14)),
         (Bipartite, layers(15, 30)),
+        (Exchangeable, equal_layers(500, 400)),
+        (Exchangeable, colourings(20, 5)),
         (Grid, grid(13)),
     ],
 )

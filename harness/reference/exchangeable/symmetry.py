@@ -1,0 +1,142 @@
+"""Classes of exchangeable variables: any permutation within a class leaves the model as it is.
+
+Two variables are exchangeable if swapping them does so. That is an equivalence, and swaps generate all permutations of
+a class. A swap of two that share no table keeps the model where both have the same tables with the same neighbours;
+where the two share a table, it has to be symmetric too. Both are seen from one random number for each variable, summed
+over its tables: one round of colour refinement in which the colour of each neighbour is the neighbour itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.reference.flat import FlatNetwork
+from spinbench.reference.network import FloatArray, IntArray
+
+RELATIVE_DIFFERENCE = 1e-12
+"""Between log values that differ by rounding alone, as sums of the same terms in another order do."""
+MAX_LOG_Z_ERROR = 1e-9
+"""By which log Z may change as values that nearly agree are replaced by one of them; beyond, they have to be equal."""
+
+Mask = npt.NDArray[np.bool_]
+Hashes = npt.NDArray[np.uint64]  # arithmetic is modulo 2^64
+
+
+class Tables(NamedTuple):
+    """Tables of one shape.
+
+    Attributes:
+        scopes: (table, axis) ascending variables.
+        logs: (table, *states) log tables.
+    """
+
+    scopes: IntArray
+    logs: FloatArray
+
+
+def tables_by_shape(network: FlatNetwork) -> list[Tables]:
+    """All tables; those over the same variables are added up."""
+    orders = np.diff(network.start)
+    groups: list[Tables] = []
+    for order in np.unique(orders).tolist():
+        tables = np.flatnonzero(orders == order)
+        scopes = network.scope[network.start[tables, None] + np.arange(order)]
+        states = network.states[scopes]
+        for shape in {tuple(states[0].tolist())} if np.ptp(states) == 0 else set(map(tuple, states.tolist())):
+            alike = (states == shape).all(axis=1)
+            entries = network.offset[tables[alike], None] + np.arange(np.prod(shape))
+            groups.append(_merge(scopes[alike], network.values[entries].reshape(-1, *shape)))
+    return groups
+
+
+def _merge(scopes: IntArray, logs: FloatArray) -> Tables:
+    """Adds up the tables of one scope."""
+    order = np.lexsort(scopes.T[::-1])
+    new = np.append(True, (scopes[order][1:] != scopes[order][:-1]).any(axis=1))
+    if new.all():
+        return Tables(scopes, logs)
+    return Tables(scopes[order][new], np.add.reduceat(logs[order], np.flatnonzero(new), axis=0))
+
+
+def exchangeable_classes(tables: list[Tables], states: IntArray) -> IntArray:
+    """(n,) the class of each variable, numbered from 0.
+
+    Args:
+        tables: one of each scope.
+        states: (n,) of the variables.
+    """
+    rng = np.random.default_rng(0)
+    order = max((group.scopes.shape[1] for group in tables), default=1)
+    size = max((group.logs[0].size for group in tables), default=1)
+    names, entries = _random(rng, order, len(states)), _random(rng, size)
+    signature = _random(rng, int(states.max(initial=0)) + 1)[states]
+    hashes = _hash_values(np.concatenate([np.empty(0), *(group.logs.ravel() for group in tables)]), rng)
+    pairs: list[tuple[IntArray, list[Hashes]]] = []
+    begin = 0
+    for scopes, logs in tables:
+        hashed = hashes[begin : begin + logs.size].reshape(logs.shape)
+        begin += logs.size
+        views = []
+        for axis, variables in enumerate(scopes.T):
+            # the table as this variable sees it: its own axis first
+            views.append(np.moveaxis(hashed, 1 + axis, 1).reshape(len(logs), -1) @ entries[: logs[0].size])
+            product = views[-1].copy()
+            for place, neighbours in enumerate(np.delete(scopes, axis, axis=1).T):
+                product *= names[place, neighbours]
+            np.add.at(signature, variables, product)
+        if scopes.shape[1] == 2:
+            pairs.append((scopes, views))
+    twins = []
+    for scopes, (view, turned) in pairs:
+        i, j = scopes.T
+        swapped = signature[i] + turned * names[0, i]
+        symmetric = (view == turned) & (swapped == signature[j] + view * names[0, j])
+        twins.append((scopes[symmetric], swapped[symmetric]))
+    for ends, common in twins:
+        signature[ends] = common[:, None]
+    return np.asarray(np.unique(signature, return_inverse=True)[1], dtype=np.int64)
+
+
+def _random(rng: np.random.Generator, *shape: int) -> Hashes:
+    return rng.integers(0, 2**64, shape, dtype=np.uint64) | np.uint64(1)
+
+
+def _hash_values(values: FloatArray, rng: np.random.Generator) -> Hashes:
+    """A random number for each value, the same for values that differ by rounding alone."""
+    there = values != 0  # most entries of couplings' tables are zero
+    levels, at, counts = np.unique(np.append(0.0, values[there]), return_inverse=True, return_counts=True)
+    near = np.diff(levels) <= RELATIVE_DIFFERENCE * np.maximum(1.0, np.abs(levels[1:]))
+    cluster = np.append(0, np.cumsum(~near))
+    first, last = np.searchsorted(cluster, cluster), np.searchsorted(cluster, cluster, side="right") - 1
+    spread = np.where(first < last, levels[last], 0.0) - np.where(first < last, levels[first], 0.0)
+    if float(counts @ spread) > MAX_LOG_Z_ERROR:
+        cluster = np.arange(len(levels))
+    hashed = _random(rng, len(levels))[cluster]
+    result = np.full(values.shape, hashed[at[0]])
+    result[there] = hashed[at[1:]]
+    return result
+
+
+def least_classes(edges: IntArray, weights: FloatArray, chosen: Mask) -> int:
+    """A lower bound on the number of classes, from a random projection of what some variables are coupled to.
+
+    It takes a few passes over the edges, where `exchangeable_classes` sorts all values.
+
+    Args:
+        edges: (E, 2) pairs of variables.
+        weights: (E,) of the same value for edges of equal tables.
+        chosen: (n,) the variables that are compared.
+    """
+    random = np.random.default_rng(0).random(chosen.size)
+    i, j = edges.T
+    touching = np.flatnonzero(chosen[i] | chosen[j])
+    i, j, weights = i[touching], j[touching], weights[touching]
+    pull = np.bincount(i, weights * random[j], chosen.size) + np.bincount(j, weights * random[i], chosen.size)
+    rounding = 1e-9 * max(1.0, float(np.abs(pull).max(initial=0.0)))
+    swapped = pull[i] - pull[j] + weights * (random[i] - random[j])  # 0 for two that are coupled and exchangeable
+    coupled = (np.abs(swapped) <= rounding) & chosen[i] & chosen[j]
+    apart = np.diff(np.sort(pull[chosen])) <= rounding
+    return int(chosen.sum() - coupled.sum() - apart.sum())
