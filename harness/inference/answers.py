@@ -1,7 +1,8 @@
 """Exact answers from all solvers that there are: NumPy's, and compiled ones where they pay.
 
 The solvers of `spinbench.reference` are those of the kernel exact.numpy; exact.numba brings its own for some of their
-names, and one for grids. What is here joins the two: nothing is loaded that needs a compiler until it is worth it.
+names, and one for grids. What is here joins the two: nothing is loaded that needs a compiler until it is worth it. And
+it makes results of answers.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench import reference
+from spinbench.api import Estimate
+from spinbench.api.bounds import stated
+from spinbench.errors import SpinbenchError
 from spinbench.inference import kernels, registry
+from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.best import Best
+from spinbench.inference.marginals.container import held
+from spinbench.inference.origins import in_terms_of_origin
+from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model
 from spinbench.reference import DEFAULT_MAX_BYTES, NUMPY_SOLVERS, ExactAnswer, Solvers
+from spinbench.reference.answer import MOST_GIB, left_open
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
@@ -142,3 +152,51 @@ def sample(
 ) -> IntArray:
     """As `spinbench.reference.sample`, with compiled code where it pays."""
     return reference.sample(model, count, seed, method=method, max_bytes=max_bytes, solvers=ALL_SOLVERS)
+
+
+def check_max_gib(max_gib: object) -> None:
+    """Raises SpinbenchError unless it is a memory that an exact answer may be allowed."""
+    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
+        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
+
+
+def result_of_exact(model: Model, answer: ExactAnswer, max_gib: float, *, pairs: bool = False) -> Result:
+    """The result of a model's exact answer; without marginals where the answer has none.
+
+    Args:
+        model: that was solved.
+        answer: to it.
+        max_gib: memory that finding pairs and the heaviest state may take, in GiB.
+        pairs: as of `spinbench.exact`.
+    """
+    marginals = None
+    if answer.flat is not None:
+        marginals = answer.probabilities if model.all_binary else list(answer.marginals)
+    found = Estimate(
+        marginals=marginals,
+        log_z=answer.log_z,
+        log_z_kind="exact",
+        pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
+    )
+    estimate = held(in_terms_of_origin(model, found, draws=1))
+    return Result(
+        marginals=estimate.marginals,
+        marginals_se=None,
+        log_z=answer.log_z,
+        log_z_se=None,
+        log_z_kind="exact",
+        bounds=stated(answer.log_z, "exact", (), "exact"),
+        ess=None,
+        r_hat=None,
+        joint=Joint(estimate.pairs),
+        best=Best(model, exact=int(max_gib * 2**30)),
+        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
+        samples=1,
+        tier="native",
+        status="ok",
+        method="exact",
+        backend=answer.backend,
+        model=model.name,
+        diagnostics={} if answer.flat is None else left_open(answer.flat, answer.cardinalities),
+        settings={"solver": answer.method},
+    )

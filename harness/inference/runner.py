@@ -39,7 +39,6 @@ from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
-from spinbench.reference.answer import MOST_GIB, left_open
 
 
 @contextmanager
@@ -239,38 +238,9 @@ def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool
         SpinbenchError: `max_gib` is no number from 0 to 2^33.
     """
     check_model(model)
-    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
-        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
+    answers.check_max_gib(max_gib)
     answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
-    binary = model.all_binary
-    found = Estimate(
-        marginals=answer.probabilities if binary else list(answer.marginals),
-        log_z=answer.log_z,
-        log_z_kind="exact",
-        pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
-    )
-    estimate = held(in_terms_of_origin(model, found, draws=1))
-    return Result(
-        marginals=estimate.marginals,
-        marginals_se=None,
-        log_z=answer.log_z,
-        log_z_se=None,
-        log_z_kind="exact",
-        bounds=stated(answer.log_z, "exact", (), "exact"),
-        ess=None,
-        r_hat=None,
-        joint=Joint(estimate.pairs),
-        best=Best(model, exact=int(max_gib * 2**30)),
-        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
-        samples=1,
-        tier="native",
-        status="ok",
-        method="exact",
-        backend=answer.backend,
-        model=model.name,
-        diagnostics={} if answer.flat is None else left_open(answer.flat, answer.cardinalities),
-        settings={"solver": answer.method},
-    )
+    return answers.result_of_exact(model, answer, max_gib, pairs=pairs)
 
 
 def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:
