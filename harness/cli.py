@@ -21,6 +21,7 @@ from spinbench.foundation.remarks import printable
 from spinbench.history.command import add as add_history
 from spinbench.history.command import checkout
 from spinbench.history.command import run as history
+from spinbench.reporting.commands import exact
 
 DEBUG_VARIABLE = "SPINBENCH_DEBUG"
 USER_ERROR = 2
@@ -30,8 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        The exit status: 0; 1 if a cell or a check failed, the gate found a regression, or advice or mixing is not
-        resolved; 2 for a user's error, with one sentence on standard error; 130 after an interruption.
+        The exit status: 0; 1 if a cell or a check failed, the gate found a regression, advice or mixing is not
+        resolved, or a model has no exact answer; 2 for a user's error, with one sentence on standard error; 130 after
+        an interruption.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # "±" in an ASCII locale is a question mark, and no traceback
@@ -83,7 +85,9 @@ def _dispatch(words: list[str]) -> int:
             if of_sweeps and (arguments.compare or arguments.model):
                 raise SpinbenchError(f"--{of_sweeps[0]} belongs to the report of sweeps, without --compare and --model")
             if arguments.compare:
-                return _compare(arguments.compare, arguments.output)
+                from spinbench.reporting.commands.report import compare
+
+                return compare(arguments.compare, arguments.output)
             if arguments.model:
                 return _tables(arguments.folders, arguments.model)
             from spinbench.reporting.commands.report import tables, write
@@ -97,6 +101,8 @@ def _dispatch(words: list[str]) -> int:
             return profile(arguments.folders, whole=arguments.all, page=arguments.page)
         case "run":
             return _run(arguments)
+        case "exact":
+            return exact.run(arguments)
         case "bracket":
             return _bracket(arguments)
         case "mixing":
@@ -148,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--target", metavar="WHAT", help="map: the heaviest state, in place of marginals and log Z")
     run.add_argument("--until", metavar="ERROR", help="end as soon as it is reached: 'se<0.01' or 'log_z_se<0.1'")
     run.add_argument("--output", type=Path, action="append", default=[], metavar="FILE", help=".MAR, .PR, .MPE, .csv")
+    exact.add(commands)
     bracket = _about_a_model(commands, "bracket", "between which numbers log Z lies, and how surely")
     bracket.add_argument("--gap", type=float, metavar="NATS", help="end once log Z is known so closely")
     bracket.add_argument("--delta", type=float, default=1e-3, metavar="P", help="that probable bounds are wrong; .001")
@@ -263,20 +270,6 @@ def _tables(folders: Sequence[Path], patterns: Sequence[str]) -> int:
     from spinbench.reporting.commands.profiling import tables
 
     return tables(folders, patterns)
-
-
-def _compare(names: Sequence[str], output: Path | None) -> int:
-    from spinbench.reporting import comparison
-    from spinbench.reporting.display import console, shown
-
-    first, second = names
-    found = comparison.compare(first, second)
-    if found.beyond_noise() or found.failures:
-        console().print(comparison.table(found))
-    for line in comparison.sentences(found):
-        print(line)
-    print(f"page: {shown(comparison.write(found, (first, second), output or Path()))}")
-    return 0
 
 
 def _show(name: str) -> int:

@@ -11,9 +11,9 @@ from spinbench import cli
 
 HEAD = """# Command line
 
-`spinbench COMMAND --help` prints the same. Exit status: 0; 1 if a cell failed, a check failed or the gate found a
-regression; 2 after a user's error, with one sentence that says what to do; 130 after an interruption. `--debug` or
-`SPINBENCH_DEBUG=1` shows where an error comes from.
+`spinbench COMMAND --help` prints the same. Exit status: 0; 1 if a cell or a check failed, a model has no exact answer,
+or the gate found a regression; 2 after a user's error, with one sentence on what to do; 130 after an interruption.
+`--debug` or `SPINBENCH_DEBUG=1` shows where an error comes from.
 """
 CONF = Path(__file__).resolve().parents[2] / "conf"
 

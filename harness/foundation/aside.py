@@ -17,6 +17,7 @@ News = TypeVar("News")
 
 _JOIN = 5.0
 """Seconds that a killed process is waited for."""
+_PR_SET_PDEATHSIG = 1
 
 
 class OverdueError(Exception):
@@ -24,7 +25,16 @@ class OverdueError(Exception):
 
 
 class DiedError(Exception):
-    """The process ended without a word, as it does where memory runs out."""
+    """The process ended without a word, as it does where memory runs out; the message says how it ended."""
+
+
+def last_words(status: int | None) -> str:
+    """A sentence on a process that ended with that exit status, which is negative where a signal killed it."""
+    if status == -signal.SIGKILL:
+        return "its process was killed by SIGKILL, perhaps by the system for want of memory"
+    if status is not None and status < 0:
+        return f"its process crashed with {signal.Signals(-status).name}"
+    return f"its process ended with exit status {status} before it gave an answer"
 
 
 def aside(
@@ -55,6 +65,9 @@ def aside(
     there.close()
     try:
         yield from _told(here, until, tick)
+    except DiedError:
+        child.join(_JOIN)
+        raise DiedError(last_words(child.exitcode)) from None
     finally:
         if child.is_alive():
             child.kill()
@@ -91,3 +104,18 @@ def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) 
             there.send(("raised", error))
             return
         there.send(("done", None))
+
+
+def yield_memory_first() -> None:
+    """For children: of a machine without memory, this process goes first, not its parent."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def die_with_parent() -> None:
+    """For children: on Linux the system kills this process with its parent, also while compiled code runs."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,8 @@
 """Exact answers from all solvers that there are: NumPy's, and compiled ones where they pay.
 
 The solvers of `spinbench.reference` are those of the kernel exact.numpy; exact.numba brings its own for some of their
-names, and one for grids. What is here joins the two: nothing is loaded that needs a compiler until it is worth it.
+names, and one for grids. What is here joins the two: nothing is loaded that needs a compiler until it is worth it. And
+it makes results of answers.
 """
 
 from __future__ import annotations
@@ -14,9 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench import reference
+from spinbench.api import Estimate
+from spinbench.api.bounds import stated
+from spinbench.errors import BudgetError, SpinbenchError
+from spinbench.foundation.memory import default_max_bytes
 from spinbench.inference import kernels, registry
+from spinbench.inference.budget import Budget
+from spinbench.inference.joint_validity import Joint
+from spinbench.inference.kept.best import Best
+from spinbench.inference.marginals.container import held
+from spinbench.inference.origins import in_terms_of_origin
+from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
+from spinbench.reference.answer import MOST_GIB
 from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.choice import DEFAULT_SECONDS
 from spinbench.reference.elimination.solver import Elimination
@@ -154,3 +166,73 @@ def sample(
 ) -> IntArray:
     """As `spinbench.reference.sample`, with compiled code where it pays."""
     return reference.sample(model, count, seed, method=method, max_bytes=max_bytes, solvers=ALL_SOLVERS)
+
+
+def bytes_allowed(max_gib: object) -> int:
+    """Bytes that an exact answer may take: of a number of GiB, or by default (None) half of what is free.
+
+    Raises:
+        SpinbenchError: it is no such number.
+    """
+    if max_gib is None:
+        return default_max_bytes()
+    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
+        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
+    return max(int(max_gib * 2**30), 1)
+
+
+def seconds_allowed(budget: str | None) -> float:
+    """Seconds that an exact answer may be predicted to take: of a text such as "60 s", or by default ten minutes.
+
+    Raises:
+        BudgetError: it is no such text, or a number of samples.
+    """
+    if budget is None:
+        return DEFAULT_SECONDS
+    parsed = Budget.parse(budget)
+    if parsed.seconds is None:
+        raise BudgetError(f"an exact answer takes a budget in seconds, and {parsed} was given; an example: '60 s'")
+    return parsed.seconds
+
+
+def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs: bool = False) -> Result:
+    """The result of a model's exact answer; without marginals where the answer has none.
+
+    Args:
+        model: that was solved.
+        answer: to it.
+        max_bytes: memory that finding pairs and the heaviest state may take.
+        pairs: as of `spinbench.exact`.
+    """
+    marginals = None
+    if answer.flat is not None:
+        marginals = answer.probabilities if model.all_binary else list(answer.marginals)
+    found = Estimate(
+        marginals=marginals,
+        log_z=answer.log_z,
+        log_z_kind="exact",
+        pairs=reference.pairs(model, max_bytes=max_bytes) if pairs else None,
+    )
+    estimate = held(in_terms_of_origin(model, found, draws=1))
+    return Result(
+        marginals=estimate.marginals,
+        marginals_se=None,
+        log_z=answer.log_z,
+        log_z_se=None,
+        log_z_kind="exact",
+        bounds=stated(answer.log_z, "exact", (), "exact"),
+        ess=None,
+        r_hat=None,
+        joint=Joint(estimate.pairs),
+        best=Best(model, exact=max_bytes),
+        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
+        samples=1,
+        tier="native",
+        status="ok",
+        method="exact",
+        backend=answer.backend,
+        model=model.name,
+        diagnostics=answer.diagnostics,
+        settings={"solver": answer.method} | ({} if answer.cost is None else {"order": answer.cost.order_digest}),
+        order=None if answer.cost is None else answer.cost.order,
+    )

@@ -94,6 +94,8 @@ class Result:
         chains, seed, precision, device, burn_in: as run.
         laps: what a step cost; None for `spinbench.exact`.
         reached: whether the tolerance of `until` was; None where none was given.
+        order: of `spinbench.exact`, the variables as they were eliminated, which its `order=` takes; None where nothing
+            was eliminated.
     """
 
     marginals: Any
@@ -128,6 +130,7 @@ class Result:
     kernel: str = ""
     reached: bool | None = None
     notes: tuple[str, ...] = ()
+    order: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def states(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from spinbench import reference
 from spinbench.api import Engine, Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
@@ -40,7 +39,6 @@ from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
-from spinbench.reference.answer import MOST_GIB, left_open
 
 
 @contextmanager
@@ -222,56 +220,39 @@ def run(
     )
 
 
-def exact(model: Model, *, max_gib: float = 1.0, cache: bool = True, pairs: bool = False) -> Result:
+def exact(
+    model: Model,
+    *,
+    max_gib: float | None = None,
+    budget: str | None = None,
+    order: Sequence[int] | None = None,
+    cache: bool = True,
+    pairs: bool = False,
+) -> Result:
     """Exact log Z and marginals, read from the disk cache where they are known.
 
-    A factor graph that is too wide is taken without what sums out of it; marginals of that, found part by part, are NaN
-    where they are out of reach even so, and `diagnostics["open_marginals"]` says of how many variables.
+    A factor graph that is too wide is taken without what sums out of it, and what memory does not hold a slice at a
+    time. Marginals of what sums out are found part by part; they are NaN where they are out of reach even so, and
+    `diagnostics["open_marginals"]` says of how many variables. Diagnostics have the order's "width" and "log2_entries",
+    and what was predicted beforehand: "memory_gib", "predicted_seconds" and "slices".
 
     Args:
         model: any model.
-        max_gib: memory that elimination may take, in GiB.
+        max_gib: memory that it may take, in GiB; None: half of what is free, container limits counted.
+        budget: such as "60 s": an answer that is predicted to take longer is refused; None: ten minutes.
+        order: the model's variables as they are to be eliminated, such as `Result.order`; None: the best order found.
         cache: whether to use the disk cache (folder SPINBENCH_CACHE_DIR, else the user's cache folder).
         pairs: whether to find `Result.pairs`, too, by elimination in NumPy; they are not cached.
 
     Raises:
-        IntractableError: too wide; the message names the width and the memory it would take.
-        ModelError: Z = 0.
-        SpinbenchError: `max_gib` is no number from 0 to 2^33.
+        IntractableError: too wide; the message names the width, and the memory and the time it would take.
+        ModelError: Z = 0, or `order` does not name each variable once.
+        SpinbenchError: `max_gib` is no number from 0 to 2^33, or `budget` no time.
     """
     check_model(model)
-    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
-        raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
-    answer = answers.solve(model, max_bytes=int(max_gib * 2**30), cache=cache)
-    binary = model.all_binary
-    found = Estimate(
-        marginals=answer.probabilities if binary else list(answer.marginals),
-        log_z=answer.log_z,
-        log_z_kind="exact",
-        pairs=reference.pairs(model, max_bytes=int(max_gib * 2**30)) if pairs else None,
-    )
-    estimate = held(in_terms_of_origin(model, found, draws=1))
-    return Result(
-        marginals=estimate.marginals,
-        marginals_se=None,
-        log_z=answer.log_z,
-        log_z_se=None,
-        log_z_kind="exact",
-        bounds=stated(answer.log_z, "exact", (), "exact"),
-        ess=None,
-        r_hat=None,
-        joint=Joint(estimate.pairs),
-        best=Best(model, exact=int(max_gib * 2**30)),
-        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
-        samples=1,
-        tier="native",
-        status="ok",
-        method="exact",
-        backend=answer.backend,
-        model=model.name,
-        diagnostics={} if answer.flat is None else left_open(answer.flat, answer.cardinalities),
-        settings={"solver": answer.method},
-    )
+    max_bytes, seconds = answers.bytes_allowed(max_gib), answers.seconds_allowed(budget)
+    answer = answers.solve(model, max_bytes=max_bytes, seconds=seconds, order=order, cache=cache)
+    return answers.result_of_exact(model, answer, max_bytes, pairs=pairs)
 
 
 def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
+from spinbench.foundation.aside import last_words
 from spinbench.foundation.folders import cache_folder, made
 from spinbench.measuring import environment
 from spinbench.measuring.answer import Answer, failure
@@ -156,7 +157,7 @@ class Worker:
         except TimeoutError as error:
             raise WorkerDiedError(f"there was no answer within {error} s, so its process was killed") from None
         except (BrokenPipeError, EOFError):
-            raise WorkerDiedError(_last_words(self._reap())) from None
+            raise WorkerDiedError(last_words(self._reap())) from None
         try:
             answer: Answer = json.loads(line)
             stages = answer["stages"]
@@ -266,11 +267,3 @@ def child_environment(device: str, cache: Path | None = None) -> dict[str, str]:
     if device == "cpu":
         variables["JAX_PLATFORMS"] = "cpu"
     return variables
-
-
-def _last_words(status: int) -> str:
-    if status == -signal.SIGKILL:
-        return "its process was killed by SIGKILL, perhaps by the system for want of memory"
-    if status < 0:
-        return f"its process crashed with {signal.Signals(-status).name}"
-    return f"its process ended with exit status {status} before it gave an answer"

@@ -5,26 +5,23 @@ Nothing but the standard library is imported before the process is bound to its 
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import os
-import signal
 import sys
 import threading
 from queue import SimpleQueue
 from typing import IO
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(core: int) -> None:
     """Serve `spinbench.measuring.isolation.Worker`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # of a machine without memory, this process goes first, not the sweep
-    _die_with_parent()
+    from spinbench.foundation.aside import die_with_parent, yield_memory_first
+
+    yield_memory_first()
+    die_with_parent()
     requests, answers = _private_pipes()
     faulthandler.enable()
     inbox: SimpleQueue[bytes] = SimpleQueue()
@@ -42,15 +39,6 @@ def main(core: int) -> None:
         spoiled = process_state.now() != state
         answers.write(json.dumps({**answer, "spoiled": spoiled}).encode() + b"\n")
         answers.flush()
-
-
-def _die_with_parent() -> None:
-    """On Linux the system kills this process with the sweep, also while measured code lets no other thread run."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _private_pipes() -> tuple[IO[bytes], IO[bytes]]:

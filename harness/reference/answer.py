@@ -82,6 +82,16 @@ class ExactAnswer:
     def __repr__(self) -> str:
         return f"ExactAnswer(log_z={self.log_z!r}, {len(self.marginals)} marginals, method={self.method!r})"
 
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """Width, log2_entries, memory_gib, predicted_seconds, slices, as far as they are known, and `left_open`."""
+        found = {} if self.width is None else {"width": float(self.width)}
+        if self.cost is not None:
+            found |= {} if self.cost.log2_entries is None else {"log2_entries": self.cost.log2_entries}
+            found |= {"memory_gib": self.cost.bytes / 2**30, "predicted_seconds": self.cost.seconds}
+            found |= {"slices": float(self.cost.slices)}
+        return found | ({} if self.flat is None else left_open(self.flat, self.cardinalities))
+
     @cached_property
     def marginals(self) -> tuple[FloatArray, ...]:
         """For each variable its probabilities (K_v,), views of `flat`; empty if they were not asked for."""

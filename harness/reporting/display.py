@@ -41,9 +41,10 @@ class Display:
     Args:
         output: where to.
         total: how many cells there are.
+        auto_refresh: whether a thread draws the bar; else `begin` does, so that processes can be forked meanwhile.
     """
 
-    def __init__(self, output: Console, total: int) -> None:
+    def __init__(self, output: Console, total: int, *, auto_refresh: bool = True) -> None:
         self._output = output
         self._total = total
         self._done = 0
@@ -56,9 +57,11 @@ class Display:
             TimeElapsedColumn(),
             TextColumn("{task.description}", markup=False),
             console=output,
+            auto_refresh=auto_refresh,
             disable=not output.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=total)
+        self._auto_refresh = auto_refresh
         self._below = output.file if isinstance(output.file, CellOutput) else None
         self._last: deque[Text] = deque(maxlen=LAST_LINES)
 
@@ -75,7 +78,7 @@ class Display:
 
     def begin(self, cell: str) -> None:
         """A cell starts."""
-        self._bar.update(self._task, description=cell)
+        self._bar.update(self._task, description=cell, refresh=not self._auto_refresh)
         self._follow()
 
     @property
@@ -85,10 +88,14 @@ class Display:
 
     def end(self, cell: str, record: Record | None) -> None:
         """A cell has its record; None: it had a good one from before."""
+        self.end_with(cell, *outcome(record))
+
+    def end_with(self, cell: str, text: str, style: str) -> None:
+        """A cell has ended so, in a line of its own."""
         self._done += 1
         width = len(str(self._total))
         line = Text(f"[{self._done:>{width}}/{self._total}] {cell}: ")
-        line.append(*outcome(record))
+        line.append(text, style)
         self._bar.update(self._task, advance=1)
         if self._below is None:
             self._output.print(line, soft_wrap=True)

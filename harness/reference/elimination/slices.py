@@ -14,7 +14,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,12 @@ import numpy.typing as npt
 from spinbench.foundation import deadline
 from spinbench.reference.elimination.order import Order, order_cost
 from spinbench.reference.elimination.plan import separators
-from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.problem import NetworkProblem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
+
+if TYPE_CHECKING:
+    from spinbench.reference.elimination.solver import Elimination
 
 MAX_SLICES = 2**14
 """More would take hours where one takes a second."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Self
 
 from spinbench.reference.elimination.order import HOPELESS, Order
+from spinbench.reference.elimination.slices import slice_elimination
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.sparse.tree import SparseTree, has_zeros
@@ -56,8 +57,6 @@ class Elimination(Solver):
 
     def sliced(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time."""
-        from spinbench.reference.elimination.slices import slice_elimination
-
         return slice_elimination(self, max_bytes, marginals=marginals) if self.planned else None
 
     @abstractmethod

@@ -16,6 +16,7 @@ import numpy as np
 
 from spinbench.models import Factor, FactorGraph
 from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.elimination.order import elimination_order, pairs_of
 from spinbench.reference.exchangeable.class_tables import (
     Classes,
     classes_of,
@@ -33,7 +34,6 @@ from spinbench.reference.exchangeable.inner_variables import (
 )
 from spinbench.reference.exchangeable.symmetry import exchangeable_classes, least_classes, tables_by_shape
 from spinbench.reference.network import FloatArray, IntArray, Scope, split
-from spinbench.reference.ordering import elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError
 
@@ -64,11 +64,13 @@ class Exchangeable(Solver):
         scopes = [tuple(sorted(set(table.classes))) for table in classes.tables]
         self.entries = sum(math.prod(cards[c] for c in scope) for scope in scopes)
         self.count_entries = sum(n * k for n, k in zip(cards, classes.states, strict=True))
-        self.order = elimination_order(cards, scopes)
-        self.width, self.complete = self.order.width, self.order.complete
+        self.count_order = elimination_order(cards, pairs_of(scopes))
+        self.width, self.complete = self.count_order.width, self.count_order.complete
         self.seconds = math.inf
         if self.complete:
-            sums = (2 * self.order.entries + min(self.entries + self.count_entries, 2**62)) * BucketTree.entry_seconds
+            sums = (
+                2 * self.count_order.entries + min(self.entries + self.count_entries, 2**62)
+            ) * BucketTree.entry_seconds
             self.seconds = 1e-3 + sums + 2e-4 * len(cards) + 1e-5 * len(inner)
 
     @classmethod
@@ -113,9 +115,9 @@ class Exchangeable(Solver):
     def memory(self, *, marginals: bool) -> int:
         """The tables over counts, what their elimination takes, and the compositions."""
         if not self.complete:
-            return 8 * self.order.least_entries
-        kept = self.order.entries if marginals else 0.0
-        cliques = 2 * 2.0 ** min(self.order.log2_largest, 1000.0) + kept
+            return 8 * self.count_order.least_entries
+        kept = self.count_order.entries if marginals else 0.0
+        cliques = 2 * 2.0 ** min(self.count_order.log2_largest, 1000.0) + kept
         return 8 * (self.entries + int(cliques) + 5 * self.count_entries)
 
     @cached_property
@@ -132,7 +134,8 @@ class Exchangeable(Solver):
                 raise ZeroWeightError
             factors.append(Factor(tuple(dict.fromkeys(table.classes)), weights))
         cards = tuple(map(len, self.counts))
-        return Problem(FactorGraph(cards, tuple(factors), self.constant, self.problem.name))
+        graph = FactorGraph(cards, tuple(factors), self.constant, self.problem.name)
+        return Problem(graph, search_seconds=0.0)
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Eliminates the counts; a variable's probabilities are its class's expected counts, over its size."""

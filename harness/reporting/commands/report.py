@@ -8,8 +8,8 @@ from pathlib import Path
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment, records
 from spinbench.measuring.records import Record
-from spinbench.reporting import export, leaderboard, page, summary
-from spinbench.reporting.display import shown
+from spinbench.reporting import comparison, export, leaderboard, page, summary
+from spinbench.reporting.display import console, shown
 
 
 def write(folders: Sequence[Path], output: Path | None, *, panels: bool) -> int:
@@ -62,6 +62,18 @@ def tables(folders: Sequence[Path], output: Path | None) -> int:
     if not export.has_parquet():
         print(export.NO_PARQUET)
     return _status(found)
+
+
+def compare(names: Sequence[str], output: Path | None) -> int:
+    """Print what differs between two sweeps' folders or two commits, and write a page of it; 0, the exit status."""
+    first, second = names
+    found = comparison.compare(first, second)
+    if found.beyond_noise() or found.failures:
+        console().print(comparison.table(found))
+    for line in comparison.sentences(found):
+        print(line)
+    print(f"page: {shown(comparison.write(found, (first, second), output or Path()))}")
+    return 0
 
 
 def _latest(folders: Sequence[Path]) -> list[Record]:

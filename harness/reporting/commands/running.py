@@ -49,11 +49,7 @@ def show(
     Returns:
         The exit status: 0, or 1 where the verdict is not ok or a tolerance was not reached.
     """
-    for path in outputs:  # before the time is spent
-        if path.suffix.lower() not in [suffix.lower() for suffix in SUFFIXES]:
-            raise SpinbenchError(f"--output {path} was given; {', '.join(SUFFIXES)} are the suffixes that are allowed")
-        if not path.absolute().parent.is_dir():
-            raise SpinbenchError(f"--output {path} was given; there is no such folder")
+    check_outputs(outputs, SUFFIXES)
     made = _method(method, dict(settings))
     model, _ = opened(name, evidence)
     try:
@@ -75,6 +71,15 @@ def show(
         output.print(Text(f"states {' '.join(map(str, found.best_state[:SHOWN_STATES]))}{more}"), soft_wrap=True)
         output.print(Text("--output FILE.MPE has all of it"), soft_wrap=True)
     return int(found.status != "ok" or found.reached is False)
+
+
+def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
+    """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
+    for path in outputs:
+        if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
+            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
+        if not path.absolute().parent.is_dir():
+            raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:

@@ -1,0 +1,221 @@
+"""`spinbench exact` of a folder: each model in a process of its own, and a table that a later call goes on with."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.text import Text
+
+from spinbench.errors import SpinbenchError
+from spinbench.inference.budget import is_whole
+from spinbench.models import formats
+from spinbench.models.files.format import unpacked_name
+from spinbench.reporting.commands.exact_model import described
+from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
+from spinbench.reporting.commands.exact_table import AnswerTable, Row, cell, visible
+from spinbench.reporting.commands.running import check_outputs
+from spinbench.reporting.display import Display, console, shown
+
+DEFAULT_BUDGET = "60s"
+STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
+
+
+class ModelFiles(NamedTuple):
+    """A model of a folder: its file, that of its evidence, and a digest of what they hold; empty if unreadable."""
+
+    path: Path
+    evidence: Path | None
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, which keeps a.uai apart from a.fg."""
+        return self.path.name
+
+
+def check_options(evidence: str | None, outputs: Sequence[Path], jobs: int) -> None:
+    """Raises SpinbenchError where an option is not for a folder."""
+    if evidence is not None:
+        raise SpinbenchError("--evidence belongs to one model; in a folder, the evidence of FILE lies in FILE.evid")
+    if len(outputs) > 1:
+        raise SpinbenchError(f"--output was given {len(outputs)} times; a folder of models has one table, a .csv file")
+    check_outputs(outputs, (".csv",))
+    if not is_whole(jobs, 1):
+        raise SpinbenchError(f"--jobs {jobs} was given; a whole number, 1 or more, is needed")
+
+
+def show(folder: Path, settings: Settings, output: Path | None, results: Path | None, jobs: int) -> int:
+    """Answer for all models in a folder, a line each.
+
+    Args:
+        folder: with files of the formats that are registered; FILE.evid beside FILE has its evidence.
+        settings: how answers are looked for.
+        output: the table, which a later call goes on with; None: there is none.
+        results: a folder for FILE.PR and FILE.MAR of each model.
+        jobs: models at a time.
+
+    Returns:
+        The exit status: 0, or 1 where a model has no answer.
+    """
+    models = list(_find_models(folder))
+    if results is not None:
+        _make(results)
+    with nullcontext() if output is None else AnswerTable(output) as table:
+        counts, questions = Counter[str](), dict[str, Question]()
+        for model in models:
+            outputs = _outputs(model, settings, results)
+            row = None if table is None else table.find(model.name, model.digest, _settings_cell(settings))
+            if row is not None and _is_settled(row, settings, outputs):
+                counts[row["status"]] += 1
+            else:
+                questions[model.name] = Question(model.path, model.evidence, settings, outputs, in_folder=True)
+        _print_settled(counts, len(models))
+        by_name = {model.name: model for model in models}
+        with Display(console(), len(questions), auto_refresh=False) as display:
+            for working, name, outcome in solve_side_by_side(questions, jobs):
+                display.begin(", ".join(f"{visible(each)} {seconds:.0f} s" for each, seconds in working.items()))
+                if outcome is not None:
+                    row = _row(by_name[name], settings, outcome)
+                    if table is not None:
+                        table.append(row)
+                    counts[outcome.status] += 1
+                    display.end_with(visible(name), _sentence(row, outcome), STYLES[outcome.status])
+    return _print_summary(counts, output, results)
+
+
+def _find_models(folder: Path) -> Iterator[ModelFiles]:
+    try:
+        paths = sorted(
+            path
+            for path in folder.iterdir()
+            if formats.of_name(path.name) and not path.name.startswith(".") and path.is_file()
+        )
+    except OSError as error:
+        raise SpinbenchError(f"{folder}: the folder cannot be read ({error.strerror or error})") from None
+    if not paths:
+        raise SpinbenchError(f"{folder} holds no models; files that end in {', '.join(formats.suffixes())} are read")
+    for path in paths:
+        beside = (path.with_name(f"{name}.evid") for name in (path.name, unpacked_name(path.name)))
+        evidence = next((each for each in beside if each.is_file()), None)
+        yield ModelFiles(path, evidence, _digest(path, evidence))
+
+
+def _digest(path: Path, evidence: Path | None) -> str:
+    """The SHA-256 of a file; with evidence, of the digests of both."""
+    digests = []
+    try:
+        for each in filter(None, (path, evidence)):
+            with each.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    except OSError:  # the child process says why
+        return ""
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
+def _outputs(model: ModelFiles, settings: Settings, results: Path | None) -> tuple[Path, ...]:
+    if results is None:
+        return ()
+    return tuple(results / f"{model.name}{suffix}" for suffix in (".PR", *([".MAR"] if settings.marginals else [])))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpinbenchError(f"{folder}: the folder cannot be made ({error.strerror or error})") from None
+
+
+def _is_settled(row: Row, settings: Settings, outputs: Sequence[Path]) -> bool:
+    """Whether a row needs no other try: an answer, or a refusal that no larger budget or memory might change.
+
+    A failure may have had a cause outside the file, such as other programs' memory or a full disk.
+    """
+    try:
+        more_memory = settings.max_gib > float(row["max_gib"])
+        more_time = settings.seconds > float(row["budget_seconds"])
+    except ValueError:
+        return False
+    if row["status"] == "answered":
+        complete = row["marginals"] != "some"
+        written = all(path.exists() for path in outputs if complete or path.suffix != ".MAR")
+        return written and (complete or not more_memory)
+    return row["status"] in ("refused", "timeout") and not (more_memory or more_time)
+
+
+def _settings_cell(settings: Settings) -> str:
+    return f"solver={settings.solver} marginals={'yes' if settings.marginals else 'no'}"
+
+
+def _row(model: ModelFiles, settings: Settings, outcome: Outcome) -> Row:
+    row = {
+        "model": cell(model.name),
+        "evidence": "" if model.evidence is None else cell(model.evidence.name),
+        "status": outcome.status,
+        "seconds": f"{outcome.seconds:.3f}",
+        "cpu_seconds": f"{outcome.cpu_seconds:.3f}",
+        "message": cell(_without_name(outcome.message, model)),
+        "settings": _settings_cell(settings),
+        "budget_seconds": repr(settings.seconds),
+        "max_gib": repr(settings.max_gib),
+        "digest": model.digest,
+    }
+    if outcome.solved is None:
+        return {**dict.fromkeys(("log_z", "log10_z", *_HOW), ""), **row, "marginals": "none"}
+    solved = outcome.solved
+    log_z, known = float(solved.result.log_z or 0.0), solved.result.diagnostics
+    entries, memory, width = known.get("log2_entries"), known.get("memory_gib"), known.get("width", solved.width)
+    return {
+        **row,
+        "log_z": repr(log_z),
+        "log10_z": repr(log_z / math.log(10)),
+        "solver": str(solved.result.settings.get("solver", "")),
+        "width": "" if width is None else f"{width:.0f}",
+        "entries": "" if entries is None else f"{2.0 ** min(entries, 1023.0):.0f}",
+        "memory_gib": "" if memory is None else f"{memory:.4g}",
+        "slices": f"{known.get('slices', 1):.0f}",
+        "cached": "yes" if solved.cached else "no",
+        "marginals": solved.marginals,
+    }
+
+
+_HOW = ("solver", "width", "entries", "memory_gib", "slices", "cached")
+
+
+def _without_name(message: str, model: ModelFiles) -> str:
+    """A sentence without the model's name before it, which stands in a column of its own."""
+    for name in (str(model.path), model.name, Path(unpacked_name(model.name)).stem):
+        message = message.removeprefix(f"{name}: ")
+    return " ".join(message.split())
+
+
+def _sentence(row: Row, outcome: Outcome) -> str:
+    if outcome.solved is None:
+        return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
+    cached = ", from the cache" if outcome.solved.cached else ""
+    some = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
+    how = described(outcome.solved)
+    return f"log Z = {outcome.solved.result.log_z:.10f}, {how}, {outcome.seconds:.1f} s{cached}{some}"
+
+
+def _print_settled(counts: Counter[str], total: int) -> None:
+    if counts["answered"]:
+        print(f"{counts['answered']} of {total} answered before")
+    others = {status: count for status, count in counts.items() if status != "answered"}
+    if others:
+        refusals = " and ".join(f"{count} {status}" for status, count in others.items())
+        print(f"{refusals} before, with no less time and memory; a larger --budget or --max-gib tries again")
+
+
+def _print_summary(counts: Counter[str], output: Path | None, results: Path | None) -> int:
+    others = [f"{counts[status]} {status}" for status in STYLES if status != "answered" and counts[status]]
+    print(", ".join([f"{counts['answered']} of {counts.total()} answered", *others]))
+    for what, path in (("table", output), ("UAI results", results)):
+        if path is not None:
+            console().print(Text(f"{what}: {visible(shown(path))}"), soft_wrap=True)
+    return int(bool(others))

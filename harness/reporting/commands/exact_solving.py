@@ -1,0 +1,210 @@
+"""Exact answers in child processes: one that is killed, or runs out of time or memory, costs its own model alone."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
+from spinbench.foundation.aside import DiedError, OverdueError, aside, die_with_parent, yield_memory_first
+from spinbench.foundation.threads import one_blas_thread
+from spinbench.inference import answers
+from spinbench.inference.joint_validity import Joint
+from spinbench.inference.result import Result
+from spinbench.models import Model, load
+from spinbench.reference.choice import DEFAULT_SECONDS, check_method
+from spinbench.reporting.commands.answer import opened
+
+Status = Literal["answered", "refused", "timeout", "failed"]
+KnownMarginals = Literal["all", "some", "none"]
+
+TICK_SECONDS = 0.1
+"""How long one child is listened to before the next: what the display lags behind."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How answers are looked for.
+
+    Attributes:
+        solver: one of `spinbench.reference.solvers.METHODS`.
+        max_gib: memory that elimination may take, in GiB.
+        seconds: wall-clock of each model; infinite where there is no limit.
+        marginals: whether they are wanted.
+    """
+
+    solver: str
+    max_gib: float
+    seconds: float
+    marginals: bool
+
+    @classmethod
+    def checked(
+        cls, solver: str, max_gib: float | None, budget: str | None, jobs: int = 1, *, marginals: bool
+    ) -> Settings:
+        """From the words of a command; memory by default is half of what is free, divided by the jobs.
+
+        Raises:
+            SpinbenchError: one of them is not allowed.
+        """
+        check_method(solver, answers.ALL_SOLVERS)
+        seconds = math.inf if budget is None else answers.seconds_allowed(budget)
+        max_bytes = answers.bytes_allowed(max_gib) // (1 if max_gib is not None else jobs)
+        return cls(solver, max_bytes / 2**30, seconds, marginals)
+
+
+class Question(NamedTuple):
+    """What a child process is asked.
+
+    Attributes:
+        source: a file, or, as text, what `opened` takes.
+        evidence: a file.
+        outputs: files that the answer is written to.
+        in_folder: whether it is one of many. Its result comes back without marginals, which may be large, and a file of
+            marginals is left out where some are NaN, which the UAI competitions' format has not.
+    """
+
+    source: str | Path
+    evidence: str | Path | None
+    settings: Settings
+    outputs: tuple[Path, ...] = ()
+    in_folder: bool = False
+
+
+class Solved(NamedTuple):
+    """An answer as it comes from a child process."""
+
+    result: Result
+    width: int | None
+    cached: bool
+    marginals: KnownMarginals
+    cpu_seconds: float
+
+
+class Outcome(NamedTuple):
+    """What came of a question; `error` says why there is no answer."""
+
+    status: Status
+    message: str
+    solved: Solved | None
+    error: Exception | None
+    seconds: float
+    cpu_seconds: float
+
+
+def solve_side_by_side(
+    questions: Mapping[str, Question], jobs: int
+) -> Iterator[tuple[Mapping[str, float], str, Outcome | None]]:
+    """Outcomes as they come.
+
+    Args:
+        questions: by the names of their models.
+        jobs: questions at a time.
+
+    Yields:
+        The names that are being worked on, with seconds so far, the name that was looked at last, and its outcome.
+    """
+    waiting, running = deque(questions), dict[str, Child]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                started = waiting.popleft()
+                running[started] = Child(questions[started])
+            for name in list(running):
+                outcome = running[name].poll()
+                if outcome is not None:
+                    del running[name]
+                yield {each: child.seconds for each, child in running.items()}, name, outcome
+    finally:
+        for child in running.values():
+            child.close()
+
+
+class Child:
+    """A child process at work on a question; it starts when it is first polled."""
+
+    def __init__(self, question: Question) -> None:
+        self._since = time.perf_counter()
+        self._limit = question.settings.seconds
+        self._news = aside(_solve, question, self._limit, TICK_SECONDS)
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock so far."""
+        return time.perf_counter() - self._since
+
+    def poll(self) -> Outcome | None:
+        """The outcome, or None after `TICK_SECONDS` without one."""
+        cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
+        try:
+            solved = next(self._news)
+        except Exception as error:  # of whatever kind: a broken file costs itself alone
+            cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before  # of the child, which was waited for
+            return Outcome(*self._explained(error), None, error, self.seconds, cpu_seconds)
+        if solved is None:
+            return None
+        self.close()
+        return Outcome("answered", "", solved, None, self.seconds, solved.cpu_seconds)
+
+    def close(self) -> None:
+        """Kill it."""
+        self._news.close()  # type: ignore[attr-defined]
+
+    def _explained(self, error: Exception) -> tuple[Status, str]:
+        match error:
+            case IntractableError() | UnsupportedError():
+                return "refused", str(error)
+            case OverdueError():
+                return "timeout", f"there was no answer within {self._limit:g} s"
+            case MemoryError():
+                return "failed", "out of memory; a smaller --max-gib refuses such models at once"
+            case SpinbenchError() | DiedError():
+                return "failed", str(error)
+        return "failed", f"{type(error).__name__}: {error}"
+
+
+def _solve(question: Question) -> Iterator[Solved]:
+    die_with_parent()
+    yield_memory_first()
+    settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
+    model = _load(question)
+    with one_blas_thread():
+        answer = answers.solve(
+            model,
+            method=settings.solver,
+            marginals=settings.marginals,
+            max_bytes=max_bytes,
+            seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
+        )
+    result = answers.result_of_exact(model, answer, max_bytes)
+    known = _known_marginals(result)
+    for path in question.outputs:
+        if not (question.in_folder and known == "some" and path.suffix == ".MAR"):
+            result.save(path)
+    if question.in_folder:
+        result = replace(result, marginals=None)
+    result = replace(result, joint=Joint(), best=None)  # which hold the model
+    yield Solved(result, answer.width, answer.cached, known, _cpu_seconds(resource.RUSAGE_SELF))
+
+
+def _load(question: Question) -> Model:
+    if isinstance(question.source, Path):
+        return load(question.source, evidence=question.evidence)
+    return opened(question.source, None if question.evidence is None else str(question.evidence))[0]
+
+
+def _known_marginals(result: Result) -> KnownMarginals:
+    if result.marginals is None:
+        return "none"
+    return "some" if result.diagnostics.get("open_marginals") else "all"
+
+
+def _cpu_seconds(whose: int) -> float:
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime

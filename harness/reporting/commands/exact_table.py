@@ -1,0 +1,162 @@
+"""The table of exact answers, a CSV file that grows line by line: a run that is killed keeps what it had."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import atomic
+
+COLUMNS = (
+    "model",
+    "evidence",
+    "status",
+    "log_z",
+    "log10_z",
+    "solver",
+    "width",
+    "entries",
+    "memory_gib",
+    "slices",
+    "seconds",
+    "cpu_seconds",
+    "cached",
+    "marginals",
+    "message",
+    "settings",
+    "budget_seconds",
+    "max_gib",
+    "digest",
+)
+FORMULA_STARTS = ("=", "+", "-", "@", "'")
+"""What spreadsheets take for the beginning of a formula, and the mark that says that it is none."""
+
+Row = Mapping[str, str]
+Key = tuple[str, ...]
+
+
+class AnswerTable:
+    """The rows of a file, which is locked against other runs.
+
+    Args:
+        path: of a file that is not there, or that has the columns of `COLUMNS`.
+
+    Raises:
+        SpinbenchError: the file cannot be written, another run writes to it, or it is another table.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: dict[Key, Row] = {}
+        self._superseded = False
+        try:
+            self._file = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise self._not_written(error) from None
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> AnswerTable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Rows that newer ones stand for are left out, in a file that takes the place of this one."""
+        if self._superseded:
+            with suppress(OSError):  # else they stay, and the newest counts
+                atomic.write_bytes(self._path, _lines([dict(zip(COLUMNS, COLUMNS, strict=True)), *self._rows.values()]))
+        self._file.close()
+
+    def find(self, model: str, digest: str, settings: str) -> Row | None:
+        """The row of a model of that name and content, found with these settings."""
+        return self._rows.get((cell(model), digest, settings))
+
+    def append(self, row: Row) -> None:
+        """Write a row; it is in the file whole, or not at all.
+
+        Raises:
+            SpinbenchError: the file cannot be written, as where the disk is full.
+        """
+        self._write(_lines([row]))
+        self._keep(row)
+
+    def _keep(self, row: Row) -> None:
+        key = (row["model"], row["digest"], row["settings"])
+        before = self._rows.get(key)
+        self._superseded |= before is not None
+        if before is None or before["status"] != "answered" or row["status"] == "answered":
+            self._rows[key] = row
+
+    def _lock(self) -> None:
+        busy = SpinbenchError(f"{self._path}: another run writes to this file; name another one, or wait")
+        try:  # not `flock`, whose lock the children of a killed run hold for as long as the system takes to end them
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise busy from None
+        except OSError:  # of a file system without locks
+            return
+        if os.fstat(self._file.fileno()).st_ino != os.stat(self._path).st_ino:  # that run has just replaced it
+            raise busy
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        data = self._file.read()
+        header = _lines([dict(zip(COLUMNS, COLUMNS, strict=True))])
+        if header.startswith(data):  # a new file, or one of a run that was killed at once
+            self._file.truncate(0)
+            self._write(header)
+            return
+        try:
+            text = data[: data.rfind(b"\n") + 1].decode("utf-8-sig")
+            rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        except (UnicodeDecodeError, csv.Error):
+            rows, text = [], ""
+        if not text.startswith(",".join(COLUMNS)):
+            raise SpinbenchError(f"{self._path}: this is no table of exact answers; name another file")
+        self._file.truncate(data.rfind(b"\n") + 1)  # a run was killed while it wrote a line
+        for row in rows:
+            if all(isinstance(row.get(name), str) for name in COLUMNS):
+                self._keep({name: row[name] for name in COLUMNS})
+
+    def _write(self, data: bytes) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            while data:
+                data = data[self._file.write(data) or 0 :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(size)
+            raise self._not_written(error) from None
+
+    def _not_written(self, error: OSError) -> SpinbenchError:
+        return SpinbenchError(f"{self._path}: the file cannot be written ({error.strerror or error})")
+
+
+def cell(text: str) -> str:
+    """A text of others, as a cell in which no spreadsheet sees a formula; different texts are different cells."""
+    written = visible(text)
+    return f"'{written}" if written.startswith(FORMULA_STARTS) else written
+
+
+def visible(text: str) -> str:
+    """A text of others on one line, with escapes in place of characters that a terminal obeys or that are none."""
+    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _lines(rows: Iterable[Row]) -> bytes:
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
