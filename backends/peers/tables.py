@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.models import FactorGraph, Model, to_factor_graph
 from spinbench.models.factor_graph import Factor
-from spinbench.reference.elimination.order import elimination_order, pairs_of
+from spinbench.reference.orders.order import elimination_order, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -29,8 +29,8 @@ from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
 from spinbench.reference.answer import MOST_GIB
-from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.choice import DEFAULT_SECONDS
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem

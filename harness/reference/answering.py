@@ -17,8 +17,8 @@ from spinbench.models.simplification import Simplified
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
-from spinbench.reference.elimination.order import Order, order_cost
 from spinbench.reference.network import FloatArray, IntArray, split
+from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers

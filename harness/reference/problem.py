@@ -15,7 +15,6 @@ import numpy as np
 
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.reference.coding import Coding, binary_coding, coding_of
-from spinbench.reference.elimination.order import HOPELESS, SEARCH_SECONDS, Order, elimination_order, pairs_of
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.network import (
@@ -28,6 +27,7 @@ from spinbench.reference.network import (
     pairwise_of,
     without_zeros,
 )
+from spinbench.reference.orders.order import HOPELESS, SEARCH_SECONDS, Order, elimination_order, pairs_of
 
 
 class NotApplicableError(Exception):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spinbench.reference.bipartite import Bipartite
-from spinbench.reference.bucket_tree import BucketTree
 from spinbench.reference.closed_forms import CurieWeiss, Torus
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.enumeration import Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
 from spinbench.reference.kac_ward import KacWard

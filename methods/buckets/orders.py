@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinbench.reference.elimination.order import Order, candidate_orders
+from spinbench.reference.orders.order import Order, candidate_orders
 from spinbench.reference.problem import Problem
 
 KEPT = 4

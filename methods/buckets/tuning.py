@@ -19,7 +19,7 @@ from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
 from spinbench.methods.buckets.tighten import Passes, Point, tighten
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
-from spinbench.reference.elimination.order import Order
+from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 from spinbench.reference.sparse.buckets import BYTES as ROW_BYTES

@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.methods.buckets.draws import BINS
 from spinbench.methods.buckets.layout import Array
-from spinbench.reference.elimination.order import Order
+from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.sparse.buckets import Drawer, Eliminated, Limits, eliminate, marginals_of
 from spinbench.reference.sparse.tables import Loops, TooManyError

@@ -13,11 +13,11 @@ from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
 from spinbench.backends.numba.exact.buckets import Most, Plan
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
-from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.elimination.order import Order
-from spinbench.reference.elimination.plan import place_messages
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.orders.order import Order
+from spinbench.reference.orders.plan import place_messages
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.sparse.tree import SparseTree, has_zeros

@@ -8,7 +8,7 @@ from spinbench.inference.answers import ALL_SOLVERS
 from spinbench.models import FactorGraph, Model, parts
 from spinbench.reference import cache as answers
 from spinbench.reference.choice import Limits, candidates, first
-from spinbench.reference.elimination.order import SEARCH_SECONDS, SEARCH_SHARE
+from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE
 from spinbench.reference.problem import Problem
 
 

@@ -21,7 +21,7 @@ from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
 from spinbench.methods.buckets.size import logs_of
 from spinbench.methods.buckets.tighten import tighten
-from spinbench.reference.elimination.order import candidate_orders, pairs_of
+from spinbench.reference.orders.order import candidate_orders, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""Variable elimination: the search for an order, the plan along it, and what both cost."""
+"""Variable elimination along an order: in NumPy, over other arrays, and a slice at a time."""

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.elimination.order import Order
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.network import FloatArray, IntArray, Scope
+from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.reference.elimination.order import Order, order_cost
-from spinbench.reference.elimination.plan import separators
 from spinbench.reference.network import FloatArray, condition, split
+from spinbench.reference.orders.order import Order, order_cost
+from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import NetworkProblem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
-from spinbench.reference.elimination.order import HOPELESS, Order
 from spinbench.reference.elimination.slices import slice_elimination
+from spinbench.reference.orders.order import HOPELESS, Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.sparse.tree import SparseTree, has_zeros

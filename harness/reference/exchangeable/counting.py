@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.models import Factor, FactorGraph
-from spinbench.reference.bucket_tree import BucketTree
-from spinbench.reference.elimination.order import elimination_order, pairs_of
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.exchangeable.class_tables import (
     Classes,
     classes_of,
@@ -34,6 +33,7 @@ from spinbench.reference.exchangeable.inner_variables import (
 )
 from spinbench.reference.exchangeable.symmetry import exchangeable_classes, least_classes, tables_by_shape
 from spinbench.reference.network import FloatArray, IntArray, Scope, split
+from spinbench.reference.orders.order import elimination_order, pairs_of
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, ZeroWeightError
 

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.reference.elimination.order import Order, elimination_order
 from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.orders.order import Order, elimination_order
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, Solver
 from spinbench.reference.sparse.arrays import ON_ARRAYS

@@ -10,7 +10,7 @@ from spinbench import reference
 from spinbench.errors import ModelError
 from spinbench.models import simplify
 from spinbench.models.networks import bayesian_network
-from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 

@@ -10,7 +10,7 @@ import pytest
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.reference.bucket_tree import BucketTree
+from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.problem import Problem
 
 

@@ -7,7 +7,7 @@ import pytest
 from spinbench.errors import IntractableError
 from spinbench.inference.advising.foresight import check
 from spinbench.models import catalogue, generators
-from spinbench.reference.elimination import order
+from spinbench.reference.orders import order
 
 SECONDS = 60.0
 

@@ -9,16 +9,16 @@ import sys
 import numpy as np
 import pytest
 
-from spinbench.reference.elimination.min_fill import min_fill_order
-from spinbench.reference.elimination.order import (
+from spinbench.reference.network import IntArray
+from spinbench.reference.orders.min_fill import min_fill_order
+from spinbench.reference.orders.order import (
     HOPELESS_SECONDS,
     candidate_orders,
     elimination_order,
     order_cost,
     pairs_of,
 )
-from spinbench.reference.elimination.plan import depth_first, place_messages, separators
-from spinbench.reference.network import IntArray
+from spinbench.reference.orders.plan import depth_first, place_messages, separators
 
 
 def random_graph(rng: np.random.Generator) -> tuple[list[int], IntArray]:
@@ -117,7 +117,7 @@ def test_the_clocked_search_is_no_worse_and_counts_states() -> None:
 
 def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("goatd")
-    from spinbench.reference.elimination import order
+    from spinbench.reference.orders import order
 
     portfolio, searched = order._portfolio(), []
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from spinbench.foundation import deadline
-from spinbench.reference.elimination.min_fill import min_fill_order
-from spinbench.reference.elimination.plan import depth_first, separators
 from spinbench.reference.network import IntArray, Scope
+from spinbench.reference.orders.min_fill import min_fill_order
+from spinbench.reference.orders.plan import depth_first, separators
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from spinbench.reference.elimination.order import Order
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray, Scope
+from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 
