@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +17,8 @@ from typing import Any, TypeVar
 Given = TypeVar("Given")
 News = TypeVar("News")
 
+_WATCH = 0.25
+"""Seconds after which a child looks whether its parent was killed."""
 _JOIN = 5.0
 """Seconds that a killed process is waited for."""
 
@@ -45,6 +49,9 @@ def aside(
         OverdueError, DiedError: it did not come to its end.
         Exception: what `work` raised.
     """
+    here_process = multiprocessing.current_process()
+    if here_process.daemon:  # whose children might outlive it, and are forbidden; this one watches its parent
+        here_process.daemon = False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_serve, args=(there, work, given), daemon=True)  # type: ignore[attr-defined]
@@ -83,6 +90,7 @@ def _told(here: Connection, until: float, tick: float) -> Iterator[Any]:
 
 def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         try:
             for news in work(given):
@@ -91,3 +99,10 @@ def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) 
             there.send(("raised", error))
             return
         there.send(("done", None))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    while parent is not None and os.getppid() == parent.pid:
+        time.sleep(_WATCH)
+    os._exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from spinbench.reference.choice import candidates, check_method, first
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
-from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers
+from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
 DEFAULT_MAX_BYTES = 2**30
 PARTS = 64
@@ -45,7 +46,7 @@ def solve(
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
-        method: one of `METHODS`; "auto" takes the cheapest that fits the model and the memory.
+        method: one of `methods()`; "auto" takes the cheapest that fits the model and the memory.
         marginals: whether marginals are wanted.
         max_bytes: memory that the solver may take; checked before it takes any.
         cache: whether to look the answer up, and to store it, on disk.
@@ -88,9 +89,15 @@ class _Asked:
     solvers: Solvers
 
     def first(
-        self, problem: Problem, action: Callable[[Solver], T], *, marginals: bool, sampling: bool = False
+        self,
+        problem: Problem,
+        action: Callable[[Solver], T],
+        *,
+        marginals: bool,
+        sampling: bool = False,
+        wants_plugins: Callable[[], bool] | None = None,
     ) -> tuple[Solver, T]:
-        chosen = candidates(problem, self.method, self.solvers, sampling=sampling)
+        chosen = candidates(problem, self.method, self.solvers, sampling=sampling, wants_plugins=wants_plugins)
         return first(problem, chosen, self.max_bytes, action, marginals=marginals)
 
 
@@ -99,18 +106,22 @@ def _answered(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, 
     if not marginals:
         core = _core(model, asked.method)
         return _whole(model if core is None else core.model, asked, marginals=False)
-    try:
-        return _whole(model, asked, marginals=True)
+    find_core = functools.cache(lambda: _core(model, asked.method))
+    try:  # plugins may give log Z alone: the core goes before them
+        return _whole(model, asked, marginals=True, wants_plugins=lambda: find_core() is None)
     except IntractableError:
-        core = _core(model, asked.method)
+        core = find_core()
         if core is None:
             raise
-    solver, log_z, flat = _whole(core.model, asked, marginals=True)
+    solver, log_z, flat = _whole(core.model, asked, marginals=True, wants_plugins=lambda: True)
 
     within = replace(asked, max_bytes=asked.max_bytes // PARTS)
 
     def solved(part: FactorGraph) -> list[FloatArray]:
-        return split(cast("FloatArray", _whole(part, within, marginals=True)[2]), part.cardinalities)
+        if solver.name not in BUILT_IN:  # the core is too wide for elimination, and this is no narrower
+            raise IntractableError(f"{part.name}: too wide")
+        _, _, flat = _whole(part, within, marginals=True, wants_plugins=lambda: False)
+        return split(cast("FloatArray", flat), part.cardinalities)
 
     found = split(cast("FloatArray", flat), core.model.cardinalities)
     return solver, log_z, np.concatenate(parts.marginals(core, found, solved))
@@ -118,15 +129,19 @@ def _answered(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, 
 
 def _core(model: Model, method: str) -> Simplified | None:
     """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
-    if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree"):
+    if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree", "ganak"):
         return None
     core = parts.core_of(model)
     return core if core.step is not None and core.step.conditionals else None
 
 
-def _whole(model: Model, asked: _Asked, *, marginals: bool) -> tuple[Solver, float, FloatArray | None]:
+def _whole(
+    model: Model, asked: _Asked, *, marginals: bool, wants_plugins: Callable[[], bool] | None = None
+) -> tuple[Solver, float, FloatArray | None]:
     problem = Problem(model)
-    solver, (log_z, flat) = asked.first(problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals)
+    solver, (log_z, flat) = asked.first(
+        problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals, wants_plugins=wants_plugins
+    )
     return solver, log_z, None if flat is None else problem.decode_marginals(flat)
 
 

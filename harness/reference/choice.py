@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import math
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
-from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
-from spinbench.reference.solvers import METHODS, Solvers
+from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.foundation.remarks import left_out
+from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
+from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 _CHEAP = 5e-4  # seconds in which no search pays
 
@@ -24,23 +24,35 @@ def check_method(method: str, solvers: Solvers) -> None:
     Raises:
         UnknownNameError: there is none.
         UnsupportedError: there is, in compiled code.
+        BrokenPluginError: there is, in a plugin that does not load.
     """
-    if method not in METHODS:
-        close = difflib.get_close_matches(method, METHODS, n=3) or METHODS
+    if method not in BUILT_IN and method not in methods():
+        close = difflib.get_close_matches(method, methods(), n=3) or methods()
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
-    if method != "auto" and method not in solvers.kinds:
+    if method != "auto" and solvers.kind(method) is None:
         raise UnsupportedError(f"the exact method {method!r} needs compiled code (Numba), and this is NumPy alone")
 
 
-def candidates(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
-    """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for."""
+def candidates(
+    problem: Problem,
+    method: str,
+    solvers: Solvers,
+    *,
+    sampling: bool,
+    wants_plugins: Callable[[], bool] | None = None,
+) -> Iterator[Solver]:
+    """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for.
+
+    Plugins' solvers are taken by their cost among the others, or after all of them if `wants_plugins` then agrees.
+    """
     if method == "auto":
-        return _by_cost(problem, solvers, sampling=sampling)
+        return _by_cost(problem, solvers, wants_plugins, sampling=sampling)
     return _named(problem, method, solvers, sampling=sampling)
 
 
 def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
-    kind = solvers.kinds[method]
+    kind = solvers.kind(method)
+    assert kind is not None  # `check_method` has been here
     if sampling and not kind.can_sample:
         raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
     try:
@@ -49,7 +61,9 @@ def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -
         raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
 
 
-def _by_cost(problem: Problem, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
+def _by_cost(
+    problem: Problem, solvers: Solvers, wants_plugins: Callable[[], bool] | None, *, sampling: bool
+) -> Iterator[Solver]:
     size = len(problem.cardinalities)
     enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
@@ -57,22 +71,31 @@ def _by_cost(problem: Problem, solvers: Solvers, *, sampling: bool) -> Iterator[
         found = _applicable(problem, stage, solvers, sampling=sampling)
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]
+    if wants_plugins is None:
+        costly += _applicable(problem, plugin_names(), solvers, sampling=sampling)
     yield from sorted(costly, key=lambda s: s.seconds)
+    if wants_plugins is not None and wants_plugins():
+        found = _applicable(problem, plugin_names(), solvers, sampling=sampling)
+        yield from sorted(found, key=lambda s: s.seconds)
 
 
 def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, sampling: bool) -> list[Solver]:
     """The solvers of a stage that fit, up to one that takes next to nothing."""
     found: list[Solver] = []
     for name in stage:
-        kind = solvers.kinds.get(name)
-        if kind is None or (sampling and not kind.can_sample):
-            continue
-        with contextlib.suppress(NotApplicableError):
-            if kind.passed_by(problem):
+        try:
+            kind = solvers.kind(name)
+            if kind is None or (sampling and not kind.can_sample) or kind.passed_by(problem):
                 continue
             found.append(kind.build(problem))
             if found[-1].seconds < solvers.nothing:
                 break
+        except BrokenPluginError as error:
+            left_out(str(error))
+        except MissingPackageError as why:
+            problem.remarks.append(f"the exact method {name!r} needs {why}")
+        except NotApplicableError:
+            continue
     return found
 
 
@@ -109,9 +132,12 @@ def first(
             raise ModelError(
                 f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
             ) from None
+        except GaveUpError as why:
+            problem.remarks.append(str(why))
         except (PrecisionError, NotImplementedError) as why:
             refusals.append((math.inf, str(why)))
-    raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
+    least = [min(refusals)[1]] if refusals else []
+    raise IntractableError(f"{problem.name}: no exact answer: {'; '.join([*least, *problem.remarks])}")
 
 
 def _too_large(solver: Solver, needed: int, max_bytes: int) -> str:

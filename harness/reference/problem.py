@@ -28,6 +28,10 @@ class NotApplicableError(Exception):
     """A solver does not fit a problem; the message completes "needs …, and this model has …"."""
 
 
+class MissingPackageError(NotApplicableError):
+    """A solver needs a package that is not installed; the message completes "needs …" and says how to install it."""
+
+
 class Problem:
     """A model seen as a `Network` and, where it is one, as a `Pairwise` model; both made when first asked for.
 
@@ -35,6 +39,7 @@ class Problem:
         model: as given.
         cardinalities: (n,) of the variables that are left, all >= 2.
         hopeless: log2 of a number of entries at which a search for an elimination order is given up.
+        remarks: of solvers that were not there or gave up, for refusals.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
@@ -42,6 +47,7 @@ class Problem:
 
     def __init__(self, model: Model, *, hopeless: float = HOPELESS) -> None:
         self.model, self.hopeless = model, hopeless
+        self.remarks: list[str] = []
         self._given = _given_pairs(model)
         self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
 

@@ -21,6 +21,10 @@ class PrecisionError(Exception):
     """Float64 does not hold what the solver needs; the message completes "no exact answer: …"."""
 
 
+class GaveUpError(PrecisionError):
+    """The time or the memory that a solver was allowed was not enough; the message is told beside those of others."""
+
+
 class Solver(ABC):
     """One way to an exact answer for one problem. Making one is cheap and takes no large memory.
 
