@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +17,8 @@ from typing import Any, TypeVar
 Given = TypeVar("Given")
 News = TypeVar("News")
 
+_WATCH = 0.25
+"""Seconds after which a child looks whether its parent was killed."""
 _JOIN = 5.0
 """Seconds that a killed process is waited for."""
 _PR_SET_PDEATHSIG = 1
@@ -55,6 +59,9 @@ def aside(
         OverdueError, DiedError: it did not come to its end.
         Exception: what `work` raised.
     """
+    here_process = multiprocessing.current_process()
+    if here_process.daemon:  # whose children might outlive it, and are forbidden; this one watches its parent
+        here_process.daemon = False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_serve, args=(there, work, given), daemon=True)  # type: ignore[attr-defined]
@@ -96,6 +103,7 @@ def _told(here: Connection, until: float, tick: float) -> Iterator[Any]:
 
 def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         try:
             for news in work(given):
@@ -119,3 +127,10 @@ def die_with_parent() -> None:
 
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    while parent is not None and os.getppid() == parent.pid:
+        time.sleep(_WATCH)
+    os._exit(1)

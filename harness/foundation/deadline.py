@@ -30,6 +30,11 @@ def within(seconds: float) -> Iterator[None]:
         _END.reset(token)
 
 
+def left() -> float:
+    """Seconds until the deadline, 0 beyond it; infinite where there is none."""
+    return max(_END.get() - _now(), 0.0)
+
+
 def check() -> None:
     """Raises OverdueError beyond the deadline."""
     if (end := _END.get()) < math.inf and _now() > end:

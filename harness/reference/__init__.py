@@ -9,7 +9,10 @@ from __future__ import annotations
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.answering import forney_log_z, sample, solve
 from spinbench.reference.joint_tables import pairs
-from spinbench.reference.solvers import METHODS, NUMPY_SOLVERS, Solvers
+from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers, methods
+
+METHODS: tuple[str, ...]
+"""What `solve(method=…)` takes: our own solvers, and those of `spinbench.solvers`."""
 
 __all__ = [
     "METHODS",
@@ -22,3 +25,9 @@ __all__ = [
     "sample",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> tuple[str, ...]:
+    if name == "METHODS":  # read when it is asked for: to look for plugins takes longer than to solve a small model
+        return methods()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
-from spinbench.reference.solvers import NUMPY_SOLVERS, Solvers
+from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
 PARTS = 64
 """Each of many parts of a model gets so small a part of the memory, as time grows with it."""
@@ -48,7 +48,7 @@ def solve(
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
-        method: one of `method_names()`; "auto" takes the cheapest that fits the model, the memory and the time.
+        method: one of `methods()`; "auto" takes the cheapest that fits the model, the memory and the time.
         marginals: whether marginals are wanted.
         max_bytes: memory that the solver may take, checked before it takes any; None: `default_max_bytes`.
         seconds: predicted time beyond which the answer is refused.
@@ -110,9 +110,15 @@ class _Request:
     order: tuple[int, ...] | None = None
 
     def first(
-        self, problem: Problem, action: Callable[[Solver], T], *, marginals: bool, sampling: bool = False
+        self,
+        problem: Problem,
+        action: Callable[[Solver], T],
+        *,
+        marginals: bool,
+        sampling: bool = False,
+        plugins_last: bool | None = None,
     ) -> tuple[Solver, T]:
-        chosen = candidates(problem, self.method, self.solvers, sampling=sampling)
+        chosen = candidates(problem, self.method, self.solvers, sampling=sampling, plugins_last=plugins_last)
         return first(problem, chosen, self.limits, action, marginals=marginals)
 
     def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
@@ -135,37 +141,49 @@ problem's."""
 def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     core = _core(model, request.method)
     sliced = replace(request, limits=replace(request.limits, slicing=True))
+    plugins_last = True if marginals else None  # since they may give log Z alone
     if core is None:
-        return _whole(model, sliced, marginals=marginals)
+        return _whole(model, sliced, marginals=marginals, plugins_last=plugins_last)
     places = parts.places(core)
     if not marginals:
         return _whole(core.model, sliced, places, marginals=False)
     try:
-        return _whole(model, request, marginals=True)
+        return _whole(model, request, marginals=True, plugins_last=False)
     except IntractableError:
-        solver, log_z, flat, variables = _whole(core.model, sliced, places, marginals=True)
+        found = _whole(core.model, sliced, places, marginals=True, plugins_last=True)
+    solver, log_z, flat, variables = found
     limits = replace(request.limits, max_bytes=request.limits.max_bytes // PARTS)
 
     def solve_part(part: FactorGraph) -> list[FloatArray]:
+        if solver.name not in BUILT_IN:  # the core is too wide for elimination, and this is no narrower
+            raise IntractableError(f"{part.name}: too wide")
         alone = replace(request, limits=limits, order=None)
-        return split(cast("FloatArray", _whole(part, alone, marginals=True)[2]), part.cardinalities)
+        flat = _whole(part, alone, marginals=True, plugins_last=False)[2]
+        return split(cast("FloatArray", flat), part.cardinalities)
 
-    found = split(cast("FloatArray", flat), core.model.cardinalities)
-    return solver, log_z, np.concatenate(parts.marginals(core, found, solve_part)), variables
+    of_core = split(cast("FloatArray", flat), core.model.cardinalities)
+    return solver, log_z, np.concatenate(parts.marginals(core, of_core, solve_part)), variables
 
 
 def _core(model: Model, method: str) -> Simplified | None:
     """What is left of a model of which something sums out; None for other models, and for solvers asked by name."""
-    if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree"):
+    if isinstance(model, PairwiseModel) or method not in ("auto", "bucket_tree", "ganak"):
         return None
     core = parts.core_of(model)
     return core if core.step is not None and core.step.conditionals else None
 
 
-def _whole(model: Model, request: _Request, variables: Sequence[int] | None = None, *, marginals: bool) -> Found:
+def _whole(
+    model: Model,
+    request: _Request,
+    variables: Sequence[int] | None = None,
+    *,
+    marginals: bool,
+    plugins_last: bool | None = None,
+) -> Found:
     problem = request.problem(model, variables)
     solver, (log_z, flat) = request.first(
-        problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals
+        problem, lambda solver: solver.solve(marginals=marginals), marginals=marginals, plugins_last=plugins_last
     )
     given = list(range(model.num_variables) if variables is None else variables)
     own = [given[v] for v in problem.coding.representatives]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
-from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
-from spinbench.reference.solvers import METHODS, Solvers
+from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.foundation.remarks import left_out
+from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
+from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
+from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
 
 DEFAULT_SECONDS = 600.0
 """Predicted time beyond which an exact answer is refused unless a budget says otherwise."""
@@ -27,23 +27,35 @@ def check_method(method: str, solvers: Solvers) -> None:
     Raises:
         UnknownNameError: there is none.
         UnsupportedError: there is, in compiled code.
+        BrokenPluginError: there is, in a plugin that does not load.
     """
-    if method not in METHODS:
-        close = difflib.get_close_matches(method, METHODS, n=3) or METHODS
+    if method not in BUILT_IN and method not in methods():
+        close = difflib.get_close_matches(method, methods(), n=3) or methods()
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
-    if method != "auto" and method not in solvers.kinds:
+    if method != "auto" and solvers.kind(method) is None:
         raise UnsupportedError(f"the exact method {method!r} needs compiled code (Numba), and this is NumPy alone")
 
 
-def candidates(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
-    """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for."""
+def candidates(
+    problem: Problem,
+    method: str,
+    solvers: Solvers,
+    *,
+    sampling: bool,
+    plugins_last: bool | None = None,
+) -> Iterator[Solver]:
+    """The solvers that fit, cheap ones first, the others by their cost; made only when they are asked for.
+
+    Plugins' solvers are taken by their cost, after all others (`plugins_last`), or not at all (False).
+    """
     if method == "auto":
-        return _by_cost(problem, solvers, sampling=sampling)
+        return _by_cost(problem, solvers, plugins_last, sampling=sampling)
     return _named(problem, method, solvers, sampling=sampling)
 
 
 def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
-    kind = solvers.kinds[method]
+    kind = solvers.kind(method)
+    assert kind is not None  # `check_method` has been here
     if sampling and not kind.can_sample:
         raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
     try:
@@ -52,7 +64,7 @@ def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -
         raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
 
 
-def _by_cost(problem: Problem, solvers: Solvers, *, sampling: bool) -> Iterator[Solver]:
+def _by_cost(problem: Problem, solvers: Solvers, plugins_last: bool | None, *, sampling: bool) -> Iterator[Solver]:
     size = len(problem.cardinalities)
     enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
@@ -60,22 +72,31 @@ def _by_cost(problem: Problem, solvers: Solvers, *, sampling: bool) -> Iterator[
         found = _applicable(problem, stage, solvers, sampling=sampling)
         yield from sorted((s for s in found if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in found if s.seconds > enough]
+    if plugins_last is None:
+        costly += _applicable(problem, plugin_names(), solvers, sampling=sampling)
     yield from sorted(costly, key=lambda s: s.seconds)
+    if plugins_last:
+        found = _applicable(problem, plugin_names(), solvers, sampling=sampling)
+        yield from sorted(found, key=lambda s: s.seconds)
 
 
 def _applicable(problem: Problem, stage: tuple[str, ...], solvers: Solvers, *, sampling: bool) -> list[Solver]:
     """The solvers of a stage that fit, up to one that takes next to nothing."""
     found: list[Solver] = []
     for name in stage:
-        kind = solvers.kinds.get(name)
-        if kind is None or (sampling and not kind.can_sample):
-            continue
-        with contextlib.suppress(NotApplicableError):
-            if kind.passed_by(problem):
+        try:
+            kind = solvers.kind(name)
+            if kind is None or (sampling and not kind.can_sample) or kind.passed_by(problem):
                 continue
             found.append(kind.build(problem))
             if found[-1].seconds < solvers.nothing:
                 break
+        except BrokenPluginError as error:
+            left_out(str(error))
+        except MissingPackageError as why:
+            problem.remarks.append(f"the exact method {name!r} needs {why}")
+        except NotApplicableError:
+            continue
     return found
 
 
@@ -116,14 +137,17 @@ def first(
                 raise ModelError(
                     f"{problem.name}: no state has positive weight, so Z = 0; check its zeros and its evidence"
                 ) from None
+            except GaveUpError as why:
+                problem.remarks.append(str(why))
             except (PrecisionError, NotImplementedError) as why:
                 refusals.append((math.inf, str(why)))
-    raise IntractableError(f"{problem.name}: no exact answer: {min(refusals)[1]}")
+    least = [min(refusals)[1]] if refusals else []
+    raise IntractableError(f"{problem.name}: no exact answer: {'; '.join([*least, *problem.remarks])}")
 
 
 def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
     """The solver, and where it does not answer its fallbacks and slices, by their time."""
-    whole.most_bytes = limits.max_bytes
+    whole.most_bytes, whole.most_seconds = limits.max_bytes, min(whole.most_seconds, limits.seconds)
     yield whole
     rest = [*whole.fallbacks()]
     if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:

@@ -34,6 +34,10 @@ class NotApplicableError(Exception):
     """A solver does not fit a problem; the message completes "needs …, and this model has …"."""
 
 
+class MissingPackageError(NotApplicableError):
+    """A solver needs a package that is not installed; the message completes "needs …" and says how to install it."""
+
+
 class Problem:
     """A model seen as a `Network` and, where it is one, as a `Pairwise` model; both made when first asked for.
 
@@ -42,6 +46,7 @@ class Problem:
         cardinalities: (n,) of the variables that are left, all >= 2.
         hopeless: log2 of a number of entries beyond which a dense graph is given no elimination order.
         search_seconds: that the clocked search for one may take; 0: the order is the same on every machine.
+        remarks: of solvers that were not there or gave up, for refusals.
 
     Raises:
         ModelError: the hard zeros leave a variable no state, so Z = 0.
@@ -49,6 +54,7 @@ class Problem:
 
     def __init__(self, model: Model, *, hopeless: float = HOPELESS, search_seconds: float = SEARCH_SECONDS) -> None:
         self.model, self.hopeless, self.search_seconds = model, hopeless, search_seconds
+        self.remarks: list[str] = []
         self._given = _given_pairs(model)
         self.cardinalities = model.cardinalities if self._given is not None else self.coding.cardinalities
 
@@ -139,6 +145,7 @@ class NetworkProblem(Problem):
         self.cardinalities = network.cardinalities
         self.hopeless, self.search_seconds = HOPELESS, 0.0
         self._name, self._given = name, None
+        self.remarks = []
 
     @property
     def name(self) -> str:

@@ -21,6 +21,10 @@ class PrecisionError(Exception):
     """Float64 does not hold what the solver needs; the message completes "no exact answer: …"."""
 
 
+class GaveUpError(PrecisionError):
+    """The time or the memory that a solver was allowed was not enough; the message is told beside those of others."""
+
+
 class Solver(ABC):
     """One way to an exact answer for one problem. Making one is cheap and takes no large memory.
 
@@ -31,6 +35,7 @@ class Solver(ABC):
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
         complete: False where width and memory are lower limits, the search for better ones being given up.
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
+        most_seconds: what `solve` may take, for those that cannot predict it.
         most_bytes: what `solve` may take, for those that see only on the way how much they need.
     """
 
@@ -41,6 +46,7 @@ class Solver(ABC):
     complete: bool = True
     seconds: float
     most_bytes: float = math.inf
+    most_seconds: float = math.inf
 
     @classmethod
     @abstractmethod

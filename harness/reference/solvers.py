@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from spinbench.foundation import plugins
 from spinbench.reference.bipartite import Bipartite
 from spinbench.reference.closed_forms import CurieWeiss, Torus
 from spinbench.reference.elimination.bucket_tree import BucketTree
@@ -19,9 +20,19 @@ from spinbench.reference.solver import Solver
 STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
 """Names of solvers. "auto" goes on to the next stage only while nothing cheap was found: a drawing or an order takes a
 search."""
-METHODS = ("auto", *(name for stage in STAGES for name in stage))
+BUILT_IN = ("auto", *(name for stage in STAGES for name in stage))
 MANY = 15_000
 """Variables from which searches and drawings in Python take longer than loading compiled code."""
+
+
+def plugin_names() -> tuple[str, ...]:
+    """Solvers of `spinbench.solvers`; reads metadata only."""
+    return tuple(name for name in plugins.entry_points("solvers") if name not in BUILT_IN)
+
+
+def methods() -> tuple[str, ...]:
+    """What `solve(method=…)` takes."""
+    return (*BUILT_IN, *plugin_names())
 
 
 class Kind(Protocol):
@@ -44,7 +55,7 @@ class Solvers:
     """What `solve` and `sample` choose from.
 
     Attributes:
-        kinds: by their names, of which `METHODS` has all.
+        kinds: by their names, of which `BUILT_IN` has all.
         compiled_from: variables from which orders are searched for in compiled code.
         loading_seconds: what loading and compiling them has taken so far, in this process.
         nothing: seconds below which looking for a faster solver takes longer than the one that was found.
@@ -55,6 +66,17 @@ class Solvers:
     nothing: float = 5e-4
     loading_seconds: Callable[[], float] = float
 
+    def kind(self, name: str) -> Kind | None:
+        """The solver of a name; None where it is not among these.
+
+        Raises:
+            BrokenPluginError: it is a plugin's, which failed on import or is no solver.
+        """
+        if name in BUILT_IN:
+            return self.kinds.get(name)
+        plugin: Kind = plugins.load("solvers", name, _malformed)
+        return plugin
+
     def search_seconds(self, size: int) -> float:
         """What the search for an order takes, about."""
         return (2e-5 if size > self.compiled_from else 5e-4) * size
@@ -62,6 +84,11 @@ class Solvers:
     def stages(self, size: int) -> tuple[tuple[str, ...], ...]:
         """`STAGES`, with drawings last where orders are found sooner."""
         return (STAGES[0], STAGES[2], STAGES[1]) if size > max(self.compiled_from, MANY) else STAGES
+
+
+def _malformed(solver: Any) -> str:
+    missing = [name for name in ("build", "passed_by", "can_sample") if not hasattr(solver, name)]
+    return f"is no solver: it has no {missing[0]}" if missing else ""
 
 
 NUMPY_SOLVERS = Solvers(

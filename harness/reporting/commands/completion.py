@@ -13,7 +13,7 @@ from spinbench import conf
 from spinbench.api import Precision
 from spinbench.inference import registry
 from spinbench.models import specs
-from spinbench.reference.solvers import METHODS
+from spinbench.reference.solvers import methods
 from spinbench.reporting.commands import bash_words, peers
 
 FILES, FOLDERS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)
@@ -36,7 +36,7 @@ def show(parser: argparse.ArgumentParser, shell: str) -> int:
         "--backend": registry.names("backends"),
         "--precision": get_args(Precision),
         "--device": ["cpu", "gpu"],
-        "--solver": METHODS,
+        "--solver": methods(),
     }
     groups = _groups()
     _with_words_of_sweeps(parser, groups)

@@ -33,7 +33,7 @@ class Settings:
     """How answers are looked for.
 
     Attributes:
-        solver: one of `spinbench.reference.solvers.METHODS`.
+        solver: one of `spinbench.reference.solvers.methods()`.
         max_gib: memory that elimination may take, in GiB.
         seconds: wall-clock of each model; infinite where there is no limit.
         marginals: whether they are wanted.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import sys
 import time
 from collections.abc import Iterator
 
@@ -10,6 +13,7 @@ import pytest
 
 from spinbench.errors import ModelError
 from spinbench.foundation.aside import DiedError, OverdueError, aside
+from spinbench.foundation.atomic import alive
 
 
 def count(most: int) -> Iterator[int]:
@@ -61,3 +65,36 @@ def test_a_process_that_dies_is_told() -> None:
     assert next(news) == 2
     with pytest.raises(DiedError):
         next(news)
+
+
+def _nested(seconds: float) -> Iterator[int]:
+    yield from (news for news in aside(_tell_and_wait, seconds, 60.0) if news is not None)
+
+
+def _tell_and_wait(seconds: float) -> Iterator[int]:
+    yield os.getpid()
+    time.sleep(seconds)
+
+
+def test_children_have_children_which_end_with_them() -> None:
+    """Also where the child is killed, and can end nobody."""
+    news = aside(_nested, 1000.0, 60.0)
+    grandchild = next(each for each in news if each is not None)
+    os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
+    with pytest.raises(DiedError):
+        list(news)
+    until = time.perf_counter() + 10
+    while _runs(grandchild) and time.perf_counter() < until:
+        time.sleep(0.05)
+    assert not _runs(grandchild)
+
+
+def _runs(process: int) -> bool:
+    """A dead process that nobody has buried runs no more."""
+    if sys.platform != "linux":
+        return alive(process)
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

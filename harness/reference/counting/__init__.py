@@ -1,0 +1,1 @@
+"""Weighted model counting: log Z as the count of a propositional formula, for models that hard zeros decide."""

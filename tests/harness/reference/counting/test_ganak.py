@@ -1,0 +1,220 @@
+"""Weighted model counting against elimination; what a child process that does not end costs; and plugins' solvers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from spinbench import reference
+from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnsupportedError
+from spinbench.foundation import deadline, plugins
+from spinbench.models import FactorGraph
+from spinbench.reference.answer import left_open
+from spinbench.reference.counting import counter, ganak
+from spinbench.reference.counting.encoding import cover, encode
+from spinbench.reference.problem import Problem
+
+needs_ganak = pytest.mark.skipif(not plugins.is_there("pyganak"), reason="pyganak is not installed: no wheel fits")
+forks = pytest.mark.skipif(sys.platform != "linux", reason="children are no forks, and have nothing that is set here")
+
+
+def clauses(variables: int, count: int, seed: int, width: int = 3) -> FactorGraph:
+    """A random formula: a table of one zero for each clause."""
+    rng, tables = np.random.default_rng(seed), []
+    for _ in range(count):
+        table = np.zeros([2] * width)
+        table[tuple(rng.integers(0, 2, width))] = -np.inf
+        tables.append((rng.choice(variables, width, replace=False).tolist(), table))
+    return FactorGraph.from_log_tables([2] * variables, tables, name="clauses")
+
+
+def with_zeros(seed: int) -> FactorGraph:
+    """Of 2 to 4 states, factors of up to 8 variables, and weights from 1 to e^-2000 or of all of a double's range."""
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 5 if seed % 2 else 3, rng.integers(2, 9)).tolist()
+    tables = []
+    for _ in range(rng.integers(2, 8)):
+        scope = rng.permutation(len(cards))[: rng.integers(1, 9 if seed % 2 == 0 else 4)].tolist()
+        shape = [cards[v] for v in scope]
+        if seed % 3:
+            table = rng.choice([0.0, -0.3, -2.0, -2000.0, -np.inf, -np.inf], shape)
+        else:
+            table = np.where(rng.random(shape) < 0.4, -np.inf, rng.uniform(-690, 690, shape).round(-1))
+        table[tuple(rng.integers(0, k) for k in shape)] = 1.0
+        tables.append((scope, table))
+    return FactorGraph.from_log_tables(cards, tables, log_constant=-2.5, name=f"zeros{seed}")
+
+
+def test_a_clause_is_one_clause_whatever_its_table() -> None:
+    formula = encode(Problem(clauses(12, 1, 0, width=8)).network)
+    assert (len(formula.clauses), len(formula.clauses[0]), formula.weights) == (1, 8, {})
+
+
+def test_equal_entries_need_no_parameter() -> None:
+    table = np.where(np.eye(2, dtype=bool), 3.0, -np.inf)
+    formula = encode(Problem(FactorGraph.from_log_tables([2, 2], [((0, 1), table)])).network)
+    assert (sorted(map(sorted, formula.clauses)), formula.weights) == ([[-2, 1], [-1, 2]], {})
+    assert formula.log_scale == 3.0
+
+
+def test_blocks_cover_the_entries_and_nothing_that_is_not_allowed() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((2, 2, 2, 2), (3, 4), (5,), (2, 3, 2)):
+        entries = rng.random(shape) < 0.5
+        allowed = entries | (rng.random(shape) < 0.3)
+        covered = np.zeros(shape, dtype=bool)
+        for block in cover(entries, allowed):
+            assert allowed[np.ix_(*block)].all()
+            covered[np.ix_(*block)] = True
+        assert (covered | ~entries).all()
+
+
+@needs_ganak
+def test_answers_are_those_of_elimination() -> None:
+    impossible = 0
+    for model in (*map(with_zeros, range(18)), *(clauses(8, 36, seed) for seed in range(6))):
+        try:
+            exact = reference.solve(model, method="bucket_tree", cache=False)
+        except ModelError:
+            impossible += 1
+            with pytest.raises(ModelError, match="Z = 0"):
+                reference.solve(model, method="ganak", cache=False)
+            continue
+        counted = reference.solve(model, method="ganak", cache=False)
+        assert counted.log_z == pytest.approx(exact.log_z, rel=1e-12, abs=1e-11)
+        np.testing.assert_allclose(counted.flat, exact.flat, atol=1e-10)
+    assert 2 < impossible < 15
+
+
+@needs_ganak
+@pytest.mark.parametrize("log_weight", [0.0, 5.0, -5.0])
+def test_counts_beyond_the_range_of_doubles(log_weight: float) -> None:
+    """2^3000 states; and e^±15000 with them."""
+    equal = np.where(np.eye(2, dtype=bool), log_weight, -np.inf)
+    pairs = [((2 * v, 2 * v + 1), equal) for v in range(3000)]
+    model = FactorGraph.from_log_tables([2] * 6000, pairs)
+    answer = reference.solve(model, method="ganak", marginals=False, cache=False)
+    assert answer.log_z == pytest.approx(3000 * (math.log(2) + log_weight), rel=1e-13)
+
+
+def pigeons(holes: int) -> FactorGraph:
+    """One pigeon more than holes: no state, which takes long to see."""
+    unlike = np.where(np.eye(holes, dtype=bool), -np.inf, 0.0)
+    pairs = list(itertools.combinations(range(holes + 1), 2))
+    return FactorGraph.from_log_tables([holes] * (holes + 1), [(pair, unlike) for pair in pairs], name="pigeons")
+
+
+@needs_ganak
+def test_what_is_too_wide_is_counted() -> None:
+    """Variables that are all alike, in pairs: the graph is complete, and Z = n + 1."""
+    n = 60
+    both = np.array([[0.0, 0.0], [0.0, -np.inf]])
+    model = FactorGraph.from_log_tables([2] * n, [(pair, both) for pair in itertools.combinations(range(n), 2)])
+    answer = reference.solve(model, cache=False)
+    assert (answer.method, answer.log_z) == ("ganak", pytest.approx(math.log(n + 1), rel=1e-13))
+    np.testing.assert_allclose(answer.probabilities, 1 / (n + 1), rtol=1e-10)
+    assert reference.solve(model, cache=False, marginals=False).log_z == pytest.approx(answer.log_z, rel=1e-13)
+
+
+@forks
+@needs_ganak
+def test_marginals_that_take_too_long_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = clauses(20, 30, 0)
+    whole = reference.solve(model, method="ganak", cache=False)
+    assert np.isfinite(whole.flat).all()
+    monkeypatch.setattr(ganak, "MARGINALS_OF_LOG_Z", 0.0)
+    monkeypatch.setattr(counter, "TRIAL", 0.0)
+    monkeypatch.setattr(counter, "_count", lambda *given: time.sleep(0.1) or 1.0)
+    monkeypatch.setattr(ganak.Ganak, "most_seconds", 1.0)
+    monkeypatch.setattr(counter, "compute_log_count", lambda formula, seed: whole.log_z - formula.log_scale)
+    begin = time.perf_counter()
+    answer = reference.solve(model, method="ganak", cache=False)
+    assert (answer.log_z, np.isnan(answer.flat).all()) == (whole.log_z, True)
+    assert left_open(answer.flat, answer.cardinalities) == {"open_marginals": 20.0}
+    assert time.perf_counter() - begin < 1
+
+
+@forks
+@needs_ganak
+def test_a_count_ends_with_its_time_and_the_refusal_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ganak.Ganak, "most_seconds", 0.5)
+    monkeypatch.setattr(ganak, "work", _wait)
+    begin = time.perf_counter()
+    with pytest.raises(IntractableError, match=r"ganak had not finished counting after 0\.5 s"):
+        reference.solve(pigeons(5), method="ganak", cache=False)
+    with deadline.within(0.2), pytest.raises(IntractableError, match=r"after 0\.\d+ s"):
+        reference.solve(pigeons(5), method="ganak", cache=False)
+    assert time.perf_counter() - begin < 5
+
+
+def _wait(task: object) -> Iterator[float]:
+    yield from iter([])
+    time.sleep(1000)
+
+
+@forks
+@needs_ganak
+def test_a_counter_that_dies_takes_nobody_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ganak, "work", lambda task: os._exit(3))
+    with pytest.raises(IntractableError, match="ganak ended early"):
+        reference.solve(pigeons(4), method="ganak", cache=False)
+
+
+def test_without_the_package_the_refusal_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "is_there", lambda module: False)
+    with pytest.raises(UnsupportedError, match="needs the package pyganak: pip install pyganak"):
+        reference.solve(clauses(10, 20, 0), method="ganak", cache=False)
+    with pytest.raises(IntractableError, match=r"is allowed \(max_gib\); the exact method 'ganak' needs the package"):
+        reference.solve(clauses(60, 240, 1), cache=False, max_bytes=2**12)
+
+
+def test_cheap_elimination_and_models_without_zeros_are_not_counted() -> None:
+    assert reference.solve(clauses(30, 40, 0), cache=False).method == "bucket_tree"
+    table = np.random.default_rng(0).normal(size=(3, 3))
+    assert ganak.Ganak.passed_by(Problem(FactorGraph.from_log_tables([3, 3], [((0, 1), table)])))
+    assert ganak.Ganak.passed_by(Problem(FactorGraph.from_log_tables([3, 3], [])))
+
+
+SOLVER = """
+from spinbench.reference.solver import Solver
+
+class Fixed(Solver):
+    name, can_sample, width, seconds = "fixed", False, None, 1e-9
+
+    @classmethod
+    def build(cls, problem):
+        return cls()
+
+    def memory(self, *, marginals):
+        return 0
+
+    def solve(self, *, marginals):
+        return 42.0, None
+"""
+
+
+def test_solvers_of_plugins_are_known_and_taken(install_plugin) -> None:
+    install_plugin("my_solver", SOLVER, {"solvers": {"fixed": "Fixed"}})
+    assert "fixed" in reference.METHODS
+    model = clauses(60, 240, 1)
+    for method in ("fixed", "auto"):
+        answer = reference.solve(model, method=method, marginals=False, cache=False)
+        assert (answer.method, answer.log_z) == ("fixed", 42.0)
+
+
+def test_a_broken_plugin_costs_a_sentence(install_plugin, capsys) -> None:
+    install_plugin("broken_solver", "raise OSError('no licence')", {"solvers": {"licensed": "X"}})
+    model = clauses(30, 40, 0)
+    assert math.isfinite(reference.solve(model, cache=False).log_z)
+    with pytest.raises(IntractableError, match=r"is allowed \(max_gib\)"):
+        reference.solve(clauses(60, 240, 1), cache=False, max_bytes=2**12)
+    assert capsys.readouterr().err.count("no licence") == 1
+    with pytest.raises(BrokenPluginError, match=r"'licensed' .* failed on import: OSError: no licence"):
+        reference.solve(model, method="licensed", cache=False)
