@@ -19,11 +19,13 @@ class _Clock(event.Listener):
         self._since = self._busy_since = 0.0
 
     def on_start(self, event: event.Event) -> None:
+        deadline.compilers += 1
         if not self._depth:
             self._since, self._busy_since = time.perf_counter(), time.thread_time()
         self._depth += 1
 
     def on_end(self, event: event.Event) -> None:
+        deadline.compilers -= 1
         self._depth -= 1
         if not self._depth:
             took = time.perf_counter() - self._since

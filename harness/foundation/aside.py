@@ -12,7 +12,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from types import FrameType
 from typing import Any, TypeVar
+
+from spinbench.foundation import deadline
 
 Given = TypeVar("Given")
 News = TypeVar("News")
@@ -21,6 +24,12 @@ _WATCH = 0.25
 """Seconds after which a child looks whether its parent was killed."""
 _JOIN = 5.0
 """Seconds that a killed process is waited for."""
+_GRACE = 0.2
+"""Seconds that one is waited for which may be compiling."""
+_IDLE = 0.3
+"""Seconds without a compilation after which it is over: what was compiled is written within milliseconds."""
+_MAX_COMPILATION = 60.0
+"""Seconds after which such a process ends in any case; the slowest kernel takes 10 on a busy machine."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -52,7 +61,8 @@ def aside(
     Args:
         work: a function of a module, whose results can be pickled.
         given: its argument.
-        seconds: after which the child is killed.
+        seconds: after which the child is killed; one that compiles is left alone until that is done, so that the next
+            one finds what it made.
         tick: seconds.
 
     Raises:
@@ -70,15 +80,19 @@ def aside(
         warnings.simplefilter("ignore")
         child.start()
     there.close()
+    end, patience = child.kill, _JOIN
     try:
         yield from _told(here, until, tick)
+    except OverdueError:
+        end, patience = child.terminate, _GRACE
+        raise
     except DiedError:
         child.join(_JOIN)
         raise DiedError(last_words(child.exitcode)) from None
     finally:
         if child.is_alive():
-            child.kill()
-        child.join(_JOIN)
+            end()
+        child.join(patience)
         here.close()
 
 
@@ -103,6 +117,7 @@ def _told(here: Connection, until: float, tick: float) -> Iterator[Any]:
 
 def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the parent's
+    signal.signal(signal.SIGTERM, _end_once_compiled)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         try:
@@ -112,6 +127,22 @@ def _serve(there: Connection, work: Callable[[Any], Iterator[Any]], given: Any) 
             there.send(("raised", error))
             return
         there.send(("done", None))
+
+
+def _end_once_compiled(number: int, frame: FrameType | None) -> None:
+    if not deadline.compilers:
+        os._exit(128 + number)
+    threading.Thread(target=_wait_for_compilers, daemon=True).start()
+
+
+def _wait_for_compilers() -> None:
+    until = time.perf_counter() + _MAX_COMPILATION
+    idle_since = time.perf_counter()
+    while time.perf_counter() < min(until, idle_since + _IDLE):
+        time.sleep(_IDLE / 3)
+        if deadline.compilers:
+            idle_since = time.perf_counter()
+    os._exit(128 + signal.SIGTERM)
 
 
 def yield_memory_first() -> None:

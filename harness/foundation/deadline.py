@@ -41,6 +41,11 @@ def check() -> None:
         raise OverdueError
 
 
+compilers = 0
+"""Compilations that this process has begun and not ended: whoever would end it lets them end, so that what they made is
+kept for the next one."""
+
+
 def compiled(seconds: float, busy: float) -> None:
     """So much of this thread's time, on the wall and on the CPU, was compilation, which deadlines do not count."""
     wall, before = _COMPILED.get()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 STATUS = 130
 """What a command exits with that was interrupted, as shells have it."""
@@ -40,3 +44,42 @@ def interruptible(*numbers: signal.Signals, late: bool = False) -> Iterator[thre
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interruptibly(action: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """What the action returns, which runs in a thread so that an interrupt reaches the caller at once.
+
+    Python handles signals between bytecodes of the main thread, so that within compiled code they would wait for its
+    end; the action has to free Python's lock.
+
+    Args:
+        action: to run.
+        stop: called when the caller is interrupted, so that the action ends soon.
+
+    Raises:
+        BaseException: what the action raised.
+    """
+    outcome: list[tuple[T | None, BaseException | None]] = []
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            outcome.append((context.run(action), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.05)
+    except BaseException:
+        stop()
+        raise
+    for variable, value in context.items():  # such as the time that was spent on compiling
+        if variable.get(None) is not value:
+            variable.set(value)
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]

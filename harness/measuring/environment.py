@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinbench.foundation import git, projects
+from spinbench.foundation import git, memory, projects
 from spinbench.foundation.checkout import CONFIG
 
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
@@ -51,6 +51,7 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "affinity": sorted(affinity()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "max_gib": os.environ.get(memory.VARIABLE),  # of exact answers, as the sweep has divided it
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
     }

@@ -19,6 +19,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
+from spinbench.foundation import memory
 from spinbench.measuring import environment
 
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
@@ -95,6 +96,24 @@ def attached(config: DictConfig) -> Iterator[None]:
         yield
     finally:
         del os.environ[PROCESS_VARIABLE]
+
+
+@contextmanager
+def divided_memory(config: DictConfig, cells: int) -> Iterator[None]:
+    """Let each cell's exact answers take its share of the memory that is free as the sweep begins.
+
+    The share stands in an environment variable, which launchers on this machine hand on; jobs of a cluster see what is
+    free where they run.
+    """
+    if is_slurm(config) or memory.VARIABLE in os.environ:
+        yield
+        return
+    jobs = (_jobs(config, cells)[0] or 1) if side_by_side(config) else 1
+    os.environ[memory.VARIABLE] = f"{memory.default_max_bytes() / jobs / 2**30:.3g}"
+    try:
+        yield
+    finally:
+        del os.environ[memory.VARIABLE]
 
 
 def finish(config: DictConfig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
 from spinbench.backends.numba.exact.buckets import Most, Plan
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
+from spinbench.foundation.interruptions import interruptibly
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray
@@ -23,6 +25,8 @@ from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 _SAMPLES = 2**22  # states drawn at once
+_LONG = 0.3
+"""Seconds from which an interrupt is not to wait."""
 _REUSED = 2**20
 """Entries of messages from which finding places that are free again takes less time than they save."""
 
@@ -36,6 +40,7 @@ class CompiledTree(Elimination):
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
+        self.stop = np.zeros(1, dtype=np.uint8)
         if self.planned:
             self.flat = problem.flat
 
@@ -103,7 +108,7 @@ class CompiledTree(Elimination):
         store = np.empty(int(plan.offset[-1]))
         store[: values.size] = values
         shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), _room(n, most)
-        log_z: float = tree_kernels.forward(*shared)
+        log_z: float = tree_kernels.forward(*shared, self.stop)
         if log_z == -math.inf:
             raise ZeroWeightError
         if math.isnan(log_z):
@@ -111,7 +116,13 @@ class CompiledTree(Elimination):
         return log_z + taken + self.flat.constant, shared
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        """Forward over all buckets, and back for marginals."""
+        """Forward over all buckets, and back for marginals; an interrupt ends it at once where it takes long."""
+        in_main = threading.current_thread() is threading.main_thread()  # others get no interrupts
+        if not in_main or self.predict_seconds(marginals=marginals) < _LONG:
+            return self._solve(marginals=marginals)
+        return interruptibly(lambda: self._solve(marginals=marginals), lambda: self.stop.fill(1))
+
+    def _solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         if not self.flat.states.size:
             return self.flat.constant, np.empty(0) if marginals else None
         log_z, shared = self._forward(keep=marginals)
@@ -122,7 +133,7 @@ class CompiledTree(Elimination):
         flat = np.empty(int(end[-1]))
         prior = np.empty(int(plan.offset[-1] - self.flat.offset[-1]))
         beliefs = Beliefs(prior, np.empty(most.base), flat, (end - self.flat.states)[self.order.order])
-        tree_kernels.backward(*shared, beliefs)
+        tree_kernels.backward(*shared, beliefs, self.stop)
         return log_z, flat
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:

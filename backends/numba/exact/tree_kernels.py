@@ -52,8 +52,8 @@ class Beliefs(NamedTuple):
 
 
 @njit(**CALLED)
-def forward(plan, numbers, work):
-    """All messages, their reach and their shifts.
+def forward(plan, numbers, work, stop):
+    """All messages, their reach and their shifts; gives up once stop[0] is not 0.
 
     Returns:
         log of the sum; -inf if there is no weight, NaN where the range of float64 might not do.
@@ -62,7 +62,7 @@ def forward(plan, numbers, work):
     total = lost = 0.0  # Neumaier's sum
     for p in range(plan.states.size):
         axes, pieces, taken, bound = prepare(p, plan, numbers, work)
-        if bound > REACH:
+        if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
         end = begin + _entries(tables + p, plan)  # not the next offset: places are used again
@@ -161,12 +161,14 @@ def _project(block, size, out, targets, pattern):
 
 
 @njit(**CALLED)
-def backward(plan, numbers, work, beliefs):
-    """Marginals of all variables, once `forward` has left its messages."""
+def backward(plan, numbers, work, beliefs, stop):
+    """Marginals of all variables, once `forward` has left its messages; gives up once stop[0] is not 0."""
     card, sums = work.card, beliefs.sums
     tables = plan.start.size - 1 - plan.states.size
     origin = plan.offset[tables]
     for p in range(plan.states.size - 1, -1, -1):
+        if stop[0]:
+            return
         axes, pieces, _, _ = prepare(p, plan, numbers, work)
         low, size = make_base(axes, pieces, numbers.store, work)
         make_scales(np.int64(0), low, work)

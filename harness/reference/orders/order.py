@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.foundation import deadline
+from spinbench.foundation.interruptions import interruptibly
 from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders.min_fill import min_fill_order
 from spinbench.reference.orders.plan import depth_first, separators
@@ -198,21 +198,11 @@ def _portfolio() -> Portfolio | None:
         for u, v in pairs.tolist():
             edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
         graph = goatd.Graph(int(first[-1]), edges)
-        made = _interruptible(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
+        made = interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
         variable = {int(at): v for v, at in enumerate(first[:-1])}
         return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
 
     return search
-
-
-def _interruptible(action: Callable[[], Any]) -> Any:
-    """What the action returns. It runs beside the main thread, which interrupts reach: goatd frees Python's lock."""
-    result: list[Any] = []
-    thread = threading.Thread(target=lambda: result.append(action()), daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.05)
-    return result[0]
 
 
 def _copies(cardinalities: Sequence[int]) -> Iterator[list[int]]:

@@ -8,10 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from spinbench.errors import ModelError
+from spinbench.foundation import deadline
 from spinbench.foundation.aside import DiedError, OverdueError, aside
 from spinbench.foundation.atomic import alive
 
@@ -51,6 +53,31 @@ def test_who_does_not_end_is_ended() -> None:
     assert next(news) is None
     with pytest.raises(OverdueError):
         list(news)
+
+
+def _compile_slowly(file: str) -> Iterator[int]:
+    yield os.getpid()
+    deadline.compilers += 1  # as the clock of Numba's compilations says
+    time.sleep(1.0)
+    Path(file).write_text("compiled")
+    deadline.compilers -= 1
+    time.sleep(60.0)
+    Path(file).write_text("went on")
+
+
+def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:
+    file, since = tmp_path / "kernel", time.perf_counter()
+    news = aside(_compile_slowly, str(file), 0.3)
+    child = next(each for each in news if each is not None)
+    with pytest.raises(OverdueError):
+        list(news)
+    assert time.perf_counter() - since < 0.95
+    until = time.perf_counter() + 20
+    while alive(child) and time.perf_counter() < until:
+        multiprocessing.active_children()  # which takes its exit status
+        time.sleep(0.05)
+    assert not alive(child)
+    assert file.read_text() == "compiled"
 
 
 def test_what_it_raises_is_raised_here() -> None:

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from spinbench import cli
-from spinbench.foundation.interruptions import interruptible
+from spinbench.foundation import deadline
+from spinbench.foundation.interruptions import interruptible, interruptibly
 
 
 def interrupt(number: int = signal.SIGINT) -> None:
@@ -34,6 +35,30 @@ def test_what_ends_soon_is_interrupted_by_a_second_signal() -> None:
         assert received.is_set()
         with pytest.raises(KeyboardInterrupt):
             interrupt(signal.SIGTERM)
+
+
+def test_an_interrupt_does_not_wait_for_a_long_call() -> None:
+    stopped, ended = threading.Event(), threading.Event()
+
+    def action() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.set() if stopped.wait(20.0) else None
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptibly(action, stopped.set)
+    assert ended.wait(20.0)
+
+
+def test_results_errors_and_what_was_compiled_come_back() -> None:
+    def compile_and_answer() -> int:
+        deadline.compiled(2.0, 1.0)
+        return 7
+
+    wall, busy = deadline.compilation()
+    assert interruptibly(compile_and_answer) == 7
+    assert deadline.compilation() == (wall + 2.0, busy + 1.0)
+    with pytest.raises(ZeroDivisionError):
+        interruptibly(lambda: 1 // 0)
 
 
 def test_threads_leave_signals_alone() -> None:
