@@ -17,6 +17,10 @@ from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import MOST_GIB, left_open
 
+COST = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
+"""Of `Exact.reductions` "cost", and in diagnostics; NaN where it is not known. The digest is a whole number, that of
+the elimination order as `spinbench.exact` has it in its settings."""
+
 
 @dataclass(frozen=True)
 class Exact(Method):
@@ -56,8 +60,9 @@ class Exact(Method):
     @property
     def reductions(self) -> Mapping[str, Reduction]:
         """ "marginals" and "pairs": those of all variables and of all edges or factors, one after another, with a chain
-        axis of one, "marginals" empty where a library gives none; "states": a chain a draw."""
-        names = ["log_z", "marginals", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
+        axis of one, "marginals" empty where a library gives none; "cost": numbers by the names of `COST`; "states": a
+        chain a draw."""
+        names = ["log_z", "marginals", "cost", *(["pairs"] if self.pairs else []), *(["states"] if self.draws else [])]
         return dict.fromkeys(names, "last")
 
     def plan(self, model: Model) -> Tables:
@@ -67,11 +72,12 @@ class Exact(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
+        cost = {name: float(x) for name, x in zip(COST, trace.total("cost")[:, 0], strict=True) if not np.isnan(x)}
         there = len(flat) == sum(cards)  # not of a library that gives none
         return Estimate(
             marginals=_by_variable(flat, cards) if there else None,
             log_z=None if np.isnan(log_z) else log_z,  # of a library that gives none
-            diagnostics=left_open(flat, cards) if there else {},
+            diagnostics=cost | (left_open(flat, cards) if there else {}),
             log_z_kind="exact",
             pairs=_split(model, trace.total("pairs")[:, 0]) if self.pairs else None,
             draws=(trace.total("states").astype(np.int64), None) if self.draws else None,

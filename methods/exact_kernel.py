@@ -9,7 +9,7 @@ import numpy as np
 from spinbench import reference
 from spinbench.api import Backend, Kernel, Tables
 from spinbench.foundation import deadline
-from spinbench.methods.exact import Exact
+from spinbench.methods.exact import COST, Exact
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, Solvers
 from spinbench.reference.elimination.array_tree import ArrayTrees
@@ -39,7 +39,11 @@ class ExactKernel(Kernel):
         options: dict[str, Any] = {"method": method.solver, "max_bytes": max_bytes, "solvers": self.solvers}
         answer = reference.solve(self._model, cache=False, **options)
         assert answer.flat is not None
-        found = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None]}
+        known = answer.diagnostics
+        if answer.cost is not None and answer.cost.order is not None:
+            known |= {"order_digest": float(int(answer.cost.order_digest, 16))}
+        cost = np.array([[known.get(name, np.nan)] for name in COST])
+        found = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None], "cost": cost}
         if method.pairs:
             tables = reference.pairs(self._model, max_bytes=max_bytes)
             found["pairs"] = np.concatenate([np.empty(0), *(tables if isinstance(tables, list) else [tables])])[:, None]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.tables import too_wide
-from spinbench.methods.exact import Exact
+from spinbench.methods.exact import COST, Exact
 from spinbench.models import Model
 
 NO_LOG_Z = "the library gives no log Z"
@@ -72,4 +72,5 @@ class LibraryAnswer(Kernel):
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, npt.NDArray[Any]]]:
         found = self.solve(self._built, state)
         flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
-        return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None]}
+        cost = np.full((len(COST), 1), np.nan)
+        return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None], "cost": cost}

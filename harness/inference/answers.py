@@ -214,6 +214,7 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         pairs=reference.pairs(model, max_bytes=max_bytes) if pairs else None,
     )
     estimate = held(in_terms_of_origin(model, found, draws=1))
+    digest = "" if answer.cost is None else answer.cost.order_digest
     return Result(
         marginals=estimate.marginals,
         marginals_se=None,
@@ -233,6 +234,6 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         backend=answer.backend,
         model=model.name,
         diagnostics=answer.diagnostics,
-        settings={"solver": answer.method} | ({} if answer.cost is None else {"order": answer.cost.order_digest}),
+        settings={"solver": answer.method} | ({"order": digest} if digest else {}),
         order=None if answer.cost is None else answer.cost.order,
     )

@@ -18,7 +18,7 @@ from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
 from spinbench.reference.network import FloatArray, IntArray, split
-from spinbench.reference.orders.order import Order, order_cost
+from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE, Order, order_cost
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
 from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
@@ -123,7 +123,7 @@ class _Request:
 
     def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
         """Of a model whose variables are these of the one that was given; None: the same."""
-        problem = Problem(model)
+        problem = Problem(model, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * self.limits.seconds))
         if self.order is None:
             return problem
         place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}

@@ -27,6 +27,8 @@ from spinbench.reference.answer import Cost, ExactAnswer
 VERSION = 5  # raise it whenever a solver's answers change
 NUMBERS = np.dtype("<f8")
 """Of the marginals, whatever the machine's own order of bytes."""
+MAX_ORDER = 20_000
+"""Variables of an elimination order that is kept."""
 ABANDONED = 86_400.0
 """Seconds after which a temporary file counts as left behind; to write one takes less than one."""
 
@@ -73,6 +75,12 @@ def load(model: Model, method: str, max_bytes: int, *, marginals: bool) -> Exact
     )
 
 
+def _as_json(cost: Cost) -> dict[str, Any]:
+    """Without the order of very many variables, which elimination finds again at once."""
+    short = cost.order is not None and len(cost.order) <= MAX_ORDER
+    return dataclasses.asdict(dataclasses.replace(cost, order=cost.order if short else None))
+
+
 def _order(told: dict[str, Any]) -> tuple[int, ...] | None:
     return None if told["order"] is None else tuple(told["order"])
 
@@ -86,7 +94,7 @@ def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None
         "method": answer.method,
         "backend": answer.backend,
         "max_bytes": max_bytes,
-        "cost": None if answer.cost is None else dataclasses.asdict(answer.cost),
+        "cost": None if answer.cost is None else _as_json(answer.cost),
     }
     numbers = b"" if answer.flat is None else answer.flat.astype(NUMBERS).tobytes()
     content = json.dumps(told).encode() + b"\n" + numbers

@@ -165,6 +165,8 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     if limits.seconds < math.inf:
         allowed += f" and {limits.seconds:.3g} s (budget)"
     took = f"{_human(needed)} of memory and {_duration(seconds)}, and {allowed}"
+    if (count := getattr(getattr(solver, "order", None), "unsearched", 0)) > 0:
+        return math.inf, f"{solver.name} searches for no order of {count} variables that are in no chain and on no tree"
     if not solver.complete:
         return needed, f"all orders of {solver.name} meet width {solver.width} or more, which takes at least {took}"
     width = "" if solver.width is None else f"meets width {solver.width} and "

@@ -20,7 +20,7 @@ import numpy as np
 from spinbench.foundation import deadline
 from spinbench.foundation.interruptions import interruptibly
 from spinbench.reference.network import IntArray, Scope
-from spinbench.reference.orders.min_fill import min_fill_order
+from spinbench.reference.orders.min_fill import min_fill_order, strip
 from spinbench.reference.orders.plan import depth_first, separators
 
 HOPELESS = 48
@@ -45,6 +45,10 @@ WORTH_TRIES = 0.001
 """Predicted seconds of elimination below which the first order does."""
 MIN_FILL_SECONDS = 2.0
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
+MANY = 15_000
+"""Variables from which steps in Python take longer than loading compiled code."""
+MAX_SEARCHED = 100_000
+"""Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
 _ROUNDS = 100  # of taking off what is not dense
 
 
@@ -58,6 +62,7 @@ class Order:
         log2_largest: log2 of that clique's number of states.
         log2_total: log2 of the sum over all cliques.
         complete: False if there is no order; the figures are then lower limits.
+        unsearched: variables that are too many for a search; 0: they are not.
         lattice: whether it goes along rows; such an order is good for whole tables only, not for mini-buckets.
     """
 
@@ -66,6 +71,7 @@ class Order:
     log2_largest: float
     log2_total: float
     complete: bool = True
+    unsearched: int = 0
     lattice: bool = False
 
     @property
@@ -94,6 +100,33 @@ def elimination_order(
     refusal = hopeless_order(len(cardinalities), pairs, hopeless)
     if refusal is not None:
         return refusal
+    if len(cardinalities) > MANY:
+        return _strip_and_search(cardinalities, pairs, seconds, seed, hopeless)
+    return _search(cardinalities, pairs, seconds, seed)
+
+
+def _strip_and_search(
+    cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float
+) -> Order:
+    """Many variables: what can go first does so in compiled code, and the rest is searched if it is not too many."""
+    first = strip(cardinalities, pairs)
+    size = first.core.size
+    if size > MAX_SEARCHED:
+        return Order(first.order, first.width, math.inf, math.inf, complete=False, unsearched=size)
+    cards = np.asarray(cardinalities)[first.core].tolist()
+    refusal = hopeless_order(size, first.pairs, hopeless)
+    rest = refusal or _search(cards, first.pairs, seconds, seed) if size else None
+    log2_entries = math.log2(max(first.entries, 1.0))
+    if rest is None:
+        return Order(first.order, first.width, first.log2_largest, log2_entries)
+    if not rest.complete:
+        return rest
+    order = np.concatenate([first.order, first.core[rest.order]])
+    largest, total = max(first.log2_largest, rest.log2_largest), float(np.logaddexp2(log2_entries, rest.log2_total))
+    return Order(order, max(first.width, rest.width), largest, total, lattice=rest.lattice)
+
+
+def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int) -> Order:
     first = order_cost(_greedy_orders(cardinalities, pairs, 1, seed, 1)[0], cardinalities, pairs)
     if ENTRY_SECONDS * first.entries < WORTH_TRIES:
         return first

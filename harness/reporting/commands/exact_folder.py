@@ -79,7 +79,7 @@ def show(folder: Path, settings: Settings, output: Path | None, results: Path | 
         by_name = {model.name: model for model in models}
         with Display(console(), len(questions), auto_refresh=False) as display:
             for working, name, outcome in solve_side_by_side(questions, jobs):
-                display.begin(", ".join(f"{visible(each)} {seconds:.0f} s" for each, seconds in working.items()))
+                display.begin(", ".join(f"{visible(each)} {status}" for each, status in working.items()))
                 if outcome is not None:
                     row = _row(by_name[name], settings, outcome)
                     if table is not None:

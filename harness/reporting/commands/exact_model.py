@@ -12,7 +12,7 @@ from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.remarks import printable
 from spinbench.inference.result import SUFFIXES
 from spinbench.reporting.commands.answer import of_marginals
-from spinbench.reporting.commands.exact_solving import Question, Settings, Solved, solve_side_by_side
+from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, solve_side_by_side
 from spinbench.reporting.commands.running import check_outputs
 from spinbench.reporting.display import console, shown
 
@@ -37,8 +37,7 @@ def show(name: str, evidence: str | None, settings: Settings, outputs: Sequence[
         SpinbenchError: the model is none, or Z = 0.
     """
     question = Question(name, evidence, settings, tuple(outputs))
-    outcomes = (outcome for _, _, outcome in solve_side_by_side({name: question}, jobs=1) if outcome is not None)
-    outcome = next(outcomes)
+    outcome = _follow(question)
     if outcome.solved is None:
         if isinstance(outcome.error, SpinbenchError) and not isinstance(outcome.error, IntractableError):
             raise outcome.error
@@ -53,6 +52,17 @@ def show(name: str, evidence: str | None, settings: Settings, outputs: Sequence[
         output.print(of_marginals(outcome.solved.result))
         output.print(Text("--output FILE.csv, .MAR or .PR has all of it"), soft_wrap=True)
     return 0
+
+
+def _follow(question: Question) -> Outcome:
+    """The outcome; on a terminal, what it takes is shown meanwhile."""
+    news = solve_side_by_side({"": question}, jobs=1)
+    working, _, outcome = next(news)  # the process is forked before a thread draws
+    with console().status("") as status:
+        while outcome is None:
+            status.update(working.get("", ""))
+            working, _, outcome = next(news)
+    return outcome
 
 
 def _sentences(solved: Solved, seconds: float) -> list[str]:

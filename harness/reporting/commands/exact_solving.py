@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
+import queue
 import resource
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,7 +22,9 @@ from spinbench.inference import answers
 from spinbench.inference.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.models import Model, load
+from spinbench.reference.answer import ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, check_method
+from spinbench.reference.elimination.slices import PROGRESS
 from spinbench.reporting.commands.answer import opened
 
 Status = Literal["answered", "refused", "timeout", "failed"]
@@ -87,6 +93,14 @@ class Solved(NamedTuple):
     cpu_seconds: float
 
 
+class Progress(NamedTuple):
+    """Slices of an elimination that are done, of those in all, and the seconds that the rest takes at that pace."""
+
+    done: int
+    total: int
+    seconds_left: float
+
+
 class Outcome(NamedTuple):
     """What came of a question; `error` says why there is no answer."""
 
@@ -100,7 +114,7 @@ class Outcome(NamedTuple):
 
 def solve_side_by_side(
     questions: Mapping[str, Question], jobs: int
-) -> Iterator[tuple[Mapping[str, float], str, Outcome | None]]:
+) -> Iterator[tuple[Mapping[str, str], str, Outcome | None]]:
     """Outcomes as they come.
 
     Args:
@@ -108,7 +122,7 @@ def solve_side_by_side(
         jobs: questions at a time.
 
     Yields:
-        The names that are being worked on, with seconds so far, the name that was looked at last, and its outcome.
+        The names that are being worked on, with how far they are, the name that was looked at last, and its outcome.
     """
     waiting, running = deque(questions), dict[str, Child]()
     try:
@@ -120,7 +134,7 @@ def solve_side_by_side(
                 outcome = running[name].poll()
                 if outcome is not None:
                     del running[name]
-                yield {each: child.seconds for each, child in running.items()}, name, outcome
+                yield {each: child.status for each, child in running.items()}, name, outcome
     finally:
         for child in running.values():
             child.close()
@@ -133,24 +147,34 @@ class Child:
         self._since = time.perf_counter()
         self._limit = question.settings.seconds
         self._news = aside(_solve, question, self._limit, TICK_SECONDS)
+        self._progress: Progress | None = None
 
     @property
     def seconds(self) -> float:
         """Wall-clock so far."""
         return time.perf_counter() - self._since
 
+    @property
+    def status(self) -> str:
+        """Seconds so far and, of an elimination in slices, how many are done and how long the rest takes."""
+        if self._progress is None:
+            return f"{self.seconds:.0f} s"
+        done, total, left = self._progress
+        return f"{self.seconds:.0f} s, {done} of {total} slices, about {left:.0f} s left"
+
     def poll(self) -> Outcome | None:
         """The outcome, or None after `TICK_SECONDS` without one."""
         cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
         try:
-            solved = next(self._news)
+            news = next(self._news)
         except Exception as error:  # of whatever kind: a broken file costs itself alone
             cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before  # of the child, which was waited for
             return Outcome(*self._explained(error), None, error, self.seconds, cpu_seconds)
-        if solved is None:
+        if not isinstance(news, Solved):
+            self._progress = news or self._progress
             return None
         self.close()
-        return Outcome("answered", "", solved, None, self.seconds, solved.cpu_seconds)
+        return Outcome("answered", "", news, None, self.seconds, news.cpu_seconds)
 
     def close(self) -> None:
         """Kill it."""
@@ -169,19 +193,26 @@ class Child:
         return "failed", f"{type(error).__name__}: {error}"
 
 
-def _solve(question: Question) -> Iterator[Solved]:
+def _solve(question: Question) -> Iterator[Progress | Solved]:
     die_with_parent()
     yield_memory_first()
     settings, max_bytes = question.settings, int(question.settings.max_gib * 2**30)
     model = _load(question)
-    with one_blas_thread():
-        answer = answers.solve(
-            model,
-            method=settings.solver,
-            marginals=settings.marginals,
-            max_bytes=max_bytes,
-            seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
-        )
+    answered: list[ExactAnswer] = []
+
+    def answer_it() -> None:
+        with one_blas_thread():
+            answer = answers.solve(
+                model,
+                method=settings.solver,
+                marginals=settings.marginals,
+                max_bytes=max_bytes,
+                seconds=settings.seconds if settings.seconds < math.inf else DEFAULT_SECONDS,
+            )
+        answered.append(answer)
+
+    yield from _progress(answer_it)
+    (answer,) = answered
     result = answers.result_of_exact(model, answer, max_bytes)
     known = _known_marginals(result)
     for path in question.outputs:
@@ -191,6 +222,30 @@ def _solve(question: Question) -> Iterator[Solved]:
         result = replace(result, marginals=None)
     result = replace(result, joint=Joint(), best=None)  # which hold the model
     yield Solved(result, answer.width, answer.cached, known, _cpu_seconds(resource.RUSAGE_SELF))
+
+
+def _progress(action: Callable[[], None]) -> Iterator[Progress]:
+    """Runs the action in a thread, and yields how far its slices are."""
+    steps, since = queue.SimpleQueue[tuple[int, int]](), time.perf_counter()
+    token = PROGRESS.set(lambda done, total: steps.put((done, total)))
+    context = contextvars.copy_context()
+    PROGRESS.reset(token)
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            context.run(action)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while thread.is_alive() or not steps.empty():
+        with contextlib.suppress(queue.Empty):
+            done, total = steps.get(timeout=TICK_SECONDS)
+            yield Progress(done, total, (time.perf_counter() - since) * (total - done) / done)
+    if errors:
+        raise errors[0]
 
 
 def _load(question: Question) -> Model:
