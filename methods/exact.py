@@ -20,7 +20,7 @@ from spinbench.reference.answer import MOST_GIB, left_open
 
 @dataclass(frozen=True)
 class Exact(Method):
-    """Enumeration, bucket tree, frontier elimination or a closed form.
+    """Elimination, whole or in slices, sums over counts, model counting, enumeration or a closed form.
 
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.
