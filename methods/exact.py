@@ -24,7 +24,7 @@ the elimination order as `spinbench.exact` has it in its settings."""
 
 @dataclass(frozen=True)
 class Exact(Method):
-    """Enumeration, bucket tree, frontier elimination or a closed form.
+    """Elimination, whole or in slices, sums over counts, model counting, enumeration or a closed form.
 
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.

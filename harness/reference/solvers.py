@@ -56,7 +56,7 @@ class Solvers:
 
     Attributes:
         kinds: by their names, of which `BUILT_IN` has all.
-        compiled_from: variables from which orders are searched for in compiled code.
+        compiled_from: variables from which elimination is compiled, and cheaper than drawings.
         loading_seconds: what loading and compiling them has taken so far, in this process.
         nothing: seconds below which looking for a faster solver takes longer than the one that was found.
     """

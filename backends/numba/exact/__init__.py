@@ -7,9 +7,6 @@
         bipartite_kernels
     tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
                    than 15 000 variables
-        order_search       which variable goes first, in trials
-        strip_kernels      what goes first at no cost: leaves, and variables of two neighbours
-        order_kernels      one trial at the rest, greedily
         buckets            what each bucket multiplies, and the room it takes
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
