@@ -12,10 +12,10 @@ import numpy.typing as npt
 from spinbench.api import Estimate, Method, Reduction, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
 from spinbench.reference.answer import MOST_GIB, left_open
+from spinbench.reference.memory import default_max_bytes
 
 COST = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
 """Of `Exact.reductions` "cost", and in diagnostics; NaN where it is not known. The digest is a whole number, that of

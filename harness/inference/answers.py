@@ -18,7 +18,6 @@ from spinbench import reference
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
 from spinbench.errors import BudgetError, SpinbenchError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.joint_validity import Joint
@@ -32,6 +31,7 @@ from spinbench.reference.answer import MOST_GIB
 from spinbench.reference.choice import DEFAULT_SECONDS
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
+from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver

@@ -16,7 +16,6 @@ from spinbench.api import Engine, Estimate, Method, Precision
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers, registry, starts, validity
 from spinbench.inference.budget import Budget, Tolerance, is_whole
@@ -39,6 +38,7 @@ from spinbench.inference.trials import check_step, planning
 from spinbench.models import Model
 from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
+from spinbench.reference.memory import default_max_bytes
 
 
 @contextmanager

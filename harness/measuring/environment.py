@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spinbench.foundation import git, memory, projects
+from spinbench.foundation import git, projects
 from spinbench.foundation.checkout import CONFIG
+from spinbench.reference import memory
 
 HISTORY_VARIABLE = "SPINBENCH_HISTORY"
 """Environment variable with the repository whose commits are measured; by default the one that one stands in."""

@@ -10,13 +10,13 @@ from typing import TypeVar, cast
 import numpy as np
 
 from spinbench.errors import IntractableError, ModelError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import FactorGraph, Model, PairwiseModel, parts
 from spinbench.models.forney.model import ForneyModel
 from spinbench.models.simplification import Simplified
 from spinbench.reference import cache as store
 from spinbench.reference.answer import Cost, ExactAnswer
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, check_method, first
+from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, split
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE, Order, order_cost
 from spinbench.reference.problem import Problem
@@ -108,6 +108,7 @@ class _Request:
     limits: Limits
     solvers: Solvers
     order: tuple[int, ...] | None = None
+    search_seconds: float = SEARCH_SECONDS
 
     def first(
         self,
@@ -123,7 +124,7 @@ class _Request:
 
     def problem(self, model: Model, variables: Sequence[int] | None = None) -> Problem:
         """Of a model whose variables are these of the one that was given; None: the same."""
-        problem = Problem(model, search_seconds=min(SEARCH_SECONDS, SEARCH_SHARE * self.limits.seconds))
+        problem = Problem(model, search_seconds=min(self.search_seconds, SEARCH_SHARE * self.limits.seconds))
         if self.order is None:
             return problem
         place = {v: k for k, v in enumerate(range(model.num_variables) if variables is None else variables)}
@@ -157,7 +158,7 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     def solve_part(part: FactorGraph) -> list[FloatArray]:
         if solver.name not in BUILT_IN:  # the core is too wide for elimination, and this is no narrower
             raise IntractableError(f"{part.name}: too wide")
-        alone = replace(request, limits=limits, order=None)
+        alone = replace(request, limits=limits, order=None, search_seconds=0.0)  # of many parts, each is small
         flat = _whole(part, alone, marginals=True, plugins_last=False)[2]
         return split(cast("FloatArray", flat), part.cardinalities)
 

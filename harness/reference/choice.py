@@ -59,7 +59,9 @@ def _named(problem: Problem, method: str, solvers: Solvers, *, sampling: bool) -
     if sampling and not kind.can_sample:
         raise UnsupportedError(f"the exact method {method!r} gives no samples; use method='auto'")
     try:
-        yield kind.build(problem)
+        solver = kind.build(problem)
+        solver.most_seconds = math.inf  # of one that is named, the caller's limit counts alone
+        yield solver
     except NotApplicableError as refusal:
         raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None
 
@@ -176,7 +178,7 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
 def _duration(seconds: float) -> str:
     if seconds >= 1e9:
         return "more than 30 years"
-    return f"{seconds:.2g} s" if seconds < 7200 else f"{seconds / 3600:.2g} h"
+    return f"{seconds:.2g} s" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _human(count: int) -> str:

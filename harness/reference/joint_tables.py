@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.reference.choice import Limits, first
 from spinbench.reference.coding import Coding
 from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, Network, Scope
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.problem import Problem

@@ -19,8 +19,8 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation import memory
 from spinbench.measuring import environment
+from spinbench.reference import memory
 
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
 """Environment variable with the number of the process that runs the sweep."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spinbench.errors import IntractableError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.inference.answers import ALL_SOLVERS
 from spinbench.models import FactorGraph, Model, parts
 from spinbench.reference import cache as answers
 from spinbench.reference.choice import Limits, candidates, first
+from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.orders.order import SEARCH_SECONDS, SEARCH_SHARE
 from spinbench.reference.problem import Problem
 

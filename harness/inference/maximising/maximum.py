@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from spinbench.api import Method, Precision, Tier
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import registry, starts
 from spinbench.inference.budget import Budget
@@ -29,6 +28,7 @@ from spinbench.inference.showing.progress import followed
 from spinbench.inference.trials import check_step, planning
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model
+from spinbench.reference.memory import default_max_bytes
 
 TARGETS = ("map",)
 ALIKE = 1e-9

@@ -67,6 +67,10 @@ class Ganak(Solver):
         zeros = np.logical_or.reduceat(np.isneginf(flat.values), flat.offset[:-1])
         return bool((zeros & several).sum() < MIN_SHARE * several.sum())
 
+    def predict_seconds(self, *, marginals: bool) -> float:
+        """`seconds`, or what it may take where that is less."""
+        return min(self.seconds, self.most_seconds)
+
     def memory(self, *, marginals: bool) -> int:
         """The least; the process ends where it needs more than is allowed."""
         return MIN_BYTES

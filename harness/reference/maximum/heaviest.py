@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.foundation.memory import default_max_bytes
 from spinbench.models import Model
 from spinbench.reference.choice import Limits, first
 from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.memory import default_max_bytes
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver

@@ -207,7 +207,7 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
     graph, made = goatd.Graph(size, list(map(tuple, pairs.tolist()))), []
     for trial in range(tries):
         deadline.check()
-        ties: dict[str, Any] = {"ties": "sample", "weights": list(cardinalities)} if trial else {}
+        ties: dict[str, Any] = {"ties": "sample", "weights": [min(k, 2**31) for k in cardinalities]} if trial else {}
         at = tries * seed + trial
         made.append(goatd.decompose(graph, order="minfill", seed=at, budget_ms=int(1000 * MIN_FILL_SECONDS), **ties))
     made.sort(key=lambda each: each.bag_mass)

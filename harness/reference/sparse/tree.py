@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -42,13 +43,18 @@ class SparseTree(Solver):
         return cls(problem, elimination_order(problem.cardinalities, problem.pairs))
 
     def predict_seconds(self, *, marginals: bool) -> float:
-        """Of all the rows that memory has room for, or of whole tables."""
-        return _ROW * min(self.order.entries, self._most_rows)
+        """Of all the rows that memory has room for; of whole tables where there is no hope."""
+        rows = self._most_rows if self._hopeful else math.inf
+        return _ROW * min(self.order.entries, rows)
+
+    @property
+    def _hopeful(self) -> bool:
+        return self.order.entries <= _THINNED * self._most_rows
 
     def memory(self, *, marginals: bool) -> int:
         """Nothing yet, or that of whole tables where there is no hope."""
         entries = int(min(self.order.entries, 2.0**60))
-        return 0 if entries <= _THINNED * self._most_rows else 8 * entries
+        return 0 if self._hopeful else 8 * entries
 
     @property
     def _most_rows(self) -> float:

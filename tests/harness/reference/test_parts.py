@@ -60,7 +60,7 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     told = spinbench.exact(model, max_gib=2**-17)
     assert told.diagnostics["open_marginals"] == open_marginals
     whole = spinbench.exact(model, cache=False)
-    assert whole.diagnostics == {}
+    assert "open_marginals" not in whole.diagnostics
     np.testing.assert_allclose(told.marginals, np.where(np.isnan(told.marginals), np.nan, whole.marginals), atol=1e-10)
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
     numbers, _ = tracked.numbers(off, told, {})
