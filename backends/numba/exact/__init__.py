@@ -7,9 +7,6 @@
         bipartite_kernels
     tree           bucket elimination, of any discrete model: where NumPy would take more than a second, and of more
                    than 15 000 variables
-        order_search       which variable goes first, in trials
-        strip_kernels      what goes first at no cost: leaves, and variables of two neighbours
-        order_kernels      one trial at the rest, greedily
         buckets            what each bucket multiplies, and the room it takes
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
@@ -17,6 +14,6 @@
         options            how these are compiled
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
-notice where that would lose something: `grid` then starts again in log space, the others hand over to the solver of the
-same name in NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
+notice where that would lose something: `grid` then hands over to `tree`, the others to the solver of the same name in
+NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
 """
