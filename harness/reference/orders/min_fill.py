@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.reference.network import IntArray
+from spinbench.reference.orders.plan import neighbours
 
 MAX_CORE = 30_000
 """Variables after which the bits of all pairs would take more than 100 MiB; beyond, their numbering is the order."""
@@ -28,10 +29,7 @@ def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> 
         pairs: (E, 2) variables that share a table.
         seed: of the ties.
     """
-    near: list[set[int]] = [set() for _ in cardinalities]
-    for u, v in pairs.tolist():
-        near[u].add(v)
-        near[v].add(u)
+    near = neighbours(len(cardinalities), pairs)
     order, core = _simplicial_first(near, cardinalities)
     if len(core) > MAX_CORE or not core:
         return order + core
