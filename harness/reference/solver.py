@@ -117,3 +117,11 @@ def draw(log_weights: FloatArray, count: int, rng: np.random.Generator) -> IntAr
     at = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0))[-1])
     return np.asarray(np.minimum(at, last), dtype=np.int64)
+
+
+def draw_states(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """(count,) states, each in proportion to its column of weights (states, count), or to the one that there is."""
+    cumulative = np.cumsum(weights, axis=0)
+    below = np.nextafter(cumulative[-1], 0.0)  # rounding must not reach a state of weight zero
+    u = np.minimum(rng.random(count) * cumulative[-1], below)
+    return np.asarray((u >= cumulative[:-1]).sum(axis=0))

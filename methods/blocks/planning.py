@@ -13,7 +13,8 @@ import math
 
 import numpy as np
 
-from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray
+from spinbench.mathematics.graphs.factor_tables import IntArray
+from spinbench.reference.orders.plan import neighbours
 
 SEED = 0
 """Of what breaks ties: a plan is a function of the model and the settings."""
@@ -23,18 +24,6 @@ _AGAIN = 3.0
 """Neighbours that a variable must have more to be left out of a block once again."""
 _NOISE = 1.5
 _ROUNDING = 1e-9
-
-
-def neighbours(flat: FactorTables) -> list[set[int]]:
-    """The variables that share a factor with each variable."""
-    near: list[set[int]] = [set() for _ in flat.cardinalities]
-    for f in range(len(flat.scope_starts) - 1):
-        scope = flat.scope_variables[flat.scope_starts[f] : flat.scope_starts[f + 1]].tolist()
-        for v in scope:
-            near[v].update(scope)
-    for v, others in enumerate(near):
-        others.discard(v)
-    return near
 
 
 def choose(
@@ -97,21 +86,22 @@ def _worst(live: dict[int, set[int]], left_out: IntArray, rng: np.random.Generat
     return int(variables[np.argmax(degrees - _AGAIN * left_out[variables] + _NOISE * rng.random(len(live)))])
 
 
-def cover(flat: FactorTables, size: int, least: int) -> list[list[int]]:
+def cover(cards: IntArray, pairs: IntArray, size: int, least: int) -> list[list[int]]:
     """Blocks, `least` or more, until each variable is in one; a single one where it holds all variables.
 
     Args:
-        flat: the factors; no variable has more than `size` states.
+        cards: (N,) numbers of states, none above `size`.
+        pairs: (E, 2) variables that share a factor.
         size: entries of a bucket at most.
         least: blocks where more than one is needed.
     """
-    near, n = neighbours(flat), len(flat.cardinalities)
+    near, n = neighbours(len(cards), pairs), len(cards)
     rng, everything = np.random.default_rng(SEED), set(range(n))
     left_out, missing = np.zeros(n, dtype=np.int64), set(everything)
     blocks: list[list[int]] = []
     while missing or len(blocks) < least:
         inside = everything if len(blocks) < MOST else missing
-        order = choose(near, inside, flat.cardinalities, size, left_out, rng)
+        order = choose(near, inside, cards, size, left_out, rng)
         blocks.append(order)
         missing.difference_update(order)
         left_out[sorted(everything.difference(order))] += 1
@@ -120,12 +110,12 @@ def cover(flat: FactorTables, size: int, least: int) -> list[list[int]]:
     return blocks
 
 
-def partition(flat: FactorTables, size: int, first: list[int]) -> list[list[int]]:
+def partition(cards: IntArray, pairs: IntArray, size: int, first: list[int]) -> list[list[int]]:
     """Blocks of which each variable is in one: `first`, then what can be eliminated of the rest, and so on."""
-    near, rng = neighbours(flat), np.random.default_rng(SEED)
-    rest = set(range(len(flat.cardinalities))).difference(first)
-    none, blocks = np.zeros_like(flat.cardinalities), [first]
+    near, rng = neighbours(len(cards), pairs), np.random.default_rng(SEED)
+    rest = set(range(len(cards))).difference(first)
+    none, blocks = np.zeros_like(cards), [first]
     while rest:
-        blocks.append(choose(near, rest, flat.cardinalities, size, none, rng))
+        blocks.append(choose(near, rest, cards, size, none, rng))
         rest.difference_update(blocks[-1])
     return blocks

@@ -9,6 +9,8 @@ import numpy as np
 from spinbench.api import Array
 from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
 from spinbench.methods.blocks.planning import cover, partition
+from spinbench.reference.orders.order import pairs_of
+from spinbench.reference.orders.plan import separators
 
 
 class Bucket(NamedTuple):
@@ -97,11 +99,13 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
         size: entries of a bucket at most.
         least: blocks of a sweep where more than one is needed.
     """
-    swept = cover(flat, size, least)
-    blocks = swept + partition(flat, size, swept[0])[1:]
+    scopes = [_scope(flat, f) for f in range(len(flat.offsets) - 1)]
+    pairs = pairs_of(tuple(variables) for variables, _ in scopes)
+    swept = cover(flat.cardinalities, pairs, size, least)
+    blocks = swept + partition(flat.cardinalities, pairs, size, swept[0])[1:]
     buckets: list[Bucket] = []
     for block in blocks:
-        buckets += _buckets(flat, block, len(buckets))
+        buckets += _buckets(flat, block, pairs, len(buckets))
     n, most = len(flat.cardinalities), int(flat.cardinalities.max())
     variable = np.array([bucket.scope[0] for bucket in buckets], dtype=np.int64)
     held = np.bincount([v for block in swept for v in block], minlength=n)
@@ -109,7 +113,6 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
     for b, bucket in enumerate(buckets):
         if bucket.parent >= 0:
             children[bucket.parent].append(b)
-    scopes = [_scope(flat, f) for f in range(len(flat.offsets) - 1)]
     inner, outer, outer_strides = _links(flat, buckets)
     least_state = int((flat.cardinalities == 2).all())
     valid = np.arange(least_state, most)[None, :] < flat.cardinalities[:, None]
@@ -150,25 +153,18 @@ def _scope(flat: FactorTables, f: int) -> tuple[list[int], list[int]]:
     return flat.scope_variables[part].tolist(), flat.scope_strides[part].tolist()
 
 
-def _buckets(flat: FactorTables, order: list[int], first: int) -> list[Bucket]:
+def _buckets(flat: FactorTables, order: list[int], pairs: IntArray, first: int) -> list[Bucket]:
     """Of one block, whose buckets are numbered from `first` on."""
     place = {v: b for b, v in enumerate(order)}
     factors: list[list[int]] = [[] for _ in order]
-    scopes: list[set[int]] = [{v} for v in order]
     for f in sorted({int(f) for v in order for f in flat.factors[flat.starts[v] : flat.starts[v + 1]]}):
-        inside = [v for v in _scope(flat, f)[0] if v in place]
-        home = min(place[v] for v in inside)
-        factors[home].append(f)
-        scopes[home].update(inside)
+        factors[min(place[v] for v in _scope(flat, f)[0] if v in place)].append(f)
     found = []
-    for b, v in enumerate(order):
-        separator = sorted(scopes[b] - {v}, key=place.__getitem__)
-        parent = place[separator[0]] if separator else -1
-        if separator:
-            scopes[parent].update(separator)
-        cards = [int(flat.cardinalities[u]) for u in (v, *separator)]
+    for b, separator in enumerate(separators(np.array(order), pairs)):
+        scope = [order[p] for p in (b, *sorted(separator))]
+        cards = flat.cardinalities[scope].tolist()
         steps = [0, *np.cumprod([1, *cards[1:-1]]).tolist()] if separator else [0]
-        found.append(Bucket([v, *separator], cards, steps, first + parent if separator else -1, factors[b]))
+        found.append(Bucket(scope, cards, steps, first + min(separator) if separator else -1, factors[b]))
     return found
 
 

@@ -40,19 +40,18 @@ class Factors(NamedTuple):
         return [tuple(flat[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-class Links(NamedTuple):
-    """Where entries of mini-buckets find theirs in other tables, before the maps are made.
+class Link(NamedTuple):
+    """Where entries of a mini-bucket find theirs in another table.
 
     Attributes:
-        clique: (L,) the mini-bucket whose entries look elsewhere.
-        starts, strides: (L + 1,), (…,) of the other table along each axis of the mini-bucket.
-        base: (L,) of factors, where the other table begins.
+        clique: the mini-bucket whose entries look elsewhere.
+        strides: of the other table along each axis of the mini-bucket.
+        base: of a factor, where its table begins; of a message, its sender; of a shift, its entries.
     """
 
-    clique: Array
-    starts: Array
-    strides: Array
-    base: Array
+    clique: int
+    strides: list[int]
+    base: int
 
 
 class Buckets(NamedTuple):
@@ -97,16 +96,8 @@ class Buckets(NamedTuple):
         return len(self.variable) > len(self.cards)
 
 
-class Fill(NamedTuple):
-    """How maps are made, on arrays or in compiled code.
-
-    Attributes:
-        maps: (shape starts, shapes, strides starts, strides, map starts) -> int32 maps of all links.
-        base: adds the factors' tables: (…, factor offsets, values, entries, clique) -> float64.
-    """
-
-    maps: Callable[..., Array]
-    base: Callable[..., Array]
+Fill = Callable[[Array, Array, Array], None]
+"""(shape, strides, out): writes the index along the strides of each entry of a table of this shape, in C order."""
 
 
 def starts_of(counts: npt.ArrayLike) -> Array:
@@ -121,17 +112,26 @@ def lay_out(factors: Factors, found: Partition, fill: Fill) -> Buckets:
     sizes = np.array([row[0] * cards[scope[0]] for row, scope in zip(own, found.scopes, strict=True)], dtype=np.int64)
     variable = np.array([scope[-1] for scope in found.scopes], dtype=np.int64)
     scope_starts, scope = starts_of([len(s) for s in found.scopes]), _flat(found.scopes)
-    shapes = factors.cards[scope]
     tables, children, shifts = _links(factors, found, cards)
-    lengths, parent = sizes[children.clique], np.full(count, -1, dtype=np.int64)
-    parent[children.base] = children.clique
-    maps_at, shifts_at = starts_of(lengths), starts_of(sizes[shifts.clique])
+    (takers, senders), (shifted, shared) = _ends(children), _ends(shifts)
+    parent = np.full(count, -1, dtype=np.int64)
+    parent[senders] = takers
+    maps_at = starts_of(sizes[np.concatenate([takers, shifted])])
     parent_map, shift_maps = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
-    parent_map[children.base] = maps_at[:-1]
-    shift_maps[shifts.clique] = maps_at[-1] + shifts_at[:-1]
+    parent_map[senders], shift_maps[shifted] = maps_at[: len(children)], maps_at[len(children) : -1]
     widths = np.zeros(count, dtype=np.int64)
-    widths[shifts.clique] = shifts.base
+    widths[shifted] = shared
     entries = starts_of(sizes)
+    shapes = [factors.cards[list(scope)] for scope in found.scopes]
+    maps, base = np.empty(maps_at[-1], dtype=np.int32), np.zeros(entries[-1])
+    for link, at in zip([*children, *shifts], maps_at, strict=False):
+        fill(shapes[link.clique], np.array(link.strides), maps[at : at + sizes[link.clique]])
+    index = np.empty(sizes.max(initial=0), dtype=np.int32)
+    for link in tables:
+        deadline.check()
+        places = index[: sizes[link.clique]]
+        fill(shapes[link.clique], np.array(link.strides), places)
+        base[entries[link.clique] : entries[link.clique + 1]] += factors.values[link.base :][places]
     return Buckets(
         cards=factors.cards,
         buckets=np.array(found.starts, dtype=np.int64),
@@ -141,54 +141,43 @@ def lay_out(factors: Factors, found: Partition, fill: Fill) -> Buckets:
         shifts=starts_of(widths),
         parent=parent,
         parent_map=parent_map,
-        child_starts=starts_of(np.bincount(children.clique, minlength=count)),
-        children=children.base,
-        child_maps=maps_at[:-1],
+        child_starts=starts_of(np.bincount(takers, minlength=count)),
+        children=senders,
+        child_maps=maps_at[: len(children)],
         shift_maps=shift_maps,
-        maps=fill.maps(scope_starts, shapes, _joined(children, shifts), entries),
+        maps=maps,
         scope_starts=scope_starts,
         scope=scope,
         strides=_flat(own),
-        base=fill.base(scope_starts, shapes, tables, entries, factors.values),
+        base=base,
         constant=factors.constant,
     )
 
 
-def _links(factors: Factors, found: Partition, cards: list[int]) -> tuple[Links, Links, Links]:
-    """To factors, to messages (`base` is the sender), and to shifts (`base` is their size)."""
+def _links(factors: Factors, found: Partition, cards: list[int]) -> tuple[list[Link], list[Link], list[Link]]:
+    """To factors, to messages, and to shifts."""
     scopes, offsets = factors.scopes(), factors.offsets.tolist()
-    rows: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    tables, children, shifts = list[Link](), list[Link](), list[Link]()
     for c, (scope, sources) in enumerate(zip(found.scopes, found.sources, strict=True)):
         deadline.check()
         for source in sources:
-            is_factor = source < len(scopes)
-            other = scopes[source] if is_factor else found.scopes[source - len(scopes)][:-1]
-            base = offsets[source] if is_factor else source - len(scopes)
-            rows[0 if is_factor else 1].append((c, _along(scope, other, cards), base))
+            sender = source - len(scopes)
+            if sender < 0:
+                tables.append(Link(c, _along(scope, scopes[source], cards), offsets[source]))
+            else:
+                children.append(Link(c, _along(scope, found.scopes[sender][:-1], cards), sender))
     for first, last in zip(found.starts, found.starts[1:], strict=False):
         if last - first > 1:
             common = set(found.scopes[first]).intersection(*found.scopes[first + 1 : last])
             shared = tuple(sorted(common, reverse=True))[-SHARED:]
             size = _strides(shared, cards)[0] * cards[shared[0]]
-            rows[2].extend((c, _along(found.scopes[c], shared, cards), size) for c in range(first, last))
-    tables, children, shifts = (_gathered(part) for part in rows)
+            shifts += (Link(c, _along(found.scopes[c], shared, cards), size) for c in range(first, last))
     return tables, children, shifts
 
 
-def _gathered(rows: list[Any]) -> Links:
-    clique, strides, base = zip(*rows, strict=True) if rows else ((), (), ())
-    whole = np.array(clique, dtype=np.int64), starts_of([len(row) for row in strides])
-    return Links(*whole, _flat(strides), np.array(base, dtype=np.int64))
-
-
-def _joined(first: Links, second: Links) -> Links:
-    """Both, one after the other: their maps may be large, and are made where they stay."""
-    return Links(
-        np.concatenate([first.clique, second.clique]),
-        np.concatenate([first.starts, first.starts[-1] + second.starts[1:]]),
-        np.concatenate([first.strides, second.strides]),
-        np.concatenate([first.base, second.base]),
-    )
+def _ends(links: list[Link]) -> tuple[Array, Array]:
+    """Their cliques and bases."""
+    return _flat([[link.clique for link in links]]), _flat([[link.base for link in links]])
 
 
 def _strides(scope: Sequence[int], cards: list[int]) -> list[int]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links
+from spinbench.methods.buckets.layout import Array, Buckets, Fill
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -105,33 +105,14 @@ def beliefs(at: Buckets, gradient: Array) -> FloatArray:
     return np.concatenate([np.zeros(0), *found])
 
 
-def _index(shape: Array, strides: Array) -> Array:
-    deadline.check()
-    found = np.zeros(1, dtype=np.int64)
+def _fill(shape: Array, strides: Array, out: Array) -> None:
+    index = np.zeros(1, dtype=np.int64)
     for card, stride in zip(shape, strides, strict=True):
-        found = (found[:, None] + np.arange(card) * stride).ravel()
-    return found
+        index = (index[:, None] + np.arange(card) * stride).ravel()
+    out[:] = index
 
 
-def _indices(scope_starts: Array, shapes: Array, links: Links) -> list[Array]:
-    return [
-        _index(shapes[scope_starts[c] : scope_starts[c + 1]], links.strides[a:b])
-        for c, a, b in zip(links.clique, links.starts, links.starts[1:], strict=False)
-    ]
-
-
-def _maps(scope_starts: Array, shapes: Array, links: Links, entries: Array) -> Array:
-    return np.concatenate([np.zeros(0), *_indices(scope_starts, shapes, links)]).astype(np.int32)
-
-
-def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, values: Array) -> Array:
-    total = np.zeros(int(entries[-1]))
-    for c, at, found in zip(links.clique, links.base, _indices(scope_starts, shapes, links), strict=True):
-        total[entries[c] : entries[c + 1]] += values[at + found]
-    return total
-
-
-ON_ARRAYS = Fill(_maps, _base)
+ON_ARRAYS: Fill = _fill
 
 
 class OnArrays:

@@ -44,7 +44,7 @@ _FORGIVEN = 0.5
 
 
 class Code(NamedTuple):
-    """What runs: its costs, how it makes maps, its passes, and its loops over rows."""
+    """What runs: its costs, how it fills maps, its passes, and its loops over rows."""
 
     costs: Costs
     fill: Fill

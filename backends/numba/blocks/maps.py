@@ -74,95 +74,67 @@ class Extent(NamedTuple):
 
 def make_maps(t: Tables) -> tuple[Maps, Extent]:
     """From the tables of a plan."""
-    return _Builder(t).built()
+    own = [_groups(t, b) for b in range(len(t.variable))]
+    groups = [(b, axes, links) for b, some in enumerate(own) for axes, links in some]
+    group_starts = _starts([len(some) for some in own])
+    group_sizes = np.array([t.cards[b][axes].prod() for b, axes, _ in groups], dtype=np.int64)
+    links = np.array([i for *_, some in groups for i in some], dtype=np.int64)
+    separators = t.cards[:, 1:].prod(axis=1)
+    sizes = separators * t.cards[:, 0]
+    group_rows, group_extents = _within(group_sizes, group_starts[t.starts])
+    entries, entry_extents = _within(sizes, t.starts)
+    message_rows, message_extents = _within(separators, t.starts)
+    messages = message_rows + np.repeat(group_extents, np.diff(t.starts))
+    children = np.diff(t.child_starts)
+    terms = np.diff(group_starts) + children
+    rows, inner = list[Places](), list[Places]()
+    for b in range(len(own)):
+        digits, columns = digits_of(t, b), list[IntArray]()
+        for row, (axes, some) in zip(group_rows[group_starts[b] :], own[b], strict=False):
+            cards = t.cards[b][axes]
+            steps = np.cumprod(np.append(1, cards[:-1]))
+            states = np.arange(cards.prod())[:, None] // steps % cards
+            inner += [(states @ t.inner[i][axes]).astype(np.int32) for i in some]
+            columns.append(row + digits[:, axes] @ steps)
+        for child in t.children[t.child_starts[b] : t.child_starts[b + 1]]:
+            columns.append(messages[child] + digits @ t.up[child])
+        rows += [np.stack(columns, axis=1).astype(np.int32).ravel()] if columns else []
+    there, scoped = t.outer_strides[links] > 0, t.steps > 0
+    maps = Maps(
+        starts=t.starts,
+        cards=t.cards[:, 0].copy(),
+        separators=separators,
+        entries=entries,
+        messages=messages,
+        terms=terms,
+        term_rows=_starts(terms * sizes)[:-1],
+        children=children,
+        rows=_joined(rows),
+        group_starts=group_starts,
+        group_rows=group_rows,
+        group_sizes=group_sizes,
+        link_starts=_starts([len(some) for *_, some in groups]),
+        factors=t.factors[links],
+        places=_starts([len(part) for part in inner])[:-1],
+        inner=_joined(inner),
+        outer_starts=_starts(there.sum(axis=1)),
+        outer=t.outer[links][there],
+        outer_strides=t.outer_strides[links][there],
+        scope_starts=_starts(scoped.sum(axis=1)),
+        scope=t.scope[scoped],
+        steps=t.steps[scoped],
+        variable=t.variable,
+        share=t.share,
+        parent=t.parent,
+    )
+    return maps, Extent(int(entry_extents.max()), int((group_extents + message_extents).max()))
 
 
-class _Builder:
-    def __init__(self, t: Tables) -> None:
-        self._t = t
-        self._rows: list[Places] = []
-        self._inner: list[Places] = []
-        self._lists: dict[str, list[int]] = {
-            name: [] for name in ("terms", "term_rows", "messages", "entries", "group_rows", "group_sizes", "places")
-        }
-        self._factors: list[int] = []
-        self._group_starts, self._link_starts = [0], [0]
-        self._room = Extent(0, 0)
-
-    def built(self) -> tuple[Maps, Extent]:
-        t = self._t
-        for low, high in zip(t.starts[:-1].tolist(), t.starts[1:].tolist(), strict=True):
-            self._block(low, high)
-        made = {name: np.array(values, dtype=np.int64) for name, values in self._lists.items()}
-        links = np.array(self._factors, dtype=np.int64)
-        there = t.outer_strides[links] > 0
-        scoped = t.steps > 0
-        maps = Maps(
-            starts=t.starts,
-            cards=t.cards[:, 0].copy(),
-            separators=t.cards[:, 1:].prod(axis=1),
-            children=np.diff(t.child_starts),
-            rows=_joined(self._rows),
-            group_starts=np.array(self._group_starts),
-            link_starts=np.array(self._link_starts),
-            factors=t.factors[links],
-            inner=_joined(self._inner),
-            outer_starts=_starts(there.sum(axis=1)),
-            outer=t.outer[links][there],
-            outer_strides=t.outer_strides[links][there],
-            scope_starts=_starts(scoped.sum(axis=1)),
-            scope=t.scope[scoped],
-            steps=t.steps[scoped],
-            variable=t.variable,
-            share=t.share,
-            parent=t.parent,
-            **made,
-        )
-        return maps, self._room
-
-    def _block(self, low: int, high: int) -> None:
-        """Rows of groups first, then those of messages."""
-        t, entries, row = self._t, 0, 0
-        groups: list[list[tuple[IntArray, list[int]]]] = []
-        for b in range(low, high):
-            groups.append(_groups(t, b))
-            row += sum(int(t.cards[b][axes].prod()) for axes, _ in groups[-1])
-        message, row = row, 0
-        messages: dict[int, int] = {}
-        for b, own in zip(range(low, high), groups, strict=True):
-            digits = digits_of(t, b)
-            columns = []
-            for axes, links in own:
-                columns.append(row + self._group(t.cards[b][axes], axes, digits, links, row))
-                row += self._lists["group_sizes"][-1]
-            for child in t.children[t.child_starts[b] : t.child_starts[b + 1]].tolist():
-                columns.append(messages[child] + (digits * t.up[child]).sum(axis=1))
-            self._lists["terms"].append(len(columns))
-            self._lists["term_rows"].append(sum(map(len, self._rows)))
-            self._lists["entries"].append(entries)
-            self._lists["messages"].append(message)
-            self._group_starts.append(len(self._lists["group_sizes"]))
-            if columns:
-                self._rows.append(np.stack(columns, axis=1).astype(np.int32).ravel())
-            messages[b] = message
-            message += int(t.cards[b, 1:].prod())
-            entries += len(digits)
-        self._room = Extent(max(self._room.entries, entries), max(self._room.rows, message))
-
-    def _group(self, cards: IntArray, axes: IntArray, digits: IntArray, links: list[int], row: int) -> IntArray:
-        """Rows, counted from the group's first, of a bucket's entries."""
-        size = int(cards.prod())
-        steps = np.cumprod(np.append(1, cards[:-1]))
-        states = np.arange(size)[:, None] // steps % cards
-        for i in links:
-            self._lists["places"].append(sum(map(len, self._inner)))
-            self._inner.append((states @ self._t.inner[i][axes]).astype(np.int32))
-        self._factors += links
-        self._lists["group_rows"].append(row)
-        self._lists["group_sizes"].append(size)
-        self._link_starts.append(len(self._factors))
-        found: IntArray = digits[:, axes] @ steps
-        return found
+def _within(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """Where parts of these sizes begin in their block, and the sizes of all blocks."""
+    begins = _starts(sizes)
+    blocks = begins[starts]
+    return begins[:-1] - np.repeat(blocks[:-1], np.diff(starts)), np.diff(blocks)
 
 
 def _groups(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
@@ -180,5 +152,5 @@ def _joined(parts: list[Places]) -> Places:
     return np.concatenate([np.zeros(0, dtype=np.int32), *parts])
 
 
-def _starts(counts: IntArray) -> IntArray:
-    return np.cumsum(np.append(0, counts))
+def _starts(counts: npt.ArrayLike) -> IntArray:
+    return np.cumsum(np.append(0, counts), dtype=np.int64)

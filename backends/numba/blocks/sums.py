@@ -84,13 +84,14 @@ def forward(m, w, block, x, beta, tempered, room):
     """T: p(v | separator) of all buckets of a block, at the chains' β where they are tempered."""
     low, high = m.starts[block], m.starts[block + 1]
     if tempered:
-        _fill_logs(m, w, low, high, x, beta, tempered, room)
-        _to_linear(m, low, high, room)
+        _fill(m, w, low, high, x, beta, tempered, room, True)
+        for g in range(m.group_starts[low], m.group_starts[high]):
+            _to_weights(room.W, m.group_rows[g], m.group_sizes[g])
     else:
-        _fill(m, w, low, high, x, room)
-    if not _sum_out(m, low, high, room):
-        _fill_logs(m, w, low, high, x, beta, tempered, room)
-        _sum_out_logs(m, low, high, room)
+        _fill(m, w, low, high, x, beta, tempered, room, None)
+    if not _sum_out(m, low, high, room, None):
+        _fill(m, w, low, high, x, beta, tempered, room, True)
+        _sum_out(m, low, high, room, True)
 
 
 @nb.njit(**OPTIONS)
@@ -105,23 +106,8 @@ def _base(m, w, i, x, bases):
 
 
 @nb.njit(**OPTIONS)
-def _fill(m, w, low, high, x, room):
-    """Rows of groups: products of weights."""
-    W, bases = room.W, room.bases
-    for g in range(m.group_starts[low], m.group_starts[high]):
-        first, size = m.group_rows[g], m.group_sizes[g]
-        for i in range(m.link_starts[g], m.link_starts[g + 1]):
-            _base(m, w, i, x, bases)
-            place, fresh = m.places[i], i == m.link_starts[g]
-            for r in range(size):
-                for lane in range(x.shape[1]):
-                    weight = w.linear[bases[lane] + m.inner[place + r]]
-                    W[first + r, lane] = weight if fresh else W[first + r, lane] * weight
-
-
-@nb.njit(**OPTIONS)
-def _fill_logs(m, w, low, high, x, beta, tempered, room):
-    """Rows of groups: sums of β log weights."""
+def _fill(m, w, low, high, x, beta, tempered, room, logs):
+    """Rows of groups: products of weights; or, unless `logs` is None, sums of β log weights."""
     W, bases = room.W, room.bases
     for g in range(m.group_starts[low], m.group_starts[high]):
         first, size = m.group_rows[g], m.group_sizes[g]
@@ -130,61 +116,79 @@ def _fill_logs(m, w, low, high, x, beta, tempered, room):
             place, fresh, floor = m.places[i], i == m.link_starts[g], w.floors[m.factors[i]]
             for r in range(size):
                 for lane in range(x.shape[1]):
-                    value = w.logs[bases[lane] + m.inner[place + r]]
-                    if tempered:
-                        value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - ABYSS)
-                    W[first + r, lane] = value if fresh else W[first + r, lane] + value
+                    at = bases[lane] + m.inner[place + r]
+                    if logs is None:
+                        weight = w.linear[at]
+                        W[first + r, lane] = weight if fresh else W[first + r, lane] * weight
+                    else:
+                        value = w.logs[at]
+                        if tempered:
+                            value = beta[lane] * max(value, floor if beta[lane] < 1 else floor - ABYSS)
+                        W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
 
 @nb.njit(**OPTIONS)
-def _to_linear(m, low, high, room):
-    """Exponentials of the groups' rows, the largest of each 1."""
-    W = address(room.W, 0)
-    wide = vector_width(W)
-    for g in range(m.group_starts[low], m.group_starts[high]):
-        first, end = m.group_rows[g], m.group_rows[g] + m.group_sizes[g]
-        top = load_state_vector(W, first * wide)
-        for r in range(first, end):
-            top = at_least(load_state_vector(W, r * wide), top)
-        top = at_least(top, LOWEST(top))
-        for r in range(first, end):
-            value = load_state_vector(W, r * wide) - top
-            store_state_vector(W, r * wide, choose(value > _GONE(value), exp(value), ZERO(value)))
-    keep(room.W)
+def _to_weights(rows, first, count):
+    """Exponentials of logarithms in place, the largest of each chain 1. Returns their sums and the largest."""
+    R = address(rows, 0)
+    wide = vector_width(R)
+    top = load_state_vector(R, first * wide)
+    top = at_least(top, LOWEST(top))
+    for r in range(first + 1, first + count):
+        top = at_least(load_state_vector(R, r * wide), top)
+    total = ZERO(top)
+    for r in range(first, first + count):
+        value = load_state_vector(R, r * wide) - top
+        weight = choose((value > _GONE(value)) & (top > LOWEST(top)), exp(value), ZERO(value))
+        store_state_vector(R, r * wide, weight)
+        total = total + weight
+    keep(rows)
+    return total, top
 
 
 @nb.njit(**OPTIONS)
-def _sum_out(m, low, high, room):
-    """Bucket by bucket, from products; whether next to nothing was lost."""
+def _sum_out(m, low, high, room, logs):
+    """Bucket by bucket, from products or from `logs`; whether next to nothing was lost.
+
+    Where logarithms say that nothing is possible, all probabilities are 0.
+    """
     W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
     wide = vector_width(W)
     room.lost[: high - low] = 0
-    worst = ZERO(load_state_vector(W, 0))
+    zero = ZERO(load_state_vector(W, 0))
+    worst = zero
     for b in range(low, high):
         K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
         q = m.entries[b]
-        top, least = ZERO(worst), ONE(worst)
+        top, least = zero, ONE(zero)
         for s in range(m.separators[b]):
-            total = ZERO(worst)
+            total = zero
             for k in range(K):
-                weight = ONE(worst)
+                entry = ONE(zero) if logs is None else zero
                 for j in range(at, at + terms):
-                    weight = weight * load_state_vector(W, np.int64(rows[j]) * wide)
+                    row = load_state_vector(W, np.int64(rows[j]) * wide)
+                    entry = entry * row if logs is None else entry + row
                 at += terms
-                store_field_vector(T, (q + k) * wide, weight)
-                total = total + weight
-            least = choose(total < least, total, least)
-            total = choose(total < LEAST(total), ZERO(total), total)
-            store_state_vector(W, (out + s) * wide, total)
-            top = at_least(total, top)
-            scale = choose(total > 0, ONE(total) / total, ZERO(total))
+                store_field_vector(T, (q + k) * wide, entry)
+                total = total + entry
+            if logs is None:
+                least = choose(total < least, total, least)
+                total = choose(total < LEAST(total), zero, total)
+                message = total
+                top = at_least(total, top)
+            else:
+                total, peak = _to_weights(room.T, q, K)
+                message = choose(total > 0, peak + log(choose(total > 0, total, ONE(total))), LOWEST(peak))
+            store_state_vector(W, (out + s) * wide, message)
+            scale = choose(total > 0, ONE(total) / total, zero)
             for k in range(K):
                 store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
             q += K
-        scale = choose(top > 0, ONE(top) / top, ZERO(top))
-        for s in range(out, out + m.separators[b]):
-            store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
-        worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
+        if logs is None:
+            scale = choose(top > 0, ONE(top) / top, zero)
+            for s in range(out, out + m.separators[b]):
+                store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
+            worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W)
     keep(room.T)
     return not any_lane(worst > NEGLIGIBLE(worst))
@@ -204,41 +208,6 @@ def _lose(parent, K, place, least, scale, lost):
         store_state_vector(L, parent * wide, load_state_vector(L, parent * wide) + whole)
     keep(lost)
     return whole
-
-
-@nb.njit(**OPTIONS)
-def _sum_out_logs(m, low, high, room):
-    """The same from sums of logarithms; where nothing is possible, all probabilities are 0."""
-    W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
-    wide = vector_width(W)
-    zero = ZERO(load_state_vector(W, 0))
-    for b in range(low, high):
-        K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
-        q = m.entries[b]
-        for s in range(m.separators[b]):
-            top = LOWEST(zero) + zero
-            for k in range(K):
-                value = zero
-                for j in range(at, at + terms):
-                    value = value + load_state_vector(W, np.int64(rows[j]) * wide)
-                at += terms
-                store_field_vector(T, (q + k) * wide, value)
-                top = at_least(value, top)
-            total = zero
-            for k in range(K):
-                value = load_field_vector(T, (q + k) * wide) - top
-                weight = choose((value > _GONE(value)) & (top > LOWEST(top)), exp(value), zero)
-                store_field_vector(T, (q + k) * wide, weight)
-                total = total + weight
-            some = total > 0
-            scale = choose(some, ONE(total) / total, zero)
-            for k in range(K):
-                store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
-            message = choose(some, top + log(choose(some, total, ONE(total))), LOWEST(top))
-            store_state_vector(W, (out + s) * wide, message)
-            q += K
-    keep(room.W)
-    keep(room.T)
 
 
 @nb.njit(**OPTIONS)

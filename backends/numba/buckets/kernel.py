@@ -11,7 +11,7 @@ from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
-from spinbench.methods.buckets.layout import Array, Buckets, Fill, Links, starts_of
+from spinbench.methods.buckets.layout import Buckets, starts_of
 from spinbench.methods.buckets.lower_kernel import LowerKernel
 from spinbench.methods.buckets.passes import FloatArray, work_space
 from spinbench.methods.buckets.size import Costs
@@ -34,20 +34,12 @@ class InLoops:
         return work.shifts, work.entropies
 
 
-def _maps(scope_starts: Array, shapes: Array, links: Links, entries: Array) -> Array:
-    return np.asarray(loops.fill_maps(scope_starts, shapes, links.clique, links.starts, links.strides, entries))
-
-
-def _base(scope_starts: Array, shapes: Array, links: Links, entries: Array, values: Array) -> Array:
-    return np.asarray(loops.fill_base(scope_starts, shapes, *links, entries, values))
-
-
 class NumbaBucketKernel(BucketKernel):
     """As on arrays, with draws from streams of the chains' own."""
 
     code: ClassVar[Code] = Code(
         Costs(entry=8e-9, look=2e-9, clique=7e-7, made=1.2e-8, step=3.5e-8, row=5e-8),
-        Fill(_maps, _base),
+        loops.fill,
         InLoops,
         COMPILED,
     )

@@ -28,39 +28,6 @@ def fill(shape, strides, out):
         done *= shape[axis]
 
 
-@nb.njit(cache=True, error_model="numpy")
-def fill_maps(scope_starts, shapes, clique, starts, strides, entries):
-    """All maps, one after another."""
-    size = 0
-    for c in clique:
-        size += entries[c + 1] - entries[c]
-    out = np.empty(size, np.int32)
-    done = 0
-    for k in range(len(clique)):
-        c = clique[k]
-        more = entries[c + 1] - entries[c]
-        part = out[done : done + more]
-        fill(shapes[scope_starts[c] : scope_starts[c + 1]], strides[starts[k] : starts[k + 1]], part)
-        done += more
-    return out
-
-
-@nb.njit(cache=True, error_model="numpy")
-def fill_base(scope_starts, shapes, clique, starts, strides, base, entries, values):
-    """The factors' log weights."""
-    total = np.zeros(entries[-1])
-    largest = 0
-    for c in clique:
-        largest = max(largest, entries[c + 1] - entries[c])
-    index = np.empty(largest, np.int32)
-    for k in range(len(clique)):
-        c = clique[k]
-        fill(shapes[scope_starts[c] : scope_starts[c + 1]], strides[starts[k] : starts[k + 1]], index)
-        for i in range(entries[c + 1] - entries[c]):
-            total[entries[c] + i] += values[base[k] + index[i]]
-    return total
-
-
 @nb.njit(**OPTIONS)
 def forward(at, theta, weights, logs, probabilities, messages):
     """The bound; conditionals and messages are written."""

@@ -14,6 +14,6 @@
         options            how these are compiled
 
 That is when `spinbench.exact` runs them; the backend numba runs them wherever they apply. All sum in plain float64, and
-notice where that would lose something: `grid` then starts again in log space, the others hand over to the solver of the
-same name in NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
+notice where that would lose something: `grid` then hands over to `tree`, the others to the solver of the same name in
+NumPy. Closed forms and small models are NumPy's alone (`spinbench.reference`).
 """

@@ -7,12 +7,16 @@ separator of p in C order. All numbers of all pieces lie in one array.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
+import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
-from spinbench.reference.network import IntArray
+from spinbench.backends.numba.exact.options import CALLED, ONCE
+from spinbench.reference.flat import FlatNetwork
+from spinbench.reference.network import FloatArray, IntArray
+from spinbench.reference.orders.plan import separators
 
 BLOCK = 2048
 """Entries of the innermost block that stays in the first-level cache."""
@@ -26,7 +30,7 @@ class Plan(NamedTuple):
         start: (T + n + 1,) where the scopes of the pieces start in `scope`.
         scope: positions.
         bucket: (n + 1,) where the pieces of a bucket start in `held`: those whose first position it is.
-        held: (T + n,) pieces.
+        held: pieces.
         offset: (T + n + 1,) where the entries of the pieces start; those of messages that are held at different times
             may lie in one place, for `forward` alone.
     """
@@ -52,103 +56,32 @@ class Most(NamedTuple):
     small: int
 
 
-@njit(**CALLED)
-def separators(tables, start, scope, lists, following):
-    """Finds the separators of the buckets.
+def make_plan(flat: FlatNetwork, order: IntArray, pairs: IntArray) -> tuple[Plan, Most, FloatArray]:
+    """The plan, with messages one after another, what is largest in it, and the entries of the messages.
 
     Args:
-        tables: T.
-        start: (T + n + 1,) int64, where the scopes of the pieces start in `scope`; those of messages are set here.
-        scope: int64 positions, of the tables; then room for the separators.
-        lists: (n,) int64 and following: (T + n,) int64, work: the pieces of each bucket as a linked list.
-
-    Returns:
-        The length of `scope` that is used; where there is less, all is to be done again with that much at least.
+        flat: n variables and T tables.
+        order: (n,) of elimination.
+        pairs: (E, 2) variables that share a table.
     """
-    for p in range(lists.size):
-        lists[p] = -1
-    for t in range(tables):
-        lowest = _lowest(t, start, scope)
-        following[t] = lists[lowest]
-        lists[lowest] = t
-    end = start[tables]
-    for p in range(lists.size):
-        first = end
-        piece = lists[p]
-        while piece >= 0:
-            end = _join(p, piece, first, end, start, scope)
-            if end > scope.size:
-                return end
-            piece = following[piece]
-        message = tables + p
-        start[message + 1] = end
-        if end > first:
-            following[message] = lists[scope[first]]
-            lists[scope[first]] = message
-    return end
-
-
-@njit(**SHARED)
-def _lowest(piece, start, scope):
-    """The first position of a piece."""
-    lowest = scope[start[piece]]
-    for k in range(start[piece] + 1, start[piece + 1]):
-        lowest = min(lowest, scope[k])
-    return lowest
-
-
-@njit(**ONCE)
-def _join(p, piece, first, end, start, scope):
-    """Adds the positions of a piece, but for p, to the ascending scope[first:end].
-
-    Returns its new end, or twice as much and more where it does not fit.
-    """
-    for k in range(start[piece], start[piece + 1]):
-        u = scope[k]
-        known = u == p
-        place = end
-        while not known and place > first and scope[place - 1] >= u:
-            place -= 1
-            known = scope[place] == u
-        if known:
-            continue
-        if end == scope.size:
-            return 2 * end + 64
-        for later in range(end, place, -1):
-            scope[later] = scope[later - 1]
-        scope[place] = u
-        end += 1
-    return end
+    n, states = len(order), flat.states[order]
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    over = [sorted(separator) for separator in separators(order, pairs)]
+    start = np.concatenate([flat.start, flat.start[-1] + np.cumsum([len(separator) for separator in over])])
+    scope = np.concatenate([position[flat.scope], np.fromiter(itertools.chain.from_iterable(over), dtype=np.int64)])
+    pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing
+    lowest = np.minimum.reduceat(scope, start[pieces])
+    by_bucket = np.argsort(lowest, kind="stable")
+    bucket, held = np.searchsorted(lowest[by_bucket], np.arange(n + 1)), pieces[by_bucket]
+    message, most = np.empty(n), np.empty(len(Most._fields), dtype=np.int64)
+    _measure(len(flat.start) - 1, states, start, scope, bucket, held, message, most)
+    offset = np.concatenate([flat.offset, flat.offset[-1] + np.cumsum(message).astype(np.int64)])
+    return Plan(states, start, scope, bucket, held, offset), Most(*map(int, most)), message
 
 
 @njit(**CALLED)
-def fill_buckets(start, scope, bucket, held):
-    """Tables and messages by the first position that they hold.
-
-    Args:
-        start, scope: of all pieces.
-        bucket: (n + 1,) int64, gets where the pieces of a bucket start in `held`; held: (T + n,) int64.
-    """
-    n, pieces = bucket.size - 1, start.size - 1
-    for p in range(n + 1):
-        bucket[p] = 0
-    for turn in range(2):
-        for i in range(pieces - 1, -1, -1):
-            if start[i] == start[i + 1]:
-                continue
-            lowest = _lowest(i, start, scope)
-            if turn == 0:
-                bucket[lowest] += 1
-            else:
-                bucket[lowest] -= 1
-                held[bucket[lowest]] = i
-        if turn == 0:
-            for p in range(n):
-                bucket[p + 1] += bucket[p]
-
-
-@njit(**CALLED)
-def room(tables, states, start, scope, bucket, held, message, most):
+def _measure(tables, states, start, scope, bucket, held, message, most):
     """What the buckets take.
 
     Args:

@@ -6,30 +6,40 @@ F_r is kept; on the way back B_r joins it, and F_r B_r is the joint distribution
 
 The sums are plain ones of positive numbers, so nothing cancels; what could go wrong is underflow, which strong
 couplings bring. After every row the largest entry is made 1, and the smallest is looked at: an entry can only have lost
-something below 2.2e-308, so while all stay above 1e-280 nothing of weight is lost. If one falls lower, all is done
-again in log space: many times slower, and right for any couplings.
+something below 2.2e-308, so while all stay above 1e-280 nothing of weight is lost. If one falls lower, bucket
+elimination answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from spinbench.backends.numba.exact import grid_columns, grid_kernels
-from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.backends.numba.exact.tree import CompiledTree
+from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.problem import Problem
-from spinbench.reference.solver import Solver, draw
+from spinbench.reference.solver import PrecisionError, Solver, draw
 
 _FLOOR = 1e-280
+_TOO_STRONG = "its couplings are too strong for plain sums in float64"
 
-T = TypeVar("T")
 
+class Sweep(NamedTuple):
+    """What the pass down over all rows leaves.
 
-class _UnderflowError(ArithmeticError):
-    """Plain sums do not do for this model."""
+    Attributes:
+        coefficients: (R, C, 2, 2, 2) [row, column, left spin, new spin, old spin].
+        fronts: (R + 1, 2^C) the frontier after each row, or the last one alone.
+        copy: work.
+    """
+
+    coefficients: FloatArray
+    fronts: FloatArray
+    copy: FloatArray
 
 
 class Grid(Solver):
@@ -40,85 +50,63 @@ class Grid(Solver):
 
     width: int
 
-    def __init__(self, site: IntArray, pairwise: Pairwise) -> None:
-        self.site = site
-        self.pairwise = pairwise
-        self.rows, self.width = site.shape
-        strength = float(np.abs(pairwise.biases).sum() + 1.5 * np.abs(pairwise.couplings).sum())
-        per_state = 8e-9 if strength > 650 * self.rows else 6e-10  # beyond, sums may have to be in log space
-        self.seconds = 4e-5 + 1e-6 * site.size + 2 * site.size * 2.0**self.width * per_state
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.site = problem.sites
+        self.rows, self.width = self.site.shape
+        self.seconds = 4e-5 + 1e-6 * self.site.size + 1e-9 * self.site.size * 2.0**self.width
 
     @classmethod
     def build(cls, problem: Problem) -> Grid:
         """Applies to grids numbered row by row, or complete ones in any numbering."""
-        return cls(problem.sites, problem.pairwise)
+        return cls(problem)
 
     def memory(self, *, marginals: bool) -> int:
         """The frontiers of all rows, or of all sites of a row in `sample`, and a few more."""
         kept = self.rows + self.width + 2 if marginals else 1
         return 8 * ((kept + 1) * (1 << self.width) + grid_columns.copy_size(self.width))
 
-    def _with(self, action: Callable[[_Sweep], T], *, keep: bool) -> T:
-        """In plain sums, or in log space where those underflow."""
-        try:
-            return action(_Sweep(self.site, self.pairwise, keep=keep, log_space=False))
-        except _UnderflowError:
-            return action(_Sweep(self.site, self.pairwise, keep=keep, log_space=True))
+    def fallbacks(self) -> Iterator[Solver]:
+        """Bucket elimination."""
+        tree = CompiledTree.build(self.problem)
+        yield tree
+        yield from tree.fallbacks()
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all rows, then backward for marginals."""
+        log_z, sweep = self._forward(keep=marginals)
+        if not marginals:
+            return log_z, None
+        both, back = np.empty(2 * self.site.size), np.empty(2**self.width)
+        if not grid_kernels.backward(self.site, *sweep, back, both, _FLOOR):
+            raise PrecisionError(_TOO_STRONG)
+        return log_z, both
 
-        def both(sweep: _Sweep) -> tuple[float, FloatArray | None]:
-            return sweep.log_z, sweep.backward() if marginals else None
-
-        return self._with(both, keep=marginals)
+    def _forward(self, *, keep: bool) -> tuple[float, Sweep]:
+        pairwise = self.problem.pairwise
+        sweep = Sweep(
+            np.empty((self.rows, self.width, 2, 2, 2)),
+            np.empty((self.rows + 1 if keep else 1, 2**self.width)),
+            np.empty(grid_columns.copy_size(self.width)),
+        )
+        model = pairwise.biases, pairwise.edges, pairwise.couplings
+        log_z: float = grid_kernels.forward(self.site, *model, *sweep, _FLOOR)
+        if math.isnan(log_z):
+            raise PrecisionError(_TOO_STRONG)
+        return pairwise.constant + log_z, sweep
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the last row from its distribution, then each row given the one below."""
-        return self._with(lambda sweep: sweep.draw(count, rng), keep=True)
-
-
-class _Sweep:
-    """The forward pass, made at once, and what can follow it."""
-
-    def __init__(self, site: IntArray, pairwise: Pairwise, *, keep: bool, log_space: bool) -> None:
-        self.site = site
-        self.log_space = log_space
-        self.rows, self.columns = site.shape
-        self.coefficients = np.empty((self.rows, self.columns, 2, 2, 2))  # [row, column, left spin, new spin, old spin]
-        self.fronts = np.empty((self.rows + 1 if keep else 1, 2**self.columns))
-        self.copy = np.empty(grid_columns.copy_size(self.columns))
-        model = pairwise.biases, pairwise.edges, pairwise.couplings
-        self.log_z: float = pairwise.constant + grid_kernels.forward(
-            site, *model, self.coefficients, self.fronts, self.copy, log_space or None, _FLOOR
-        )
-        if math.isnan(self.log_z):
-            raise _UnderflowError
-
-    def backward(self) -> FloatArray:
-        """(2N,) 1 - p and p of each p(s = 1)."""
-        both, back = np.empty(2 * self.site.size), np.empty(2**self.columns)
-        whole = grid_kernels.backward(
-            self.site, self.coefficients, self.fronts, back, self.copy, both, self.log_space or None, _FLOOR
-        )
-        if not whole:
-            raise _UnderflowError
-        return both
-
-    def draw(self, count: int, rng: np.random.Generator) -> IntArray:
-        """(count, N) states."""
-        column, draw_above = grid_columns.column, grid_kernels.draw_above
-        last = self.fronts[-1]
-        bits = draw(last if self.log_space else np.log(last), count, rng)
+        _, (coefficients, fronts, _) = self._forward(keep=True)
+        bits = draw(np.log(fronts[-1]), count, rng)
         states = np.empty((count, self.site.size), dtype=np.int64)
-        shifts = np.arange(self.columns)
-        within = np.empty((self.columns, 2**self.columns))
+        within = np.empty((self.width, 2**self.width))
         for r in range(self.rows - 1, -1, -1):
-            states[:, self.site[r]] = bits[:, None] >> shifts & 1
+            states[:, self.site[r]] = bits[:, None] >> np.arange(self.width) & 1
             if r:
-                within[0] = self.fronts[r]
-                for c in range(self.columns - 1):
+                within[0] = fronts[r]
+                for c in range(self.width - 1):
                     within[c + 1] = within[c]
-                    column(within[c + 1], 1 << c, self.coefficients[r, c], self.log_space or None)
-                draw_above(within, self.coefficients[r], rng.random((count, self.columns)), bits, self.log_space)
+                    grid_columns.column(within[c + 1], 1 << c, coefficients[r, c])
+                grid_kernels.draw_above(within, coefficients[r], rng.random((count, self.width)), bits)
         return states

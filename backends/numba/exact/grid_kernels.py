@@ -23,13 +23,8 @@ NOISE = 8 * np.finfo(np.float64).eps
 
 
 @njit(**SHARED)
-def _extremes(front, work, logs):
-    """The largest entry and, of numbers >= 0, the smallest: their bits are ordered alike, and integers make vectors."""
-    largest = front[0]
-    if logs is not None:
-        for i in range(front.size):
-            largest = larger(largest, front[i])
-        return largest, 0.0
+def _extremes(front, work):
+    """The largest and the smallest of numbers >= 0: their bits are ordered alike, and integers make vectors."""
     bits, found = as_words(front), as_words(work)
     most = least = bits[0]
     for i in range(bits.size):
@@ -39,13 +34,13 @@ def _extremes(front, work, logs):
 
 
 @njit(error_model="numpy", **PART)
-def _weigh(site, biases, edges, couplings, coefficients, logs):
+def _weigh(site, biases, edges, couplings, coefficients):
     """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
 
     Args:
         site: (R, C) int64, the variables of the sites.
         biases, edges, couplings: (N,), (E, 2), (E,) of the model over {0, 1}.
-        coefficients: gets (R, C, 2, 2, 2) [row, column, left spin, to, from], or the logarithms of that.
+        coefficients: gets (R, C, 2, 2, 2) [row, column, left spin, to, from].
 
     Returns:
         log of all that was taken out.
@@ -73,7 +68,7 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
         for k in range(8):
             beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
             value = to * (field + left[i] * beside + up[i] * above) - most
-            store_field(to_factors, 8 * i + k, value if logs is not None else math.exp(value))
+            store_field(to_factors, 8 * i + k, math.exp(value))
         for term in (most, bias / 2, left[i], up[i]):
             grown = total + term
             lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
@@ -82,25 +77,22 @@ def _weigh(site, biases, edges, couplings, coefficients, logs):
 
 
 @njit(**SHARED)
-def _scaled(coefficients, peak, turned, work, logs):
-    """The coefficients of a row that also divide by `peak`, which in log space is a logarithm; `turned`: [from, to]."""
+def _scaled(coefficients, peak, turned, work):
+    """The coefficients of a row that also divide by `peak`; `turned`: [from, to]."""
     given, to = address(coefficients, 0), address(work, 0)
     for k in range(work.size):
         value = load_table(given, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
-        if k < 8:  # column 0
-            value = value - peak if logs is not None else value / peak
-        store_field(to, k, value)
+        store_field(to, k, value / peak if k < 8 else value)  # column 0
 
 
 @njit(cache=True, error_model="numpy")
-def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, floor):
+def forward(site, biases, edges, couplings, coefficients, fronts, copy, floor):
     """From a row of free spins down over all rows.
 
     Args:
         site, biases, edges, couplings, coefficients: as for `_weigh`.
         fronts: (R + 1, 2^C) gets the frontier after each row, or (1, 2^C) if they are not kept; each up to a factor.
         copy: as for `cross`.
-        logs: None, or entries and coefficients are logarithms.
         floor: an entry below it may have lost something.
 
     Returns:
@@ -110,26 +102,26 @@ def forward(site, biases, edges, couplings, coefficients, fronts, copy, logs, fl
     work = empty_array((width, 2, 2, 2), np.float64)
     front = fronts[0]
     for i in range(front.size):
-        front[i] = 0.0 if logs is not None else 1.0
+        front[i] = 1.0
     # above the first row is one of free spins
-    total = _weigh(site, biases, edges, couplings, coefficients, logs) - width * LOG_2
-    peak = 0.0 if logs is not None else 1.0
+    total = _weigh(site, biases, edges, couplings, coefficients) - width * LOG_2
+    peak = 1.0
     for r in range(rows):
         above, front = front, fronts[r + 1 if fronts.shape[0] > 1 else 0]
-        total += peak if logs is not None else math.log(peak)
-        _scaled(coefficients[r], peak, False, work, logs)
-        cross(above, front, None, copy, work, logs)
-        peak, least = _extremes(front, copy, logs)
-        if logs is None and least < floor:
+        total += math.log(peak)
+        _scaled(coefficients[r], peak, False, work)
+        cross(above, front, None, copy, work)
+        peak, least = _extremes(front, copy)
+        if least < floor:
             return math.nan
     rest = 0.0
     for i in range(front.size):
-        rest += math.exp(front[i] - peak) if logs is not None else front[i]
-    return total + math.log(rest) + (peak if logs is not None else 0.0)
+        rest += front[i]
+    return total + math.log(rest)
 
 
 @njit(cache=True, error_model="numpy")
-def backward(site, coefficients, fronts, back, copy, both, logs, floor):
+def backward(site, coefficients, fronts, copy, back, both, floor):
     """Marginals of all sites, once `forward` has kept its fronts.
 
     Args:
@@ -143,30 +135,26 @@ def backward(site, coefficients, fronts, back, copy, both, logs, floor):
     rows, width = site.shape
     ones, work = empty_array(width, np.float64), empty_array((width, 2, 2, 2), np.float64)
     for i in range(back.size):
-        back[i] = 0.0 if logs is not None else 1.0
-    peak = 0.0 if logs is not None else 1.0
+        back[i] = 1.0
+    peak = 1.0
     for r in range(rows - 1, -1, -1):
-        _row_marginals(fronts[r + 1], back, copy, ones, logs)
+        _row_marginals(fronts[r + 1], back, copy, ones)
         for c in range(width):
             both[2 * site[r, c]], both[2 * site[r, c] + 1] = 1.0 - ones[c], ones[c]
         if r > 0:
-            _scaled(coefficients[r], peak, True, work, logs)
-            cross(back, back, True, copy, work, logs)
-            peak, least = _extremes(back, copy, logs)
-            if logs is None and least < floor:
+            _scaled(coefficients[r], peak, True, work)
+            cross(back, back, True, copy, work)
+            peak, least = _extremes(back, copy)
+            if least < floor:
                 return False
     return True
 
 
 @njit(fastmath={"reassoc", "contract"}, **SHARED)
-def _row_marginals(front, back, sums, ones, logs):
+def _row_marginals(front, back, sums, ones):
     """P(bit c = 1) for each bit of the index of front · back, block by block."""
     width = ones.size
     low = smaller(width, LOW)
-    top = -math.inf
-    if logs is not None:
-        for i in range(front.size):
-            top = larger(top, front[i] + back[i])
     for c in range(width):
         ones[c] = 0.0
     for i in range(1 << low):
@@ -174,16 +162,10 @@ def _row_marginals(front, back, sums, ones, logs):
     for block in range(front.size >> low):
         left, right = address(front, block << low), address(back, block << low)
         total = 0.0
-        if logs is not None:
-            for i in range(1 << low):
-                joint = math.exp(load_field(left, i) + load_field(right, i) - top)
-                sums[i] += joint
-                total += joint
-        else:
-            for i in range(1 << low):
-                joint = load_field(left, i) * load_field(right, i)
-                sums[i] += joint
-                total += joint
+        for i in range(1 << low):
+            joint = load_field(left, i) * load_field(right, i)
+            sums[i] += joint
+            total += joint
         for c in range(low, width):
             if block >> (c - low) & 1:
                 ones[c] += total
@@ -199,7 +181,7 @@ def _row_marginals(front, back, sums, ones, logs):
 
 
 @njit(cache=True, error_model="numpy")
-def draw_above(fronts, coefficients, uniforms, drawn, log_space):
+def draw_above(fronts, coefficients, uniforms, drawn):
     """Draws the row above, given the row below it.
 
     Args:
@@ -207,7 +189,6 @@ def draw_above(fronts, coefficients, uniforms, drawn, log_space):
         coefficients: (C, 2, 2, 2) [column, left spin, spin below, spin above], of the row below.
         uniforms: (M, C) in [0, 1).
         drawn: (M,) int64, spins of the row below as bits; replaced by those of the row above.
-        log_space: whether fronts and coefficients are logarithms.
     """
     width = fronts.shape[0]
     for m in range(drawn.size):
@@ -218,9 +199,6 @@ def draw_above(fronts, coefficients, uniforms, drawn, log_space):
             left = (state >> (c - 1)) & 1 if c > 0 else 0
             down, up = state & ~bit, state | bit
             a0, a1 = coefficients[c, left, new, 0], coefficients[c, left, new, 1]
-            if log_space:
-                p = 1.0 / (1.0 + math.exp(a0 + fronts[c, down] - a1 - fronts[c, up]))
-            else:
-                p = a1 * fronts[c, up] / (a0 * fronts[c, down] + a1 * fronts[c, up])
+            p = a1 * fronts[c, up] / (a0 * fronts[c, down] + a1 * fronts[c, up])
             state = up if uniforms[m, c] < p else down
         drawn[m] = state

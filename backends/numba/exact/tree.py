@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.backends.numba.exact import buckets, draw_kernels, tree_kernels
+from spinbench.backends.numba.exact import draw_kernels, tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
-from spinbench.backends.numba.exact.buckets import Most, Plan
+from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.foundation.interruptions import interruptibly
@@ -46,23 +46,8 @@ class CompiledTree(Elimination):
 
     @cached_property
     def _layout(self) -> tuple[Plan, Most, FloatArray]:
-        """The plan, with messages one after another, what is largest in it, and the entries of messages."""
-        n, tables = self.flat.states.size, self.flat.start.size - 1
-        position = np.empty(n, dtype=np.int64)
-        position[self.order.order] = np.arange(n)
-        start = np.concatenate([self.flat.start, np.empty(n, dtype=np.int64)])
-        used, scope = 4 * n + self.flat.scope.size, np.empty(0, dtype=np.int64)
-        while used > scope.size:
-            scope = np.empty(used, dtype=np.int64)
-            scope[: self.flat.scope.size] = position[self.flat.scope]
-            used = buckets.separators(tables, start, scope, np.empty(n, np.int64), np.empty(n + tables, np.int64))
-        states = self.flat.states[self.order.order]
-        bucket, held = np.empty(n + 1, dtype=np.int64), np.empty(n + tables, dtype=np.int64)
-        buckets.fill_buckets(start, scope, bucket, held)
-        message, most = np.empty(n), np.empty(7, dtype=np.int64)
-        buckets.room(tables, states, start, scope, bucket, held, message, most)
-        offset = np.concatenate([self.flat.offset, self.flat.offset[-1] + np.cumsum(message).astype(np.int64)])
-        return Plan(states, start, scope, bucket, held, offset), Most(*map(int, most)), message
+        """The plan, what is largest in it, and the entries of messages."""
+        return make_plan(self.flat, self.order.order, self.problem.pairs)
 
     @cached_property
     def _live(self) -> tuple[IntArray, int]:

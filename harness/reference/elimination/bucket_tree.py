@@ -15,8 +15,9 @@ import numpy as np
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.orders.order import Order
+from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import Problem
-from spinbench.reference.solver import ZeroWeightError
+from spinbench.reference.solver import ZeroWeightError, draw_states
 
 
 class BucketTree(Elimination):
@@ -38,20 +39,15 @@ class BucketTree(Elimination):
         self.position = np.empty(n, dtype=np.int64)
         self.position[self.order.order] = np.arange(n)
         position = self.position.tolist()
-        held: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
-        self.own: list[list[Scope]] = [[] for _ in range(n)]
+        self.own: list[list[Scope]] = [[] for _ in range(n)]  # tables by the variable eliminated first
         for scope in self.network.tables:
-            first = min(scope, key=position.__getitem__)
-            held[first].append(scope)
-            self.own[first].append(scope)
+            self.own[min(scope, key=position.__getitem__)].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
-        for v in self.listed:
-            union = set().union(*held[v]) - {v}
-            separator = tuple(sorted(union, key=position.__getitem__))
+        for v, places in zip(self.listed, separators(self.order.order, self.problem.pairs), strict=True):
+            separator = [self.listed[p] for p in sorted(places)]
             self.clique[v] = (v, *separator)
             if separator:
-                held[separator[0]].append(separator)
                 self.children[separator[0]].append(v)
 
     def _shape(self, scope: Scope) -> tuple[int, ...]:
@@ -60,22 +56,14 @@ class BucketTree(Elimination):
     def _memory(self, marginals: bool) -> int:
         """Exact in the tables that are kept; the arithmetic takes one and a half cliques and two messages."""
         live = peak = kept = 0
+        messages = [math.prod(self._shape(clique[1:])) for clique in self.clique]
         for v in self.listed:
-            entries = 1
-            for k in self._shape(self.clique[v]):
-                entries *= k
-            message = entries // self.network.cardinalities[v]
+            entries, message = messages[v] * self.network.cardinalities[v], messages[v]
             peak = max(peak, live + kept + entries + entries // 2 + 2 * message)
-            live += message - sum(self._message_entries(c) for c in self.children[v])
+            live += message - sum(messages[c] for c in self.children[v])
             kept += entries if marginals else 0
             peak = max(peak, live + kept)
         return 8 * peak
-
-    def _message_entries(self, v: int) -> int:
-        entries = 1
-        for k in self._shape(self.clique[v][1:]):
-            entries *= k
-        return entries
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """The forward pass, and the backward pass for marginals."""
@@ -196,12 +184,6 @@ class BucketTree(Elimination):
         for v in reversed(self.listed):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
-            flat = table.reshape(table.shape[0], -1)
-            index = np.zeros(count, dtype=np.int64)
-            for u in self.clique[v][1:]:
-                index = index * self.network.cardinalities[u] + states[:, u]
-            cumulative = np.cumsum(flat[:, index], axis=0)
-            below = np.nextafter(cumulative[-1], 0.0)  # rounding must not reach a state of weight zero
-            u = np.minimum(rng.random(count) * cumulative[-1], below)
-            states[:, v] = (u >= cumulative[:-1]).sum(axis=0)
+            given = table[(slice(None), *(states[:, u] for u in self.clique[v][1:]))]
+            states[:, v] = draw_states(given.reshape(len(table), -1), count, rng)
         return states

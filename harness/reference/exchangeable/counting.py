@@ -35,7 +35,7 @@ from spinbench.reference.exchangeable.symmetry import exchangeable_classes, leas
 from spinbench.reference.network import FloatArray, IntArray, Scope, split
 from spinbench.reference.orders.order import elimination_order, pairs_of
 from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import Solver, ZeroWeightError
+from spinbench.reference.solver import Solver, ZeroWeightError, draw_states
 
 MIN_DEGREE = 8
 """Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary."""
@@ -164,10 +164,8 @@ class Exchangeable(Solver):
             ends = np.cumsum(counts[drawn[:, c]], axis=1)
             states[:, members] = (ranks[:, :, None] >= ends[:, None, :-1]).sum(axis=2)
         for v, neighbours, conditional in self.inner:
-            cumulative = np.cumsum(conditional, axis=-1)[tuple(states[:, u] for u in neighbours)]
-            below = np.nextafter(cumulative[..., -1:], 0.0)  # rounding must not reach a state of weight zero
-            u = np.minimum(rng.random((count, 1)) * cumulative[..., -1:], below)
-            states[:, v] = (u >= cumulative[..., :-1]).sum(axis=-1)
+            given = conditional[tuple(states[:, u] for u in neighbours)]
+            states[:, v] = draw_states(given.reshape(-1, conditional.shape[-1]).T, count, rng)
         return states
 
 

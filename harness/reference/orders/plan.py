@@ -14,16 +14,26 @@ import numpy as np
 from spinbench.reference.network import IntArray
 
 
+def neighbours(size: int, pairs: IntArray) -> list[set[int]]:
+    """Of each of `size` variables, those that share a table with it."""
+    near: list[set[int]] = [set() for _ in range(size)]
+    for u, v in pairs.tolist():
+        near[u].add(v)
+        near[v].add(u)
+    return near
+
+
 def separators(order: IntArray, pairs: IntArray) -> Iterator[set[int]]:
     """The separator of each bucket, as positions.
 
     Args:
-        order: (n,) variables.
+        order: (n,) variables; others are given.
         pairs: (E, 2) variables that share a table.
     """
-    position = np.empty(len(order), dtype=np.int64)
+    position = np.full(max(order.max(initial=-1), pairs.max(initial=-1)) + 1, -1)
     position[order] = np.arange(len(order))
     ends = np.sort(position[pairs], axis=1)
+    ends = ends[ends[:, 0] >= 0]
     near: list[set[int]] = [set() for _ in range(len(order))]
     for first, second in zip(ends[:, 0].tolist(), ends[:, 1].tolist(), strict=True):
         near[first].add(second)

@@ -69,13 +69,10 @@ def test_draws_of_the_special_solvers(method):
     assert_drawn_from(model, answers.sample(model, 40_000, seed=5, method=method))
 
 
-def test_draws_from_a_grid_in_log_space(monkeypatch):
+def test_draws_from_a_grid_that_plain_sums_cannot_hold(monkeypatch):
     model = _model("grid")
-    plain = answers.sample(model, 40_000, seed=5, method="grid")
     monkeypatch.setattr("spinbench.backends.numba.exact.grid._FLOOR", np.inf)
-    logs = answers.sample(model, 40_000, seed=5, method="grid")
-    assert_drawn_from(model, logs)
-    assert (plain != logs).any(axis=1).mean() < 1e-3  # the same uniforms, compared with all but the same numbers
+    assert_drawn_from(model, answers.sample(model, 40_000, seed=5, method="grid"))
 
 
 def test_draws_from_a_larger_grid_have_its_marginals():

@@ -15,6 +15,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.planning import cover, partition
 from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.reference.orders.order import pairs_of
 from spinbench.testing.laws.cases import enumerate_graph
 
 BACKENDS = ["numpy", "jax", "numba"]
@@ -154,12 +155,13 @@ def test_states_from_which_the_mode_cannot_be_reached() -> None:
 
 @pytest.mark.parametrize("size", [4, 9, 30])
 def test_plans_cover_all_with_bounded_buckets(size: int) -> None:
-    flat = factor_tables(graph(5, zeros=False))
-    tables = Blocks(size=size).plan(graph(5, zeros=False))
+    model = graph(5, zeros=False)
+    tables = Blocks(size=size).plan(model)
     assert tables.cards.prod(axis=1).max() <= size
-    blocks = cover(flat, size, 2)
+    cards, pairs = np.array(model.cardinalities), pairs_of(factor.scope for factor in model.factors)
+    blocks = cover(cards, pairs, size, 2)
     assert set().union(*blocks) == set(range(7))
-    assert sorted(v for block in partition(flat, size, blocks[0]) for v in block) == list(range(7))
+    assert sorted(v for block in partition(cards, pairs, size, blocks[0]) for v in block) == list(range(7))
     assert tables.share[: tables.starts[len(blocks)]].sum() == pytest.approx(7)
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.backends.numba.exact.grid import Grid, _Sweep, _UnderflowError
+from spinbench.backends.numba.exact.grid import Grid
 from spinbench.errors import IntractableError, UnsupportedError
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.grid_sites import grid_sites
 from spinbench.reference.problem import Problem
+from spinbench.reference.solver import PrecisionError
 
 
 def grid_edges(rows: int, columns: int) -> np.ndarray:
@@ -50,7 +51,7 @@ def assert_as_enumerated(model, **options):
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (5, 2), (3, 4), (4, 3), (4, 4)])
 @pytest.mark.parametrize("scale", [0.0001, 1.0, 10.0, 100.0, 3000.0])
 def test_any_couplings(shape, scale):
-    """At 100 and beyond, plain sums would underflow."""
+    """At 100 and beyond, plain sums underflow, and bucket elimination answers."""
     assert_as_enumerated(grid(*shape, scale, seed=1))
 
 
@@ -66,21 +67,23 @@ def test_huge_couplings_of_both_signs(coupling, seed):
     np.testing.assert_allclose(answer.probabilities, 0.5, rtol=0, atol=1e-11)
 
 
-def test_both_arithmetics_agree(monkeypatch):
-    """The switch to log space changes no answer."""
-    model = grid(7, 9, 2.0)
-    plain = answers.solve(model, method="grid", cache=False)
-    monkeypatch.setattr("spinbench.backends.numba.exact.grid._FLOOR", np.inf)
-    logs = answers.solve(model, method="grid", cache=False)
-    assert logs.log_z == pytest.approx(plain.log_z, rel=1e-14)
-    np.testing.assert_allclose(logs.probabilities, plain.probabilities, rtol=0, atol=1e-13)
-
-
-def test_underflow_is_noticed():
+@pytest.mark.parametrize("action", ["solve", "sample"])
+def test_underflow_is_noticed(action):
     """12 columns of couplings of 100: the plain frontier must be refused, not trusted."""
-    pairwise = Problem(grid(12, 12, 100.0)).pairwise
-    with pytest.raises(_UnderflowError):
-        _Sweep(np.arange(144).reshape(12, 12), pairwise, keep=False, log_space=False)
+    solver = Grid.build(Problem(grid(12, 12, 100.0)))
+    with pytest.raises(PrecisionError):
+        solver.solve(marginals=True) if action == "solve" else solver.sample(1, np.random.default_rng(0))
+
+
+def test_bucket_elimination_answers_where_the_grid_cannot():
+    model = grid(12, 12, 100.0)
+    answer = answers.solve(model, method="grid", cache=False)
+    expected = reference.solve(model, method="bucket_tree", cache=False)
+    assert answer.method == "bucket_tree"
+    assert answer.log_z == pytest.approx(expected.log_z, rel=1e-14)
+    np.testing.assert_allclose(answer.probabilities, expected.probabilities, rtol=0, atol=1e-12)
+    auto = answers.solve(model, cache=False)
+    assert auto.log_z == pytest.approx(expected.log_z, rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(6))
