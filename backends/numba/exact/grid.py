@@ -54,7 +54,7 @@ class Grid(Solver):
         self.problem = problem
         self.site = problem.sites
         self.rows, self.width = self.site.shape
-        self.seconds = 4e-5 + 1e-6 * self.site.size + 1e-9 * self.site.size * 2.0**self.width
+        self.seconds = 4e-5 + 1e-6 * self.site.size + 5e-10 * self.site.size * 2.0**self.width
 
     @classmethod
     def build(cls, problem: Problem) -> Grid:

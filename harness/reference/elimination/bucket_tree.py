@@ -9,6 +9,7 @@ the message went to, and the same tables draw samples in the reverse order.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -184,6 +185,6 @@ class BucketTree(Elimination):
         for v in reversed(self.listed):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
-            given = table[(slice(None), *(states[:, u] for u in self.clique[v][1:]))]
-            states[:, v] = draw_states(given.reshape(len(table), -1), count, rng)
+            place: tuple[Any, ...] = (slice(None), *(states[:, u] for u in self.clique[v][1:]))
+            states[:, v] = draw_states(table[place].reshape(len(table), -1), count, rng)
         return states
