@@ -187,6 +187,8 @@ class SlicedElimination(Solver):
 
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         one = self._slice(states)
+        if one.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
+            return -np.inf, None
         for solver in (one, *one.fallbacks()):
             try:
                 return solver.solve(marginals=marginals)

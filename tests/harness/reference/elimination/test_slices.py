@@ -1,0 +1,160 @@
+"""Elimination a slice at a time: the whole answer, whatever is held; and what is said beforehand."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import spinbench
+from spinbench import reference
+from spinbench.backends.numba.exact.tree import CompiledTree
+from spinbench.errors import IntractableError, ModelError, SpinbenchError
+from spinbench.models import FactorGraph, generators
+from spinbench.reference import memory
+from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.elimination.slices import PROGRESS, SlicedElimination
+from spinbench.reference.problem import Problem
+from spinbench.reference.solver import ZeroWeightError
+
+
+def random_model(rng: np.random.Generator, scale: float) -> FactorGraph:
+    """Four to eight variables of 1 to 4 states, factors of orders 1 to 4, hard zeros; sometimes Z = 0."""
+    cards = rng.integers(1, 5, size=rng.integers(4, 9)).tolist()
+    factors = []
+    for _ in range(len(cards) + 3):
+        scope = rng.permutation(len(cards))[: rng.integers(1, 5)].tolist()
+        table = rng.normal(0, scale, [cards[v] for v in scope])
+        table[rng.random(table.shape) < 0.25] = -np.inf
+        factors.append((scope, table))
+    return FactorGraph.from_log_tables(cards, factors)
+
+
+@pytest.mark.parametrize("kind", [BucketTree, CompiledTree])
+@pytest.mark.parametrize("scale", [1.0, 400.0], ids=["weak", "strong"])
+def test_slices_add_up(kind: type, scale: float) -> None:
+    """Against enumeration, for sets of variables at random; strong factors leave the range of float64."""
+    rng, impossible = np.random.default_rng(3), 0
+    for _ in range(40):
+        try:
+            model = random_model(rng, scale)
+            whole = reference.solve(model, method="enumeration", cache=False)
+            problem = Problem(model)
+        except ModelError:
+            impossible += 1
+            continue
+        n = len(problem.cardinalities)
+        held = rng.permutation(n)[: rng.integers(1, n + 1)].tolist() if n else []
+        if not held:
+            continue
+        sliced = SlicedElimination(kind.build(problem), held, workers=int(rng.integers(1, 4)))
+        log_z, flat = sliced.solve(marginals=True)
+        assert log_z == pytest.approx(whole.log_z, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(problem.decode_marginals(flat), whole.flat, rtol=0, atol=1e-11)
+        assert sliced.solve(marginals=False)[0] == pytest.approx(log_z, rel=1e-14)
+    assert impossible < 30
+
+
+def test_no_slice_has_weight() -> None:
+    no = [[-np.inf, 0.0], [0.0, -np.inf]]
+    model = FactorGraph.from_log_tables([2, 2, 2], [(e, no) for e in ((0, 1), (1, 2), (0, 2))])
+    with pytest.raises(ZeroWeightError):
+        SlicedElimination(BucketTree.build(Problem(model)), [0], 2).solve(marginals=True)
+
+
+def test_progress_counts_to_the_end() -> None:
+    seen: list[tuple[int, int]] = []
+    token = PROGRESS.set(lambda done, total: seen.append((done, total)))
+    try:
+        problem = Problem(generators.grid(4, 4))
+        SlicedElimination(BucketTree.build(problem), [0, 5], 2).solve(marginals=False)
+    finally:
+        PROGRESS.reset(token)
+    assert seen == [(k, 4) for k in range(1, 5)]
+
+
+def test_an_error_in_a_slice_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    sliced = SlicedElimination(BucketTree.build(Problem(generators.grid(4, 4))), [0, 5], 2)
+
+    def fail(self: object, states: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(SlicedElimination, "_slice", fail)
+    with pytest.raises(MemoryError):
+        sliced.solve(marginals=True)
+
+
+def test_memory_is_kept_by_more_slices_and_time_refuses() -> None:
+    model = generators.random_regular(60, 3, seed=2)
+    whole = spinbench.exact(model, cache=False)
+    gib = whole.diagnostics["memory_gib"]
+    sliced = spinbench.exact(model, max_gib=gib / 8, cache=False)
+    assert sliced.diagnostics["slices"] > 1
+    assert sliced.diagnostics["memory_gib"] <= gib / 8
+    assert sliced.log_z == pytest.approx(whole.log_z, rel=1e-13)
+    np.testing.assert_allclose(sliced.marginals, whole.marginals, rtol=0, atol=1e-12)
+    with pytest.raises(IntractableError, match=r"meets width \d+ and would take .* of memory and .* s, and .*budget"):
+        spinbench.exact(model, max_gib=gib / 8, budget="1 ms", cache=False)
+
+
+def test_too_wide_for_all_is_refused_soon() -> None:
+    model, since = generators.random_regular(600, 3, seed=0), time.process_time()
+    with pytest.raises(
+        IntractableError, match=r"meets width \d\d\d? and would take .*iB of memory and more than 30 years"
+    ):
+        spinbench.exact(model, cache=False)
+    assert time.process_time() - since < 30  # 3 s alone on the machine; not a measurement
+
+
+def test_an_order_can_be_given_and_repeats() -> None:
+    model = generators.random_regular(40, 3, seed=1)
+    found = spinbench.exact(model, cache=False)
+    again = spinbench.exact(model, order=found.order, cache=False)
+    assert (again.log_z, again.settings, again.order) == (found.log_z, found.settings, found.order)
+    other = spinbench.exact(model, order=range(40), cache=False)
+    assert other.order == tuple(range(40))
+    assert other.log_z == pytest.approx(found.log_z, rel=1e-13)
+    assert other.settings["order"] != found.settings["order"]
+    with pytest.raises(ModelError, match="must name each of its 40 variables once"):
+        spinbench.exact(model, order=[0, 1])
+
+
+def test_an_order_of_a_model_with_variables_that_fall_away() -> None:
+    """One of one state, one that a hard zero decides, and two that sum out."""
+    rng = np.random.default_rng(0)
+    share = rng.dirichlet([1, 1], size=2)
+    model = FactorGraph.from_tables(
+        [2, 1, 2, 2, 3, 2],
+        [
+            ((0, 2), rng.random((2, 2))),
+            ((1, 0), rng.random((1, 2))),
+            ((3,), [0.0, 1.0]),
+            ((0, 3, 4), rng.random((2, 2, 3))),
+            ((2, 5), share),
+        ],
+    )
+    plain = reference.solve(model, method="enumeration", cache=False)
+    given = spinbench.exact(model, order=[5, 4, 3, 2, 1, 0], cache=False)
+    assert given.log_z == pytest.approx(plain.log_z, rel=1e-13)
+    for got, want in zip(given.marginals, plain.marginals, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
+
+
+def test_budgets_are_times() -> None:
+    model = generators.grid(3, 3)
+    assert math.isfinite(spinbench.exact(model, budget="2 s", cache=False).log_z or math.nan)
+    with pytest.raises(SpinbenchError, match="takes a budget in seconds, and 100 samples was given"):
+        spinbench.exact(model, budget="100", cache=False)
+
+
+def test_memory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    assert 2**20 <= memory.default_max_bytes() <= memory.available_bytes()
+    monkeypatch.setenv(memory.VARIABLE, "0.25")
+    assert memory.default_max_bytes() == 2**28
+    monkeypatch.setenv(memory.VARIABLE, "much")
+    assert memory.default_max_bytes() >= 2**19
+    monkeypatch.setattr(memory, "_left_by_containers", lambda: [2**24, 2**30])
+    assert memory.available_bytes() == 2**24
