@@ -92,8 +92,8 @@ class Problem:
     @cached_property
     def pairs(self) -> IntArray:
         """(E, 2) variables that share a table."""
-        if self._pairwise is not None:
-            return self._pairwise.edges
+        if self._given is not None:
+            return self._given.edges
         return pairs_of(self.network.tables)
 
     @cached_property

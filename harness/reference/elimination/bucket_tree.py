@@ -9,12 +9,13 @@ the message went to, and the same tables draw samples in the reverse order.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray, Scope
-from spinbench.reference.orders.order import Order
+from spinbench.reference.orders.order import Order, pairs_of
 from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError, draw_states
@@ -44,7 +45,8 @@ class BucketTree(Elimination):
             self.own[min(scope, key=position.__getitem__)].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
-        for v, places in zip(self.listed, separators(self.order.order, self.problem.pairs), strict=True):
+        pairs = pairs_of(self.network.tables)  # all of them, where the problem's may be those of couplings alone
+        for v, places in zip(self.listed, separators(self.order.order, pairs), strict=True):
             separator = [self.listed[p] for p in sorted(places)]
             self.clique[v] = (v, *separator)
             if separator:
@@ -184,6 +186,7 @@ class BucketTree(Elimination):
         for v in reversed(self.listed):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
-            given = table[(slice(None), *(states[:, u] for u in self.clique[v][1:]))]
+            index: tuple[Any, ...] = slice(None), *(states[:, u] for u in self.clique[v][1:])
+            given = table[index]
             states[:, v] = draw_states(given.reshape(len(table), -1), count, rng)
         return states
