@@ -117,21 +117,14 @@ class BucketTree(Elimination):
         """The sum of tables over the clique. Late axes first, so that the inner loops of the sums are long."""
         axis = {v: k for k, v in enumerate(clique)}
         pieces.sort(key=lambda piece: (-axis[piece[0][1]] if len(piece[0]) > 1 else -len(clique), len(piece[0])))
-        scope: tuple[int, ...] = ()
+        scope: Scope = ()
         total = np.zeros(())
-        owned = True  # whether `total` may be written to
         for part, table in pieces:
-            if set(part) <= set(scope):
-                view = self._expand(table, part, scope)
-                total = np.add(total, view, out=total) if owned else total + view
-                owned = True
-            elif not scope:
-                scope, total, owned = part, table, False
-            else:
-                union = tuple(v for v in clique if v in scope or v in part)
-                total = self._expand(total, scope, union) + self._expand(table, part, union)
-                scope, owned = union, True
-        if scope != clique or not owned:
+            union = tuple(v for v in clique if v in scope or v in part)
+            into = total if union == scope else None
+            total = np.add(self._expand(total, scope, union), self._expand(table, part, union), out=into)
+            scope = union
+        if scope != clique:
             total = np.array(np.broadcast_to(self._expand(total, scope, clique), self._shape(clique)))
         return np.ascontiguousarray(total)
 
