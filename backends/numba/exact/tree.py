@@ -20,7 +20,6 @@ from spinbench.reference.orders.order import Order
 from spinbench.reference.orders.plan import place_messages
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
-from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 _SAMPLES = 2**22  # states drawn at once
 _REUSED = 2**20
@@ -33,6 +32,7 @@ class CompiledTree(Elimination):
     backend = "numba"
     entry_seconds, log_z_entry_seconds = 6e-9, 2.5e-9
     variable_seconds = 1.5e-6
+    loops = COMPILED
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
@@ -71,8 +71,7 @@ class CompiledTree(Elimination):
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
         yield BucketTree(self.problem, self.order)
-        if has_zeros(self.problem):
-            yield SparseTree(self.problem, self.order, COMPILED)
+        yield from super().fallbacks()
 
     def _forward(self, *, keep: bool) -> tuple[float, tuple[Plan, Numbers, Work]]:
         """log Z, and what the kernels take; unless messages are kept, they share places.
