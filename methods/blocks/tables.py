@@ -190,11 +190,9 @@ def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[IntArray, IntArra
 
 def _up(buckets: list[Bucket]) -> IntArray:
     """(B, W) steps of each separator along the scope of the bucket's parent."""
-    rows: list[list[int]] = []
-    for bucket in buckets:
-        step = dict(zip(bucket.scope, bucket.steps, strict=True))
-        above = buckets[bucket.parent].scope if bucket.parent >= 0 else []
-        rows.append([step.get(v, 0) if v != bucket.scope[0] else 0 for v in above])
+    steps = [dict(zip(bucket.scope, bucket.steps, strict=True)) for bucket in buckets]
+    above = [buckets[bucket.parent].scope if bucket.parent >= 0 else [] for bucket in buckets]
+    rows = [[step.get(v, 0) for v in scope] for step, scope in zip(steps, above, strict=True)]
     return _padded(rows, 0, max(len(bucket.scope) for bucket in buckets))[:-1]
 
 

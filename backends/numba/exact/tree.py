@@ -59,8 +59,6 @@ class CompiledTree(Elimination):
 
     def _memory(self, marginals: bool) -> int:
         """All messages, twice, for marginals; those that are held at once for log Z; and room for a bucket at work."""
-        if not self.flat.states.size:
-            return 0
         plan, most, _ = self._layout
         values = int(self.flat.offset[-1])
         stored = 2 * int(plan.offset[-1]) - 2 * values if marginals else self._live[1] - values
@@ -96,14 +94,12 @@ class CompiledTree(Elimination):
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
-        if not self.flat.states.size:
-            return self.flat.constant, np.empty(0) if marginals else None
         log_z, shared = self._forward(keep=marginals)
         if not marginals:
             return log_z, None
         plan, most, _ = self._layout
         end = np.cumsum(self.flat.states)
-        flat = np.empty(int(end[-1]))
+        flat = np.empty(int(self.flat.states.sum()))
         prior = np.empty(int(plan.offset[-1] - self.flat.offset[-1]))
         beliefs = Beliefs(prior, np.empty(most.base), flat, (end - self.flat.states)[self.order.order])
         tree_kernels.backward(*shared, beliefs)
@@ -113,11 +109,9 @@ class CompiledTree(Elimination):
         """Each variable given those eliminated after it, many draws at a time."""
         n = self.flat.states.size
         states = np.empty((count, n), dtype=np.int64)
-        if not n:
-            return states
         _, shared = self._forward(keep=True)
-        chunk = max(1, min(count, _SAMPLES // n, 512))
-        weights = np.empty((int(self.flat.states.max()), chunk))
+        chunk = max(1, min(count, _SAMPLES // max(n, 1), 512))
+        weights = np.empty((int(self.flat.states.max(initial=0)), chunk))
         for begin in range(0, count, chunk):
             many = min(chunk, count - begin)
             drawn = np.empty((n, many), dtype=np.int64)
