@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.reference.orders.plan import neighbours
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import Solver, binary_marginals, draw
 
@@ -106,7 +107,7 @@ class Bipartite(Solver):
 
 
 def _smaller_sides(pairwise: Pairwise) -> IntArray:
-    neighbours = pairwise.neighbours()
+    adjacency = neighbours(pairwise.size, pairwise.edges)
     side = np.full(pairwise.size, -1, dtype=np.int64)
     chosen: list[int] = []
     for root in range(pairwise.size):
@@ -116,7 +117,7 @@ def _smaller_sides(pairwise: Pairwise) -> IntArray:
         sides: tuple[list[int], list[int]] = ([root], [])
         while stack:
             v = stack.pop()
-            for u in neighbours[v]:
+            for u in adjacency[v]:
                 if side[u] < 0:
                     side[u] = 1 - side[v]
                     sides[side[u]].append(u)

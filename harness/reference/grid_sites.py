@@ -8,6 +8,7 @@ from collections import deque
 import numpy as np
 
 from spinbench.reference.network import IntArray, Pairwise
+from spinbench.reference.orders.plan import neighbours
 
 
 def grid_sites(pairwise: Pairwise) -> IntArray | None:
@@ -48,12 +49,12 @@ def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     corners = np.flatnonzero(pairwise.degrees == 2)
     if len(corners) != 4 or pairwise.degrees.min() < 2:
         return None
-    neighbours = pairwise.neighbours()
-    near = _distances(neighbours, int(corners[0]))
+    adjacency = neighbours(n, pairwise.edges)
+    near = _distances(adjacency, int(corners[0]))
     beside = [int(v) for v in corners[1:] if near[v] == columns - 1]
     if not beside:
         return None
-    far = _distances(neighbours, beside[0])
+    far = _distances(adjacency, beside[0])
     column, odd = np.divmod(near - far + columns - 1, 2)
     row = near - column
     site = np.full((rows, columns), -1, dtype=np.int64)
@@ -65,13 +66,13 @@ def _complete_grid(pairwise: Pairwise) -> IntArray | None:
     return site if adjacent.all() and (site >= 0).all() else None
 
 
-def _distances(neighbours: list[list[int]], start: int) -> IntArray:
-    distance = np.full(len(neighbours), 10 * len(neighbours), dtype=np.int64)
+def _distances(adjacency: list[set[int]], start: int) -> IntArray:
+    distance = np.full(len(adjacency), 10 * len(adjacency), dtype=np.int64)
     distance[start] = 0
     queue = deque([start])
     while queue:
         v = queue.popleft()
-        for u in neighbours[v]:
+        for u in adjacency[v]:
             if distance[u] > distance[v] + 1:
                 distance[u] = distance[v] + 1
                 queue.append(u)

@@ -70,14 +70,6 @@ class Pairwise:
         """The constant of the ±1 form."""
         return self.constant + float(self.biases.sum()) / 2 + float(self.couplings.sum()) / 4
 
-    def neighbours(self) -> list[list[int]]:
-        """The adjacency list."""
-        lists: list[list[int]] = [[] for _ in range(self.size)]
-        for i, j in self.edges.tolist():
-            lists[i].append(j)
-            lists[j].append(i)
-        return lists
-
 
 def merge_tables(cards: tuple[int, ...], pieces: Iterable[tuple[Scope, FloatArray]], constant: float) -> Network:
     """Sums log tables of one scope, with axes in ascending order; those of no variable go into the constant."""

@@ -84,16 +84,11 @@ class Problem:
             return _lower_pairwise(self.model, self.coding)
         return _lower_graph(self.model, self.coding)
 
-    @property
-    def scopes(self) -> Iterable[Scope]:
-        """Of tables of more than one variable at least, without making those of couplings."""
-        return self.network.tables if self._pairwise is None else map(tuple, self.pairs.tolist())
-
     @cached_property
     def pairs(self) -> IntArray:
         """(E, 2) variables that share a table."""
-        if self._pairwise is not None:
-            return self._pairwise.edges
+        if self._given is not None:
+            return self._given.edges
         return pairs_of(self.network.tables)
 
     @cached_property

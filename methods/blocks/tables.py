@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.api import Array
 from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
@@ -122,7 +123,7 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
         offsets=flat.offsets,
         members=_padded([variables for variables, _ in scopes], 0),
         strides=_padded([strides for _, strides in scopes], 0),
-        starts=np.cumsum([0, *map(len, blocks)]),
+        starts=starts_of([*map(len, blocks)]),
         sweep=np.arange(len(swept)),
         transition=np.array([0, *range(len(swept), len(blocks))]),
         variable=variable,
@@ -132,9 +133,9 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
         steps=_padded([bucket.steps for bucket in buckets], 0)[:-1],
         up=_up(buckets),
         parent=np.array([bucket.parent for bucket in buckets], dtype=np.int64),
-        child_starts=_starts(children),
+        child_starts=starts_of([*map(len, children)]),
         children=np.array([*(c for some in children for c in some), 0], dtype=np.int64),
-        factor_starts=_starts([bucket.factors for bucket in buckets]),
+        factor_starts=starts_of([len(bucket.factors) for bucket in buckets]),
         factors=np.array([*(f for bucket in buckets for f in bucket.factors), len(scopes)], dtype=np.int64),
         inner=inner,
         outer=outer,
@@ -190,11 +191,9 @@ def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[IntArray, IntArra
 
 def _up(buckets: list[Bucket]) -> IntArray:
     """(B, W) steps of each separator along the scope of the bucket's parent."""
-    rows: list[list[int]] = []
-    for bucket in buckets:
-        step = dict(zip(bucket.scope, bucket.steps, strict=True))
-        above = buckets[bucket.parent].scope if bucket.parent >= 0 else []
-        rows.append([step.get(v, 0) if v != bucket.scope[0] else 0 for v in above])
+    steps = [dict(zip(bucket.scope, bucket.steps, strict=True)) for bucket in buckets]
+    above = [buckets[bucket.parent].scope if bucket.parent >= 0 else [] for bucket in buckets]
+    rows = [[step.get(v, 0) for v in scope] for step, scope in zip(steps, above, strict=True)]
     return _padded(rows, 0, max(len(bucket.scope) for bucket in buckets))[:-1]
 
 
@@ -206,8 +205,9 @@ def _padded(rows: list[list[int]], fill: int, width: int = 1) -> IntArray:
     return found
 
 
-def _starts(lists: list[list[int]]) -> IntArray:
-    return np.cumsum([0, *map(len, lists)], dtype=np.int64)
+def starts_of(counts: npt.ArrayLike) -> IntArray:
+    """Where parts of these sizes begin, and the end."""
+    return np.cumsum(np.append(0, counts), dtype=np.int64)
 
 
 def digits_of(t: Tables, b: int) -> IntArray:

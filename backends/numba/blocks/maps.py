@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.factor_tables import IntArray
-from spinbench.methods.blocks.tables import Tables, digits_of
+from spinbench.methods.blocks.tables import Tables, digits_of, starts_of
 
 Array = npt.NDArray[Any]
 Places = npt.NDArray[np.int32]
@@ -76,7 +76,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
     """From the tables of a plan."""
     own = [_groups(t, b) for b in range(len(t.variable))]
     groups = [(b, axes, links) for b, some in enumerate(own) for axes, links in some]
-    group_starts = _starts([len(some) for some in own])
+    group_starts = starts_of([len(some) for some in own])
     group_sizes = np.array([t.cards[b][axes].prod() for b, axes, _ in groups], dtype=np.int64)
     links = np.array([i for *_, some in groups for i in some], dtype=np.int64)
     separators = t.cards[:, 1:].prod(axis=1)
@@ -107,20 +107,20 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
         entries=entries,
         messages=messages,
         terms=terms,
-        term_rows=_starts(terms * sizes)[:-1],
+        term_rows=starts_of(terms * sizes)[:-1],
         children=children,
         rows=_joined(rows),
         group_starts=group_starts,
         group_rows=group_rows,
         group_sizes=group_sizes,
-        link_starts=_starts([len(some) for *_, some in groups]),
+        link_starts=starts_of([len(some) for *_, some in groups]),
         factors=t.factors[links],
-        places=_starts([len(part) for part in inner])[:-1],
+        places=starts_of([len(part) for part in inner])[:-1],
         inner=_joined(inner),
-        outer_starts=_starts(there.sum(axis=1)),
+        outer_starts=starts_of(there.sum(axis=1)),
         outer=t.outer[links][there],
         outer_strides=t.outer_strides[links][there],
-        scope_starts=_starts(scoped.sum(axis=1)),
+        scope_starts=starts_of(scoped.sum(axis=1)),
         scope=t.scope[scoped],
         steps=t.steps[scoped],
         variable=t.variable,
@@ -132,7 +132,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
 
 def _within(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
     """Where parts of these sizes begin in their block, and the sizes of all blocks."""
-    begins = _starts(sizes)
+    begins = starts_of(sizes)
     blocks = begins[starts]
     return begins[:-1] - np.repeat(blocks[:-1], np.diff(starts)), np.diff(blocks)
 
@@ -150,7 +150,3 @@ def _groups(t: Tables, b: int) -> list[tuple[IntArray, list[int]]]:
 
 def _joined(parts: list[Places]) -> Places:
     return np.concatenate([np.zeros(0, dtype=np.int32), *parts])
-
-
-def _starts(counts: npt.ArrayLike) -> IntArray:
-    return np.cumsum(np.append(0, counts), dtype=np.int64)

@@ -68,7 +68,7 @@ def make_plan(flat: FlatNetwork, order: IntArray, pairs: IntArray) -> tuple[Plan
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
     over = [sorted(separator) for separator in separators(order, pairs)]
-    start = np.concatenate([flat.start, flat.start[-1] + np.cumsum([len(separator) for separator in over])])
+    start = np.concatenate([flat.start, flat.start[-1] + np.cumsum([*map(len, over)], dtype=np.int64)])
     scope = np.concatenate([position[flat.scope], np.fromiter(itertools.chain.from_iterable(over), dtype=np.int64)])
     pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing
     lowest = np.minimum.reduceat(scope, start[pieces])

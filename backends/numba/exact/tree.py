@@ -22,7 +22,6 @@ from spinbench.reference.orders.order import Order
 from spinbench.reference.orders.plan import place_messages
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
-from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 _SAMPLES = 2**22  # states drawn at once
 _LONG = 0.3
@@ -37,6 +36,7 @@ class CompiledTree(Elimination):
     backend = "numba"
     entry_seconds, log_z_entry_seconds = 6e-9, 2.5e-9
     variable_seconds = 1.5e-6
+    loops = COMPILED
 
     def __init__(self, problem: Problem, order: Order) -> None:
         super().__init__(problem, order)
@@ -64,8 +64,6 @@ class CompiledTree(Elimination):
 
     def _memory(self, marginals: bool) -> int:
         """All messages, twice, for marginals; those that are held at once for log Z; and room for a bucket at work."""
-        if not self.flat.states.size:
-            return 0
         plan, most, _ = self._layout
         values = int(self.flat.offset[-1])
         stored = 2 * int(plan.offset[-1]) - 2 * values if marginals else self._live[1] - values
@@ -76,8 +74,7 @@ class CompiledTree(Elimination):
     def fallbacks(self) -> Iterator[Solver]:
         """The same elimination in logarithms, and over what zeros leave possible."""
         yield BucketTree(self.problem, self.order)
-        if has_zeros(self.problem):
-            yield SparseTree(self.problem, self.order, COMPILED)
+        yield from super().fallbacks()
 
     def _forward(self, *, keep: bool) -> tuple[float, tuple[Plan, Numbers, Work]]:
         """log Z, and what the kernels take; unless messages are kept, they share places.
@@ -108,14 +105,12 @@ class CompiledTree(Elimination):
         return interruptibly(lambda: self._solve(marginals=marginals), lambda: self.stop.fill(1))
 
     def _solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        if not self.flat.states.size:
-            return self.flat.constant, np.empty(0) if marginals else None
         log_z, shared = self._forward(keep=marginals)
         if not marginals:
             return log_z, None
         plan, most, _ = self._layout
         end = np.cumsum(self.flat.states)
-        flat = np.empty(int(end[-1]))
+        flat = np.empty(int(self.flat.states.sum()))
         prior = np.empty(int(plan.offset[-1] - self.flat.offset[-1]))
         beliefs = Beliefs(prior, np.empty(most.base), flat, (end - self.flat.states)[self.order.order])
         tree_kernels.backward(*shared, beliefs, self.stop)
@@ -125,11 +120,9 @@ class CompiledTree(Elimination):
         """Each variable given those eliminated after it, many draws at a time."""
         n = self.flat.states.size
         states = np.empty((count, n), dtype=np.int64)
-        if not n:
-            return states
         _, shared = self._forward(keep=True)
-        chunk = max(1, min(count, _SAMPLES // n, 512))
-        weights = np.empty((int(self.flat.states.max()), chunk))
+        chunk = max(1, min(count, _SAMPLES // max(n, 1), 512))
+        weights = np.empty((int(self.flat.states.max(initial=0)), chunk))
         for begin in range(0, count, chunk):
             many = min(chunk, count - begin)
             drawn = np.empty((n, many), dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray, Scope
-from spinbench.reference.orders.order import Order
+from spinbench.reference.orders.order import Order, pairs_of
 from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError, draw_states
@@ -45,7 +45,8 @@ class BucketTree(Elimination):
             self.own[min(scope, key=position.__getitem__)].append(scope)
         self.clique: list[Scope] = [()] * n
         self.children: list[list[int]] = [[] for _ in range(n)]
-        for v, places in zip(self.listed, separators(self.order.order, self.problem.pairs), strict=True):
+        pairs = pairs_of(self.network.tables)  # all of them, where the problem's may be those of couplings alone
+        for v, places in zip(self.listed, separators(self.order.order, pairs), strict=True):
             separator = [self.listed[p] for p in sorted(places)]
             self.clique[v] = (v, *separator)
             if separator:
@@ -116,21 +117,14 @@ class BucketTree(Elimination):
         """The sum of tables over the clique. Late axes first, so that the inner loops of the sums are long."""
         axis = {v: k for k, v in enumerate(clique)}
         pieces.sort(key=lambda piece: (-axis[piece[0][1]] if len(piece[0]) > 1 else -len(clique), len(piece[0])))
-        scope: tuple[int, ...] = ()
+        scope: Scope = ()
         total = np.zeros(())
-        owned = True  # whether `total` may be written to
         for part, table in pieces:
-            if set(part) <= set(scope):
-                view = self._expand(table, part, scope)
-                total = np.add(total, view, out=total) if owned else total + view
-                owned = True
-            elif not scope:
-                scope, total, owned = part, table, False
-            else:
-                union = tuple(v for v in clique if v in scope or v in part)
-                total = self._expand(total, scope, union) + self._expand(table, part, union)
-                scope, owned = union, True
-        if scope != clique or not owned:
+            union = tuple(v for v in clique if v in scope or v in part)
+            into = total if union == scope else None
+            total = np.add(self._expand(total, scope, union), self._expand(table, part, union), out=into)
+            scope = union
+        if scope != clique:
             total = np.array(np.broadcast_to(self._expand(total, scope, clique), self._shape(clique)))
         return np.ascontiguousarray(total)
 
@@ -185,6 +179,7 @@ class BucketTree(Elimination):
         for v in reversed(self.listed):
             table = self._host(conditionals[v])
             conditionals[v] = np.empty(0)
-            place: tuple[Any, ...] = (slice(None), *(states[:, u] for u in self.clique[v][1:]))
-            states[:, v] = draw_states(table[place].reshape(len(table), -1), count, rng)
+            index: tuple[Any, ...] = slice(None), *(states[:, u] for u in self.clique[v][1:])
+            given = table[index]
+            states[:, v] = draw_states(given.reshape(len(table), -1), count, rng)
         return states

@@ -10,6 +10,8 @@ from spinbench.reference.elimination.slices import slice_elimination
 from spinbench.reference.orders.order import HOPELESS, Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
+from spinbench.reference.sparse.arrays import ON_ARRAYS
+from spinbench.reference.sparse.tables import Loops
 from spinbench.reference.sparse.tree import SparseTree, has_zeros
 
 
@@ -19,6 +21,7 @@ class Elimination(Solver):
     Attributes:
         entry_seconds, log_z_entry_seconds: of an entry of the cliques' tables, with marginals and without.
         variable_seconds: of a variable.
+        loops: over what zeros leave possible.
         planned: whether the order is within reach, so that memory is that of its plan.
     """
 
@@ -27,6 +30,7 @@ class Elimination(Solver):
     entry_seconds: ClassVar[float]
     log_z_entry_seconds: ClassVar[float]
     variable_seconds: ClassVar[float]
+    loops: ClassVar[Loops] = ON_ARRAYS
 
     def __init__(self, problem: Problem, order: Order) -> None:
         self.problem = problem
@@ -53,7 +57,7 @@ class Elimination(Solver):
     def fallbacks(self) -> Iterator[Solver]:
         """Over what zeros leave possible, where whole tables are too large."""
         if self.planned and has_zeros(self.problem):
-            yield SparseTree(self.problem, self.order)
+            yield SparseTree(self.problem, self.order, self.loops)
 
     def sliced(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time."""

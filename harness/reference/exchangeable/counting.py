@@ -10,11 +10,11 @@ Milch, Zettlemoyer, Kersting, Haimes, Kaelbling, "Lifted probabilistic inference
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 
-from spinbench.models import Factor, FactorGraph
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.exchangeable.class_tables import (
     Classes,
@@ -32,10 +32,10 @@ from spinbench.reference.exchangeable.inner_variables import (
     sum_out,
 )
 from spinbench.reference.exchangeable.symmetry import exchangeable_classes, least_classes, tables_by_shape
-from spinbench.reference.network import FloatArray, IntArray, Scope, split
+from spinbench.reference.network import FloatArray, IntArray, Scope, merge_tables, split
 from spinbench.reference.orders.order import elimination_order, pairs_of
-from spinbench.reference.problem import NotApplicableError, Problem
-from spinbench.reference.solver import Solver, ZeroWeightError, draw_states
+from spinbench.reference.problem import NetworkProblem, NotApplicableError, Problem
+from spinbench.reference.solver import Solver, draw_states
 
 MIN_DEGREE = 8
 """Neighbours from which counting may beat elimination: a variable of fewer goes at 2^8 entries if it is binary."""
@@ -125,38 +125,51 @@ class Exchangeable(Solver):
         """(compositions, states) of each class."""
         return [compositions(n, k) for n, k in zip(self.classes.sizes, self.classes.states, strict=True)]
 
-    def _count_problem(self) -> Problem:
-        """The model over the classes' compositions."""
-        factors = [Factor((c,), log_multiplicities(counts)) for c, counts in enumerate(self.counts)]
-        for table in self.classes.tables:
-            weights = log_weights(table, [self.counts[c] for c in table.classes])
-            if weights.max() == -np.inf:
-                raise ZeroWeightError
-            factors.append(Factor(tuple(dict.fromkeys(table.classes)), weights))
-        cards = tuple(map(len, self.counts))
-        graph = FactorGraph(cards, tuple(factors), self.constant, self.problem.name)
-        return Problem(graph, search_seconds=0.0)
+    def _count_tree(self) -> BucketTree:
+        """The elimination of the classes' compositions."""
+
+        def tables() -> Iterator[tuple[Scope, FloatArray]]:
+            for c, counts in enumerate(self.counts):
+                yield (c,), log_multiplicities(counts)
+            for table in self.classes.tables:
+                yield tuple(dict.fromkeys(table.classes)), log_weights(table, [self.counts[c] for c in table.classes])
+
+        network = merge_tables(tuple(map(len, self.counts)), tables(), self.constant)
+        return BucketTree(NetworkProblem(network, self.problem.name), self.count_order)
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Eliminates the counts; a variable's probabilities are its class's expected counts, over its size."""
-        problem = self._count_problem()
-        tree = BucketTree.build(problem)
+        tree = self._count_tree()
         log_z, flat = tree.solve(marginals=marginals)
         if flat is None:
             return log_z, None
-        single = split(problem.decode_marginals(flat), tuple(map(len, self.counts)))
+        single = split(flat, tuple(map(len, self.counts)))
         means = [p @ counts / n for p, counts, n in zip(single, self.counts, self.classes.sizes, strict=True)]
         found = [means[c] if c >= 0 else np.empty(0) for c in self.classes.labels.tolist()]
-        joint = _JointStates(self, problem, tree, single) if self.inner else None
+        joint = tree.joint_tables() if self.inner else {}
+        states: dict[Scope, FloatArray] = {(c,): mean for c, mean in enumerate(means)} | {(): np.ones(())}
+        inner_means: dict[tuple[Scope, int], FloatArray] = {}  # thousands of inner variables share their conditionals
         for v, neighbours, conditional in self.inner:
-            assert joint is not None
-            found[v] = joint.mean(neighbours, conditional)
+            classes = tuple(self.classes.labels[list(neighbours)].tolist())
+            if (classes, id(conditional)) not in inner_means:
+                if classes not in states:
+                    states[classes] = self._pair_states(classes, joint)
+                inner_means[classes, id(conditional)] = np.tensordot(states[classes], conditional, axes=len(classes))
+            found[v] = inner_means[classes, id(conditional)]
         return log_z, np.concatenate(found)
+
+    def _pair_states(self, classes: Scope, joint: dict[Scope, FloatArray]) -> FloatArray:
+        """(K, K') joint probabilities of two different variables of these classes, from those of compositions."""
+        first, second = (self.counts[c] / self.classes.sizes[c] for c in classes)
+        if classes[0] == classes[1]:
+            n, p = self.classes.sizes[classes[0]], joint[classes[:1]]
+            return np.asarray((n * first.T @ (p[:, None] * first) - np.diag(p @ first)) / (n - 1))
+        ascending = joint[tuple(sorted(classes))]
+        return np.asarray(first.T @ (ascending if classes[0] < classes[1] else ascending.T) @ second)
 
     def sample(self, count: int, rng: np.random.Generator) -> IntArray:
         """Draws the counts, then which variables of a class are in which state, then the inner variables."""
-        problem = self._count_problem()
-        drawn = problem.coding.decode_states(BucketTree.build(problem).sample(count, rng))
+        drawn = self._count_tree().sample(count, rng)
         states = np.empty((count, len(self.classes.labels)), dtype=np.int64)
         for c, counts in enumerate(self.counts):
             members = np.flatnonzero(self.classes.labels == c)
@@ -176,48 +189,3 @@ def _least_classes(problem: Problem) -> int:
     except NotApplicableError:
         return 0
     return least_classes(pairwise.edges, pairwise.couplings, np.ones(pairwise.size, dtype=bool))
-
-
-class _JointStates:
-    """Probabilities of the states of two variables, from those of their classes' compositions."""
-
-    def __init__(self, solver: Exchangeable, problem: Problem, tree: BucketTree, single: list[FloatArray]) -> None:
-        self.solver, self.coding, self.single = solver, problem.coding, single
-        self.tables = tree.joint_tables()
-        self.by_classes: dict[Scope, FloatArray] = {}
-        self.means: dict[tuple[Scope, int], FloatArray] = {}
-
-    def mean(self, neighbours: Scope, conditional: FloatArray) -> FloatArray:
-        """Of a conditional, over the states of its variables; the same array for all alike."""
-        classes = tuple(self.solver.classes.labels[list(neighbours)].tolist())
-        key = classes, id(conditional)
-        if key not in self.means:
-            if classes not in self.by_classes:
-                self.by_classes[classes] = self._states(classes)
-            self.means[key] = np.tensordot(self.by_classes[classes], conditional, axes=len(classes))
-        return self.means[key]
-
-    def _states(self, classes: Scope) -> FloatArray:
-        """(*states) of one variable of each class, two different ones where the classes are the same."""
-        counts = [self.solver.counts[c].astype(np.float64) for c in classes]
-        sizes = [self.solver.classes.sizes[c] for c in classes]
-        if len(classes) == 2 and classes[0] == classes[1]:
-            p = self.single[classes[0]]
-            ordered = counts[0].T @ (p[:, None] * counts[0]) - np.diag(p @ counts[0])
-            return np.asarray(ordered / (sizes[0] * (sizes[0] - 1)))
-        joint = self._compositions(classes)
-        for axis, size in zip(counts, sizes, strict=True):
-            joint = np.tensordot(joint, axis / size, axes=(0, 0))
-        return joint
-
-    def _compositions(self, classes: Scope) -> FloatArray:
-        """Joint probabilities of at most two classes' compositions."""
-        if len(classes) < 2:
-            return self.single[classes[0]] if classes else np.ones(())
-        first, second = sorted(classes)
-        sources = tuple(self.coding.source[[first, second]].tolist())
-        joint = np.outer(self.single[first], self.single[second])  # right where zeros leave one of them one state
-        if min(sources) >= 0:
-            joint = np.zeros_like(joint)
-            joint[np.ix_(*(self.coding.labels[source] for source in sources))] = self.tables[sources]
-        return joint if classes == (first, second) else joint.T

@@ -116,11 +116,9 @@ def summed(table: Table, v: int, bucket: int, cards: Sequence[int], loops: Loops
     rest = [u for u in table.scope if u != v]
     keys, size = _keys(table, rest, cards, loops), _size(rest, cards)
     if size > max(_SMALL, _DENSE * len(keys)):
-        _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
-        above: IntArray = numbers.astype(np.int64)
-        one: IntArray = first.astype(np.int64)
-    else:
-        above, one = loops.numbered(keys, size)
+        known, keys = np.unique(keys, return_inverse=True)
+        size = len(known)
+    above, one = loops.numbered(keys, size)
     logs, conditional = loops.shares(table.logs, above, len(one))
     links = ((bucket, np.arange(len(one), dtype=np.int32)),)
     message = Table(tuple(rest), loops.taken(table.states, _axes(table, rest), one), logs, links)

@@ -50,6 +50,16 @@ def test_bucket_tree_on_random_models(random_pairwise, random_graph, seed):
         assert_same(reference.solve(model, method="bucket_tree", cache=False), expected)
 
 
+def test_tables_of_pairs_that_couple_nothing():
+    """They are no couplings, and still tables that a bucket has to hold."""
+    rng = np.random.default_rng(0)
+    tables = [((i, j), rng.normal(size=(2, 2))) for i, j in [(0, 1), (1, 2)]]
+    tables += [((0, 3), np.add.outer(rng.normal(size=2), rng.normal(size=2))), ((2, 3), np.full((2, 2), 0.3))]
+    model = FactorGraph.from_log_tables([2] * 4, tables)
+    expected = reference.solve(model, method="enumeration", cache=False)
+    assert_same(reference.solve(model, method="bucket_tree", cache=False), expected)
+
+
 def test_marginals_may_be_left_out(random_pairwise):
     model = random_pairwise(8, 0.5, 1.0, 0)
     for method in ("enumeration", "bucket_tree"):
