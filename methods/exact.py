@@ -18,7 +18,7 @@ from spinbench.reference.answer import MOST_GIB, left_open
 from spinbench.reference.memory import default_max_bytes
 
 COST = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
-"""Of `Exact.reductions` "cost", and in diagnostics; NaN where it is not known. The digest is a whole number, that of
+"""Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of
 the elimination order as `spinbench.exact` has it in its settings."""
 
 
@@ -72,7 +72,7 @@ class Exact(Method):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         flat, log_z = trace.total("marginals")[:, 0], float(trace.total("log_z")[0])
         cards = model.cardinalities
-        cost = {name: float(x) for name, x in zip(COST, trace.total("cost")[:, 0], strict=True) if not np.isnan(x)}
+        cost = {name: float(x) for name, x in zip(COST, trace.total("cost")[:, 0], strict=True) if x >= 0}
         there = len(flat) == sum(cards)  # not of a library that gives none
         return Estimate(
             marginals=_by_variable(flat, cards) if there else None,

@@ -42,7 +42,7 @@ class ExactKernel(Kernel):
         known = answer.diagnostics
         if answer.cost is not None and answer.cost.order is not None:
             known |= {"order_digest": float(int(answer.cost.order_digest, 16))}
-        cost = np.array([[known.get(name, np.nan)] for name in COST])
+        cost = np.array([[known.get(name, -1.0)] for name in COST])
         found = {"log_z": np.array([answer.log_z]), "marginals": answer.flat[:, None], "cost": cost}
         if method.pairs:
             tables = reference.pairs(self._model, max_bytes=max_bytes)

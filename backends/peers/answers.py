@@ -72,5 +72,5 @@ class LibraryAnswer(Kernel):
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, npt.NDArray[Any]]]:
         found = self.solve(self._built, state)
         flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
-        cost = np.full((len(COST), 1), np.nan)
+        cost = np.full((len(COST), 1), -1.0)
         return state, {"log_z": np.array([found.log_z]), "marginals": flat[:, None], "cost": cost}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 VARIABLE = "SPINBENCH_MAX_GIB"
@@ -27,7 +28,19 @@ def available_bytes() -> int:
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    return max(min([free, *_left_by_containers()]), 2**20)
+    return max(min([free, *_left_by_containers(), *_left_by_limits()]), 2**20)
+
+
+def _left_by_limits() -> list[int]:
+    """Bytes of addresses that the limits of this process leave (ulimit -v)."""
+    if sys.platform == "win32":
+        return []
+    import resource
+
+    import psutil
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return [] if limit == resource.RLIM_INFINITY else [limit - int(psutil.Process().memory_info().vms)]
 
 
 def _left_by_containers() -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -90,7 +91,7 @@ def test_compiled_code_is_loaded_where_it_pays(monkeypatch: pytest.MonkeyPatch) 
     assert answers.solve(torus, cache=False).method == "torus"
 
 
-@pytest.mark.parametrize(("columns", "before"), [(8, 214), (14, 5), (18, 0)])
+@pytest.mark.parametrize(("columns", "before"), [(8, 225), (14, 7), (18, 0)])
 def test_compiled_code_is_loaded_for_narrow_grids_once_that_pays(
     columns: int, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,13 +128,14 @@ resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
 edges = np.argwhere(np.triu(np.ones((30, 30)), 1))
 model = PairwiseModel.from_edges(np.arange(30.0), edges, np.ones(len(edges)))
 try:
-    answers.solve(model, cache=False)
+    answers.solve(model, cache=False, seconds=1e-3)
 except IntractableError as error:
     print("refused:", error)
 """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.startswith("refused: model: no exact answer: bucket_tree meets width 29 and would take")
+    refusal = r"refused: model: no exact answer: bucket_tree meets width \d+ and would take .* MiB of memory and"
+    assert re.match(refusal, done.stdout)
 
 
 @pytest.mark.parametrize("module", ["spinbench.reference", "spinbench.inference.answers"])
