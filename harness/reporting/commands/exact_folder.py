@@ -23,7 +23,7 @@ from spinbench.reporting.commands.running import check_outputs
 from spinbench.reporting.display import Display, console, shown
 
 MORE_MEMORY = 1.25
-"""Times as much memory as before with which a model is tried again: what is free by default changes from call to call."""
+"""Times as much memory as before with which a model is tried again: what is free changes from call to call."""
 DEFAULT_BUDGET = "60s"
 STYLES = {"answered": "green", "refused": "yellow", "timeout": "yellow", "failed": "red"}
 
