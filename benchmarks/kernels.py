@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from spinbench.api import Precision
 from spinbench.inference import registry
 from spinbench.models import FactorGraph, Model, generators
 
@@ -30,11 +31,13 @@ def tables(size: int = 20, states: int = 3) -> FactorGraph:
     return FactorGraph.from_log_tables([states] * size**2, factors)
 
 
-def steps(name: str, model: Model, chains: int = CHAINS, **settings: Any) -> tuple[Callable[[], float], Any]:
+def steps(
+    name: str, model: Model, chains: int = CHAINS, precision: Precision = "float64", **settings: Any
+) -> tuple[Callable[[], float], Any]:
     """(CPU seconds of a step of all chains, the plan's tables)."""
     method = registry.make_method(name, settings)
     planned = method.plan(model)
-    engine = registry.bind(method, "numba", model, planned, precision="float64")
+    engine = registry.bind(method, "numba", model, planned, precision=precision)
     rng = np.random.default_rng(1)
     start = rng.integers(0, np.array(model.cardinalities)[:, None], size=(model.num_variables, chains)).astype(np.int8)
     state, count = engine.warm(engine.init(0, start), 2), 1
