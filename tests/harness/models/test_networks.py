@@ -36,9 +36,10 @@ def test_without_observations_all_sums_out() -> None:
 def test_what_was_out_of_reach_is_exact() -> None:
     model = bayesian_network(width=60, seed=1)
     whole = BucketTree.build(Problem(model))
-    assert whole.memory(marginals=True) > 2**33  # 8 GiB, and more than one is refused
-    found = spinbench.exact(model, cache=False)
-    assert (found.diagnostics, found.status) == ({}, "ok")
+    assert whole.memory(marginals=True) > 2**30
+    found = spinbench.exact(model, max_gib=1.0, cache=False)
+    assert found.status == "ok"
+    assert "open_marginals" not in found.diagnostics
     assert found.log_z < 0
     assert np.isfinite(found.marginals).all()
 
