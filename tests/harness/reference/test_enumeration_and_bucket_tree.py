@@ -156,3 +156,18 @@ def test_unknown_method_offers_the_closest():
     model = PairwiseModel.from_edges([0.0], [], [])
     with pytest.raises(UnknownNameError, match="bucket_tree"):
         reference.solve(model, method="buckettree")
+
+
+def test_constant_tables_change_nothing(solvers):
+    """Of two variables that share no other table, in a model of finite pairs: they are no pair of the graph."""
+    rng = np.random.default_rng(0)
+    tables = [((v, v + 1), rng.normal(size=(2, 2))) for v in range(29)]
+    plain, more = (
+        FactorGraph.from_log_tables([2] * 30, [*tables, *constant])
+        for constant in ([], [((3, 20), np.full((2, 2), 0.5))])
+    )
+    expected = reference.solve(plain, method="bucket_tree", cache=False, solvers=solvers)
+    for options in ({}, {"order": range(30)}, {"max_bytes": 2**13}):
+        answer = reference.solve(more, method="bucket_tree", cache=False, solvers=solvers, **options)
+        assert answer.log_z == pytest.approx(expected.log_z + 0.5, rel=1e-13)
+        np.testing.assert_allclose(answer.probabilities, expected.probabilities, rtol=0, atol=1e-13)
