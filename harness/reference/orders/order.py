@@ -21,7 +21,7 @@ from spinbench.foundation import deadline
 from spinbench.foundation.interruptions import interruptibly
 from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders.min_fill import min_fill_order, strip
-from spinbench.reference.orders.plan import depth_first, separators
+from spinbench.reference.orders.plan import depth_first, least_width, separators
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""
@@ -52,7 +52,6 @@ MANY = 15_000
 """Variables from which steps in Python take longer than loading compiled code."""
 MAX_SEARCHED = 100_000
 """Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
-_ROUNDS = 100  # of taking off what is not dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,20 +309,3 @@ def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
     if not width:
         return None
     return Order(np.empty(0, dtype=np.int64), width, width + 1.0, width + 1.0, complete=False)
-
-
-def least_width(size: int, pairs: IntArray, enough: int) -> int:
-    """A lower bound on the width of all elimination orders, or 0 where there is none of at least `enough`.
-
-    It is the least degree in a subgraph, since the first variable of the subgraph that goes meets all its neighbours
-    there (Koster, Wolle, Bodlaender, "Degree-based treewidth lower bounds", 2005). Linear in the edges a round.
-    """
-    for _ in range(_ROUNDS):
-        if 2 * len(pairs) < enough * (enough + 1):
-            return 0
-        degree = np.bincount(pairs.ravel(), minlength=size)
-        least = int(degree[degree > 0].min())
-        if least >= enough:
-            return least
-        pairs = pairs[(degree[pairs] >= enough).all(axis=1)]
-    return 0

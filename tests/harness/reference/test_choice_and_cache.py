@@ -15,7 +15,7 @@ from spinbench import reference
 from spinbench.errors import IntractableError
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
-from spinbench.reference.orders.order import least_width
+from spinbench.reference.orders.plan import least_width
 
 
 def test_auto_passes_over_what_does_not_fit_the_memory():
