@@ -14,8 +14,8 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
 from spinbench.models import Model, PairwiseModel
-from spinbench.reference.answer import MOST_GIB, left_open
-from spinbench.reference.memory import default_max_bytes
+from spinbench.reference.answer import left_open
+from spinbench.reference.memory import MAX_GIB, default_max_bytes
 
 COST = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slices", "order_digest")
 """Of `Exact.reductions` "cost", and in diagnostics; -1 where it is not known. The digest is a whole number, that of
@@ -46,7 +46,7 @@ class Exact(Method):
     draws: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_gib is not None and not 0 < self.max_gib <= MOST_GIB:
+        if self.max_gib is not None and not 0 < self.max_gib <= MAX_GIB:
             raise SpinbenchError(
                 f"method exact: max_gib={self.max_gib} was given; a positive number is needed, 2^33 at most"
             )

@@ -1,7 +1,8 @@
-"""On which operating systems spinbench measures."""
+"""On which operating systems spinbench measures, and on how many cores."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from spinbench.errors import UnavailableError
@@ -15,3 +16,8 @@ def check_supported() -> None:
     """
     if sys.platform == "win32":
         raise UnavailableError("spinbench runs on Linux and macOS; on Windows, use it within WSL (wsl --install)")
+
+
+def available_cores() -> int:
+    """Logical processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -27,11 +27,10 @@ from spinbench.inference.origins import in_terms_of_origin
 from spinbench.inference.result import Result, Seconds
 from spinbench.models import Model
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers
-from spinbench.reference.answer import MOST_GIB
 from spinbench.reference.choice import DEFAULT_SECONDS
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
-from spinbench.reference.memory import default_max_bytes
+from spinbench.reference.memory import MAX_GIB, default_max_bytes
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -176,7 +175,7 @@ def bytes_allowed(max_gib: object) -> int:
     """
     if max_gib is None:
         return default_max_bytes()
-    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MOST_GIB):
+    if isinstance(max_gib, bool) or not (isinstance(max_gib, int | float | np.number) and 0 < max_gib <= MAX_GIB):
         raise SpinbenchError(f"exact: max_gib={max_gib!r} was given; a positive number is needed, 2^33 at most")
     return max(int(max_gib * 2**30), 1)
 

@@ -20,10 +20,6 @@ def left_open(flat: FloatArray, cardinalities: Sequence[int]) -> dict[str, float
     return {"open_marginals": float(count)} if count else {}
 
 
-MOST_GIB = 2.0**33
-"""That an exact answer may be allowed: more than any machine has."""
-
-
 @dataclass(frozen=True)
 class Cost:
     """What an exact answer was predicted to take.

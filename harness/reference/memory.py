@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
 
+from spinbench.errors import SpinbenchError
+
 VARIABLE = "SPINBENCH_MAX_GIB"
 """Environment variable with the GiB that an exact answer may take where nothing else says. A sweep sets it for its
 cells."""
+MAX_GIB = 2.0**33
+"""More than any machine has."""
+OWN_GROUPS = Path("/proc/self/cgroup")
 CGROUPS = Path("/sys/fs/cgroup")
 SHARE = 0.5
 """Of what is free: the rest is the page cache's, and that of other processes."""
 
 
 def default_max_bytes() -> int:
-    """Half of what is free, or what the environment says."""
-    told = os.environ.get(VARIABLE, "")
-    try:
-        return max(int(float(told) * 2**30), 1)
-    except (ValueError, OverflowError):
+    """Half of what is free, or what the environment says.
+
+    Raises:
+        SpinbenchError: the environment says what is no number of GiB.
+    """
+    told = os.environ.get(VARIABLE)
+    if told is None:
         return int(SHARE * available_bytes())
+    try:
+        gib = float(told)
+    except ValueError:
+        gib = math.nan
+    if not 0 < gib <= MAX_GIB:
+        raise SpinbenchError(f"{VARIABLE}={told!r} is set; a positive number of GiB is needed, 2^33 at most")
+    return max(int(gib * 2**30), 1)
 
 
 def available_bytes() -> int:
@@ -47,7 +62,7 @@ def _left_by_containers() -> list[int]:
     """Bytes that the limits of this process's control group and of those around it leave."""
     left = []
     try:
-        groups = Path("/proc/self/cgroup").read_text(encoding="ascii", errors="replace").split()
+        groups = OWN_GROUPS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
     for group in groups:
@@ -59,10 +74,19 @@ def _left_by_containers() -> list[int]:
         for folder in (place, *place.parents):
             limit, used = (_number(folder / name) for name in names)
             if limit is not None and used is not None:
-                left.append(limit - used)
+                left.append(limit - used + _cached(folder / "memory.stat"))
             if folder == CGROUPS:
                 break
     return left
+
+
+def _cached(file: Path) -> int:
+    """Bytes of files that a group counts as used and gives back when they are needed."""
+    try:
+        counts = dict(line.split() for line in file.read_text(encoding="ascii").splitlines())
+        return int(counts.get("total_inactive_file", counts.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        return 0
 
 
 def _number(file: Path) -> int | None:

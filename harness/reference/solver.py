@@ -87,6 +87,10 @@ class Solver(ABC):
             PrecisionError: float64 does not do; `sample` too.
         """
 
+    def interrupt(self) -> None:
+        """Lets `solve`, which another thread is at, end soon and raise, where compiled code looks whether it is to."""
+        return None
+
     def fallbacks(self) -> Iterator[Solver]:
         """Who else can treat the problem in this way, where `solve` raises PrecisionError."""
         return iter(())

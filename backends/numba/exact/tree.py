@@ -102,7 +102,10 @@ class CompiledTree(Elimination):
         in_main = threading.current_thread() is threading.main_thread()  # others get no interrupts
         if not in_main or self.predict_seconds(marginals=marginals) < _LONG:
             return self._solve(marginals=marginals)
-        return interruptibly(lambda: self._solve(marginals=marginals), lambda: self.stop.fill(1))
+        return interruptibly(lambda: self._solve(marginals=marginals), self.interrupt)
+
+    def interrupt(self) -> None:
+        self.stop[0] = 1
 
     def _solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         log_z, shared = self._forward(keep=marginals)

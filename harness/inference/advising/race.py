@@ -6,12 +6,12 @@ Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparamet
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spinbench.api.bounds import Bound
+from spinbench.foundation.platforms import available_cores
 from spinbench.inference.advising import bounding, judging
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.contenders import Contender, racing, ready
@@ -111,8 +111,9 @@ class Race:
         """
         until = time.perf_counter() + OPENING * self.left
         waiting, running = list(self.runners), list[Runner]()
+        cores = available_cores()
         while (waiting or running) and (time.perf_counter() < until or not self._claiming()) and self.left > 0:
-            while waiting and len(running) < _cores() and (until > time.perf_counter() or not self._claiming()):
+            while waiting and len(running) < cores and (until > time.perf_counter() or not self._claiming()):
                 running.append(self._started(waiting.pop(0)))
             if not running:  # the opening ended just now
                 break
@@ -205,10 +206,6 @@ class Race:
         while (request := runner.longer(FINAL * self.left)) is not None:
             runner.ask(request)
             runner.take(self.left + LATE * self.budget + LATE_SECONDS)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def entrants(candidates: Sequence[Candidate], seed: int) -> list[Runner]:

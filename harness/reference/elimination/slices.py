@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
+from spinbench.foundation.platforms import available_cores
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
 from spinbench.reference.orders.plan import separators
@@ -40,7 +40,7 @@ PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("progress",
 def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) -> SlicedElimination | None:
     """The elimination in as few slices as fit into memory, one a core; None where it takes more than `MAX_SLICES`."""
     cards = whole.problem.cardinalities
-    cores = _cores()
+    cores = available_cores()
     chosen: list[int] = []
     for v in _by_saving(whole.order, cards, whole.problem.pairs):
         chosen.append(v)
@@ -51,10 +51,6 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
         if sliced.memory(marginals=marginals) <= max_bytes:
             return sliced
     return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _by_saving(order: Order, cardinalities: Sequence[int], pairs: npt.NDArray[np.int64]) -> list[int]:
@@ -107,6 +103,8 @@ class SlicedElimination(Solver):
         self.order = self._one.order
         self.width = self.order.width
         self.seconds = self.predict_seconds(marginals=True)
+        self._running: set[Solver] = set()
+        self._stopped = threading.Event()
 
     @classmethod
     def build(cls, problem: object) -> Solver:
@@ -157,10 +155,10 @@ class SlicedElimination(Solver):
         waiting, finished = queue.SimpleQueue[int](), queue.SimpleQueue[Any]()
         for k in range(len(states)):
             waiting.put(k)
-        stopped = threading.Event()
+        self._stopped.clear()
 
         def work() -> None:
-            while not stopped.is_set():
+            while not self._stopped.is_set():
                 try:
                     k = waiting.get_nowait()
                     finished.put((k, *self._solve_slice(states[k], marginals=marginals)))
@@ -183,19 +181,30 @@ class SlicedElimination(Solver):
                     raise result
                 yield result
         finally:
-            stopped.set()
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        self._stopped.set()
+        for solver in list(self._running):
+            solver.interrupt()
 
     def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         one = self._slice(states)
         if one.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
             return -np.inf, None
+        refusal = PrecisionError("elimination was interrupted")
         for solver in (one, *one.fallbacks()):
+            if self._stopped.is_set():
+                break
+            self._running.add(solver)
             try:
                 return solver.solve(marginals=marginals)
             except ZeroWeightError:
                 return -np.inf, None
             except PrecisionError as error:
                 refusal = error
+            finally:
+                self._running.discard(solver)
         raise refusal
 
     def _all_marginals(self, rest: FloatArray, weights: FloatArray, states: list[tuple[int, ...]]) -> FloatArray:

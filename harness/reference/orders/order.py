@@ -59,11 +59,11 @@ class Order:
     """An elimination order.
 
     Attributes:
-        order: int64 variables; none if no search could help (`hopeless_order`).
+        order: int64 variables; none where elimination is out of reach along all orders or the best one found.
         width: size of the largest clique that it meets, less one.
         log2_largest: log2 of that clique's number of states.
         log2_total: log2 of the sum over all cliques.
-        complete: False if there is no order; the figures are then lower limits.
+        complete: False if the figures are lower limits for all orders.
         unsearched: variables that are too many for a search; 0: they are not.
         lattice: whether it goes along rows; such an order is good for whole tables only, not for mini-buckets.
     """
@@ -84,7 +84,7 @@ class Order:
     @property
     def least_entries(self) -> int:
         """Of an order that is out of reach: what it takes at least."""
-        return 1 << max(int(min(HOPELESS, self.log2_total)), min(self.width + 1, 1000))
+        return 1 << max(int(min(HOPELESS, self.log2_total)), self.width + 1)
 
 
 def elimination_order(
@@ -177,7 +177,9 @@ def _worth(best: Order, seconds: float) -> float:
 def candidate_orders(
     cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int = KEEP
 ) -> list[Order]:
-    """The cheapest min-fill orders, and row orders where these are cheaper; repeatable, cheapest first.
+    """The cheapest min-fill orders, and row orders where these are cheaper, cheapest first.
+
+    They repeat as long as a min-fill order takes less than `MIN_FILL_SECONDS`.
 
     Args:
         cardinalities: of the variables.

@@ -43,7 +43,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, methods: dict[str, bool], opening: f
     ticks = count()
     monkeypatch.setattr(race, "time", SimpleNamespace(perf_counter=lambda: 0.01 * next(ticks)))
     monkeypatch.setattr(race, "OPENING", opening)
-    monkeypatch.setattr(race, "_cores", lambda: 1)
+    monkeypatch.setattr(race, "available_cores", lambda: 1)
     monkeypatch.setattr(race, "ready", lambda contenders, limit: [one for one in contenders if not one.silent])
 
     def started(self: Race, runner: Runner) -> Runner:

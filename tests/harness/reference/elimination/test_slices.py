@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import sys
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +17,12 @@ import spinbench
 from spinbench import reference
 from spinbench.backends.numba.exact.tree import CompiledTree
 from spinbench.errors import IntractableError, ModelError, SpinbenchError
+from spinbench.foundation.interruptions import interruptible
 from spinbench.models import FactorGraph, generators
 from spinbench.reference import memory
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.slices import PROGRESS, SlicedElimination
+from spinbench.reference.orders.order import order_cost
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import ZeroWeightError
 
@@ -154,7 +161,51 @@ def test_memory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 2**20 <= memory.default_max_bytes() <= memory.available_bytes()
     monkeypatch.setenv(memory.VARIABLE, "0.25")
     assert memory.default_max_bytes() == 2**28
-    monkeypatch.setenv(memory.VARIABLE, "much")
-    assert memory.default_max_bytes() >= 2**19
+    for wrong in ("much", "", "nan", "-1", "0"):
+        monkeypatch.setenv(memory.VARIABLE, wrong)
+        with pytest.raises(SpinbenchError, match=r"SPINBENCH_MAX_GIB=.* is set; a positive number of GiB is needed"):
+            memory.default_max_bytes()
     monkeypatch.setattr(memory, "_left_by_containers", lambda: [2**24, 2**30])
     assert memory.available_bytes() == 2**24
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_of_containers_count(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a group around this process's, whose name has a blank; what files hold is given back when needed."""
+    controllers, limit, used, cached = {
+        1: ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        2: ("", "memory.max", "memory.current", "inactive_file"),
+    }[version]
+    outer = tmp_path / controllers / "a pod"
+    (outer / "inner").mkdir(parents=True)
+    (outer / limit).write_text(f"{2**30}\n")
+    (outer / used).write_text(f"{2**29}\n")
+    (outer / "memory.stat").write_text(f"anon 5\n{cached} {2**20}\n")
+    (outer / "inner" / limit).write_text("max\n")
+    (outer / "inner" / used).write_text("17\n")
+    groups = tmp_path / "groups"
+    groups.write_text(f"1:cpu:/other\n4:{controllers}:/a pod/inner\n")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN_GROUPS", groups)
+    assert memory._left_by_containers() == [2**29 + 2**20]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("held", [0, 6], ids=["whole", "slices"])
+def test_an_interrupt_ends_elimination_soon(held: int) -> None:
+    """Of some 10 s: the caller has its lock back at once, and no thread goes on."""
+    rows, columns = 22, 22
+    sites = [r * columns + c for r in range(rows) for c in range(columns)]
+    problem = Problem(generators.grid(rows, columns))
+    problem.order = order_cost(sites, problem.cardinalities, problem.pairs)
+    tree = CompiledTree.build(problem)
+    solver = SlicedElimination(tree, sites[:held], 2) if held else tree
+    SlicedElimination(CompiledTree.build(Problem(generators.grid(5, 5))), [0], 1).solve(marginals=False)  # compiled
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    before = set(threading.enumerate())
+    timer.start()
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        solver.solve(marginals=False)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+        assert not thread.is_alive()
