@@ -46,7 +46,7 @@ def interruptible(*numbers: signal.Signals, late: bool = False) -> Iterator[thre
             signal.signal(number, handler)
 
 
-def interruptibly(action: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+def run_interruptibly(action: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
     """What the action returns, which runs in a thread so that an interrupt reaches the caller at once.
 
     Python handles signals between bytecodes of the main thread, so that within compiled code they would wait for its

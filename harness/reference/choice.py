@@ -153,7 +153,7 @@ def _ways(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]
     yield whole
     rest = [*whole.fallbacks()]
     if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:
-        sliced = whole.sliced(limits.max_bytes, marginals=marginals)
+        sliced = whole.slice(limits.max_bytes, marginals=marginals)
         rest += [] if sliced is None else [sliced]
     for solver in rest:
         solver.most_bytes = limits.max_bytes

@@ -70,7 +70,7 @@ class Solver(ABC):
         """Of `solve`; `seconds` unless the solver knows better."""
         return self.seconds
 
-    def sliced(self, max_bytes: int, *, marginals: bool) -> Solver | None:
+    def slice(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time, in so much memory; None where that cannot be."""
         return None
 

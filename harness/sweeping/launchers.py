@@ -99,7 +99,7 @@ def attached(config: DictConfig) -> Iterator[None]:
 
 
 @contextmanager
-def divided_memory(config: DictConfig, cells: int) -> Iterator[None]:
+def divide_memory(config: DictConfig, cells: int) -> Iterator[None]:
     """Let each cell's exact answers take its share of the memory that is free as the sweep begins.
 
     The share stands in an environment variable, which launchers on this machine hand on; jobs of a cluster see what is

@@ -152,7 +152,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
 def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume: str) -> tuple[Exception | None, bool]:
     """What ended the sweep early, and whether it was interrupted."""
     stopped: Exception | None = None
-    memory = launchers.divided_memory(plan.config, plan.cells)
+    memory = launchers.divide_memory(plan.config, plan.cells)
     with memory, _jobs(plan, folder), omissions.left_out(plan.left_out), interruptions.interruptible() as interrupted:
         try:
             _run_hydra(line)

@@ -14,7 +14,7 @@ from spinbench.backends.numba.exact.bucket_kernels import Numbers, Work
 from spinbench.backends.numba.exact.buckets import Most, Plan, make_plan
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
-from spinbench.foundation.interruptions import interruptibly
+from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.solver import Elimination
 from spinbench.reference.network import FloatArray, IntArray
@@ -102,7 +102,7 @@ class CompiledTree(Elimination):
         in_main = threading.current_thread() is threading.main_thread()  # others get no interrupts
         if not in_main or self.predict_seconds(marginals=marginals) < _LONG:
             return self._solve(marginals=marginals)
-        return interruptibly(lambda: self._solve(marginals=marginals), self.interrupt)
+        return run_interruptibly(lambda: self._solve(marginals=marginals), self.interrupt)
 
     def interrupt(self) -> None:
         self.stop[0] = 1

@@ -59,7 +59,7 @@ class Elimination(Solver):
         if self.planned and has_zeros(self.problem):
             yield SparseTree(self.problem, self.order, self.loops)
 
-    def sliced(self, max_bytes: int, *, marginals: bool) -> Solver | None:
+    def slice(self, max_bytes: int, *, marginals: bool) -> Solver | None:
         """The same a slice at a time."""
         return slice_elimination(self, max_bytes, marginals=marginals) if self.planned else None
 

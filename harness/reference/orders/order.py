@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.foundation import deadline
-from spinbench.foundation.interruptions import interruptibly
+from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders.min_fill import min_fill_order, strip
 from spinbench.reference.orders.plan import depth_first, least_width, separators
@@ -256,7 +256,7 @@ def _portfolio() -> Portfolio | None:
         for u, v in pairs.tolist():
             edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
         graph = goatd.Graph(int(first[-1]), edges)
-        made = interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
+        made = run_interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
         variable = {int(at): v for v, at in enumerate(first[:-1])}
         return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
 

@@ -94,11 +94,11 @@ def place_messages(sizes: Sequence[int], parents: Sequence[int]) -> tuple[list[i
         offsets[p], length = begin, max(length, begin + size)
         if parent >= 0:
             children[parent].append(p)
-        free = _merged(sorted([*free, *((offsets[c], offsets[c] + sizes[c]) for c in children[p])]))
+        free = _merge_intervals(sorted([*free, *((offsets[c], offsets[c] + sizes[c]) for c in children[p])]))
     return offsets, length
 
 
-def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_intervals(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for begin, end in intervals:
         if found and found[-1][1] == begin:

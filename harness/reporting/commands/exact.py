@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = arguments.model
     in_folder = name not in specs.names() and Path(name).is_dir()
-    settings = Settings.checked(
+    settings = Settings.parse(
         arguments.solver,
         arguments.max_gib,
         exact_folder.DEFAULT_BUDGET if in_folder and arguments.budget is None else arguments.budget,

@@ -16,7 +16,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import unpacked_name
-from spinbench.reporting.commands.exact_model import described
+from spinbench.reporting.commands.exact_model import describe
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, solve_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row, cell, visible
 from spinbench.reporting.commands.running import check_outputs
@@ -201,7 +201,7 @@ def _sentence(row: Row, outcome: Outcome) -> str:
         return f"{outcome.status} after {outcome.seconds:.1f} s: {row['message']}"
     cached = ", from the cache" if outcome.solved.cached else ""
     some = ", some marginals out of reach" if outcome.solved.marginals == "some" else ""
-    how = described(outcome.solved)
+    how = describe(outcome.solved)
     return f"log Z = {outcome.solved.result.log_z:.10f}, {how}, {outcome.seconds:.1f} s{cached}{some}"
 
 

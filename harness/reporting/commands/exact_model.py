@@ -67,7 +67,7 @@ def _follow(question: Question) -> Outcome:
 
 def _sentences(solved: Solved, seconds: float) -> list[str]:
     result = solved.result
-    how, took = described(solved), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
+    how, took = describe(solved), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
     if solved.cached:
         took = f"from the cache, once found in {result.seconds.run:.2g} s"
     lines = [f"{result.model}: log Z = {result.log_z:.10f} (exact)", f"by {how} on {result.backend}: {took}"]
@@ -76,7 +76,7 @@ def _sentences(solved: Solved, seconds: float) -> list[str]:
     return [*lines, f"the whole took {seconds:.2f} s"]
 
 
-def described(solved: Solved) -> str:
+def describe(solved: Solved) -> str:
     """The solver, with the width, entries, memory and slices of its elimination where it has one."""
     known = solved.result.diagnostics
     width, entries, slices = known.get("width", solved.width), known.get("log2_entries"), known.get("slices", 1)

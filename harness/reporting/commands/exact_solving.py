@@ -51,7 +51,7 @@ class Settings:
     marginals: bool
 
     @classmethod
-    def checked(
+    def parse(
         cls, solver: str, max_gib: float | None, budget: str | None, jobs: int = 1, *, marginals: bool
     ) -> Settings:
         """From the words of a command; memory by default is half of what is free, divided by the jobs.
@@ -169,7 +169,7 @@ class Child:
             news = next(self._news)
         except Exception as error:  # of whatever kind: a broken file costs itself alone
             cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before  # of the child, which was waited for
-            return Outcome(*self._explained(error), None, error, self.seconds, cpu_seconds)
+            return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
         if not isinstance(news, Solved):
             self._progress = news or self._progress
             return None
@@ -180,7 +180,7 @@ class Child:
         """Kill it."""
         self._news.close()  # type: ignore[attr-defined]
 
-    def _explained(self, error: Exception) -> tuple[Status, str]:
+    def _error_status(self, error: Exception) -> tuple[Status, str]:
         match error:
             case IntractableError() | UnsupportedError():
                 return "refused", str(error)
@@ -214,7 +214,7 @@ def _solve(question: Question) -> Iterator[Progress | Solved]:
     yield from _progress(answer_it)
     (answer,) = answered
     result = answers.result_of_exact(model, answer, max_bytes)
-    known = _known_marginals(result)
+    known = _marginals_status(result)
     for path in question.outputs:
         if not (question.in_folder and known == "some" and path.suffix == ".MAR"):
             result.save(path)
@@ -254,7 +254,7 @@ def _load(question: Question) -> Model:
     return opened(question.source, None if question.evidence is None else str(question.evidence))[0]
 
 
-def _known_marginals(result: Result) -> KnownMarginals:
+def _marginals_status(result: Result) -> KnownMarginals:
     if result.marginals is None:
         return "none"
     return "some" if result.diagnostics.get("open_marginals") else "all"

@@ -10,7 +10,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.foundation import deadline
-from spinbench.foundation.interruptions import interruptible, interruptibly
+from spinbench.foundation.interruptions import interruptible, run_interruptibly
 
 
 def interrupt(number: int = signal.SIGINT) -> None:
@@ -45,7 +45,7 @@ def test_an_interrupt_does_not_wait_for_a_long_call() -> None:
         ended.set() if stopped.wait(20.0) else None
 
     with pytest.raises(KeyboardInterrupt), interruptible():  # a process of a pool may ignore the signal
-        interruptibly(action, stopped.set)
+        run_interruptibly(action, stopped.set)
     assert ended.wait(20.0)
 
 
@@ -55,10 +55,10 @@ def test_results_errors_and_what_was_compiled_come_back() -> None:
         return 7
 
     wall, busy = deadline.compilation()
-    assert interruptibly(compile_and_answer) == 7
+    assert run_interruptibly(compile_and_answer) == 7
     assert deadline.compilation() == (wall + 2.0, busy + 1.0)
     with pytest.raises(ZeroDivisionError):
-        interruptibly(lambda: 1 // 0)
+        run_interruptibly(lambda: 1 // 0)
 
 
 def test_threads_leave_signals_alone() -> None:

@@ -302,6 +302,13 @@ def test_what_compiles_nothing_is_not_fresh_because_others_compile(
     assert found["kind"] == "none"
 
 
+def test_files_of_another_process_look_fresh_to_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLES[0], str(tmp_path))
+    with compilation.watched("jax", warm=True) as found:
+        (tmp_path / "of another process").touch()
+    assert found["kind"] == "fresh"  # as far as files tell
+
+
 def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,7 +336,8 @@ def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
         stop.set()
         other.join()
     assert first["status"] == "ok", first["error"]
-    assert shared["result"]["compilation"] == "fresh"  # as far as files tell
+    # Whether the other's files appear within a call of milliseconds is chance; what is told of them is not.
+    assert shared["result"]["compilation"] in ("fresh", "warm")
     assert "compile_seconds" not in shared["metrics"]
     assert [answer["result"]["compilation"] for answer in own] == ["fresh", "fresh"]
     for answer in own:
