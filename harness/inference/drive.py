@@ -20,7 +20,7 @@ from spinbench.inference.laps import Laps, LapTimes
 from spinbench.inference.looks import Clock, Estimates, Looks, Questions, RunClock
 from spinbench.inference.trials import BATCH_SECONDS, LOADING, WarmUp, shortest, tried
 
-BRIEF = 1e-3
+BRIEF = 2e-3
 """Seconds in which nothing is compiled, nor compiled code found on disk."""
 LONG = 60.0
 """Seconds from which the compilation of a whole answer is a part that may be told with it: it takes up to twenty."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
+from functools import lru_cache
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
@@ -39,7 +41,12 @@ def default_max_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """Of the machine, or what a container's limit (cgroups 1 and 2) leaves, whichever is less."""
+    """Of the machine, or what a container's limit (cgroups 1 and 2) leaves, whichever is less; read once a second."""
+    return _available_bytes(int(time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _available_bytes(second: int) -> int:
     import psutil
 
     free = int(psutil.virtual_memory().available)

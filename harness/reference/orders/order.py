@@ -22,6 +22,7 @@ from spinbench.foundation.interruptions import run_interruptibly
 from spinbench.reference.network import IntArray, Scope
 from spinbench.reference.orders.min_fill import min_fill_order, strip
 from spinbench.reference.orders.plan import depth_first, least_width, separators
+from spinbench.reference.orders.row_orders import row_orders
 
 HOPELESS = 48
 """log2 of a number of entries that no machine holds."""
@@ -29,6 +30,8 @@ ENTRY_SECONDS = 2e-9
 """Of compiled elimination (log Z), by which the search decides how long it goes on."""
 SEARCH_SHARE = 0.4
 """Share of the elimination's predicted time that the search for its order may take."""
+VAIN_SEARCH_SHARE = 0.1
+"""The same after a round that found nothing better."""
 OUT_OF_REACH = 150
 """log2 of the entries along a min-fill order beyond which no search finds one that can be afforded: on the linkage
 models of UAI-2014 MAR it saves some 20."""
@@ -133,12 +136,13 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
     if ENTRY_SECONDS * first.entries < WORTH_TRIES or first.log2_total > OUT_OF_REACH:
         return first
     best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
-    spent, budget = 0.0, FIRST_PORTFOLIO
-    while spent < _worth(best, seconds) and (portfolio := _portfolio()) is not None:
-        since = time.perf_counter()
+    spent, budget, better = 0.0, FIRST_PORTFOLIO, True
+    while spent < _worth(best, seconds, better) and (portfolio := _portfolio()) is not None:
+        since, before = time.perf_counter(), best
         for copies in _copies(cardinalities):
             order = portfolio(len(cardinalities), pairs, copies, seed, budget)
             best = min(best, order_cost(order, cardinalities, pairs, best.log2_total), key=lambda one: one.log2_total)
+        better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
         return replace(best, order=depth_first(best.order, cardinalities, pairs))
@@ -168,10 +172,11 @@ def _min_fill(goatd: Any, graph: Any, seed: int, **ties: Any) -> Any:
     return goatd.decompose(graph, order="minfill", seed=seed, budget_ms=int(1000 * MIN_FILL_SECONDS), **ties)
 
 
-def _worth(best: Order, seconds: float) -> float:
-    """Seconds that the clocked search may have taken so far."""
+def _worth(best: Order, seconds: float, better: bool) -> float:
+    """Seconds that the clocked search may have taken so far, given whether its last round found a better order."""
     limit = min(seconds, SEARCH_SECONDS if best.log2_total < AFFORDABLE else HOPELESS_SECONDS)
-    return min(limit, SEARCH_SHARE * ENTRY_SECONDS * best.entries - FIRST_PORTFOLIO)
+    share = SEARCH_SHARE if better else VAIN_SEARCH_SHARE
+    return min(limit, share * ENTRY_SECONDS * best.entries - FIRST_PORTFOLIO)
 
 
 def candidate_orders(
@@ -192,7 +197,9 @@ def candidate_orders(
         order_cost(order, cardinalities, pairs) for order in _greedy_orders(cardinalities, pairs, tries, seed, keep)
     ]
     best = min(order.log2_total for order in greedy)
-    rows = [order_cost(order, cardinalities, pairs, best, lattice=True) for order in _row_orders(cardinalities, pairs)]
+    rows = [
+        order_cost(order, cardinalities, pairs, best, lattice=True) for order in row_orders(len(cardinalities), pairs)
+    ]
     orders = [*greedy, *(row for row in rows if row.log2_total < best)]
     return sorted(orders, key=lambda order: order.log2_total)
 
@@ -288,20 +295,6 @@ def _order_of(bags: Sequence[Sequence[int]], edges: Iterable[tuple[int, int]]) -
                 visited[other] = True
             waiting += fresh
     return list(found)[::-1]
-
-
-def _row_orders(cardinalities: Sequence[int], pairs: IntArray) -> Iterator[IntArray]:
-    """Along the numbering, and along a reverse Cuthill-McKee order, which keeps the frontier of a strip narrow."""
-    from scipy import sparse
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    n = len(cardinalities)
-    yield np.arange(n)
-    if not len(pairs):  # which SciPy does not order
-        return
-    ends = np.concatenate([pairs, pairs[:, ::-1]])
-    graph = sparse.csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    yield np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
 
 
 def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
