@@ -14,10 +14,14 @@ from spinbench.backends.numba.exact.options import ONCE, SHARED
 from spinbench.reference.network import FloatArray, IntArray
 
 REACH = 600.0
-SCALAR, ALONG, GATHERED = range(3)
-SOURCE, LEAD, KIND, AT, TARGETS = range(5)
-"""Columns of `Work.piece`: offset; first axis after 0; how it is read; offset at the present block; entries of a
-child's message within a block."""
+SCALAR, ALONG, GATHERED, RUNS, REPEATED = range(5)
+"""How a piece is read within a block: one entry; in sequence; entry by entry; in runs of as many entries as its last
+axes have, a long piece of sequence or one entry again and again."""
+SHORT = 8
+"""Entries of a run below which each entry is looked up."""
+SOURCE, LEAD, KIND, RUN, AT, TARGETS = range(6)
+"""Columns of `Work.piece`: offset; first axis after 0; how it is read, and its run; offset at the present block;
+entries of a child's message within a block."""
 
 
 class Numbers(NamedTuple):
@@ -41,7 +45,7 @@ class Work(NamedTuple):
         axis: (n,) the axis of a position in the bucket at work; card: (A,) the states of its axes.
         small: what pieces over axis 0 and at most one more multiply to, (K_0, K_a) from small_at[a] on, (A + 1,);
             small_reach: (A,) the largest |log| of each.
-        piece: (P, 5) a row for each larger piece; stride: (P, A), 0 where it lacks an axis.
+        piece: (P, 6) a row for each larger piece; stride: (P, A), 0 where it lacks an axis.
         pattern: (Q, B) uint64, offsets within a block: of pieces that are gathered, and of children; offsets: (B,) one
             more.
         base: (K B,) the product of all that lies within a block, at each state; block: (B,) the block at work.
@@ -63,22 +67,30 @@ class Work(NamedTuple):
     scale: FloatArray
 
 
+@njit(fastmath={"nnan", "nsz"}, **SHARED)
+def widen(part, size, largest, smallest):
+    """The largest and the smallest positive number of part[:size] and the two given ones."""
+    for i in range(size):
+        largest = max(largest, part[i])
+        smallest = min(smallest, part[i] if part[i] > 0 else math.inf)
+    return largest, smallest
+
+
 @njit(**SHARED)
-def centre(part, begin, end):
-    """Scales positive numbers so that their logarithms lie around 0; zeros stay.
+def centre(part, size, largest, smallest, drift):
+    """Scales part[:size], whose largest and smallest positive numbers are given, so that their logarithms lie around 0;
+    zeros stay, and all do where that is so already but for `drift`.
 
     Returns the log of the divisor and the largest |log| after it; (-inf, 0) if all are zero.
     """
-    largest, smallest = 0.0, math.inf
-    for i in range(begin, end):
-        largest = max(largest, part[i])
-        smallest = min(smallest, part[i] if part[i] > 0 else math.inf)
     if largest == 0:
         return -math.inf, 0.0
     high, low = math.log(largest), math.log(smallest)
     middle = (high + low) / 2
+    if abs(middle) < drift:
+        return 0.0, max(high, -low)
     factor = math.exp(-middle)
-    for i in range(begin, end):
+    for i in range(size):
         part[i] *= factor
     return middle, (high - low) / 2
 
@@ -130,7 +142,9 @@ def _absorb(i, plan, numbers, work):
     others = card[a] if a > 0 else 1
     taken = 0.0
     if small_reach[a] + numbers.reach[i] > REACH / 2:  # many pieces on one pair: only what they make together counts
-        taken, small_reach[a] = centre(small, small_at[a], small_at[a] + card[0] * others)
+        part, size = small[small_at[a] :], card[0] * others
+        largest, smallest = widen(part, size, 0.0, math.inf)
+        taken, small_reach[a] = centre(part, size, largest, smallest, 0.0)
     small_reach[a] += numbers.reach[i]
     source = plan.offset[i]
     for x in range(card[0]):
@@ -161,7 +175,7 @@ def prepare(p, plan, numbers, work):
 
 @njit(**SHARED)
 def _pattern(q, low, axes, work, out):
-    """Offsets of piece q over the axes from `low` on; SCALAR or ALONG where none are needed."""
+    """Offsets of piece q over the axes from `low` on, one a run; none for SCALAR and ALONG. Returns kind and run."""
     card, stride = work.card, work.stride
     step, along, scalar = 1, True, True
     for a in range(axes - 1, low - 1, -1):
@@ -169,29 +183,47 @@ def _pattern(q, low, axes, work, out):
         scalar &= stride[q, a] == 0
         step *= card[a]
     if scalar:
-        return SCALAR
+        return SCALAR, step
     if along:
-        return ALONG
+        return ALONG, step
+    repeats = stride[q, axes - 1] == 0
+    kind, run, end = REPEATED if repeats else RUNS, 1, axes
+    while end > low and stride[q, end - 1] == (0 if repeats else run):
+        end -= 1
+        run *= card[end]
+    if run < SHORT:
+        kind, run, end = GATHERED, 1, axes
     out[0] = 0
     size = 1
-    for a in range(axes - 1, low - 1, -1):
+    for a in range(end - 1, low - 1, -1):
         for k in range(1, card[a]):
             shift = np.uint64(k * stride[q, a])
             part = out[k * size :]
             for i in range(size):
                 part[i] = out[i] + shift
         size *= card[a]
-    return GATHERED
+    return kind, run
 
 
 @njit(**SHARED)
-def _multiply(row, size, source, kind, pattern):
-    if kind == GATHERED:
+def _multiply(row, size, source, kind, run, pattern):
+    """Multiplies row[:size] by a piece that is read from `source` on."""
+    if kind == ALONG:
+        for i in range(size):
+            row[i] *= source[i]
+    elif kind == GATHERED:
         for i in range(size):
             row[i] *= source[pattern[i]]
     else:
-        for i in range(size):
-            row[i] *= source[i]
+        for j in range(size // run):
+            part, entries = row[j * run :], source[pattern[j] :]
+            if kind == RUNS:
+                for i in range(run):
+                    part[i] *= entries[i]
+            else:
+                factor = entries[0]
+                for i in range(run):
+                    part[i] *= factor
 
 
 @njit(**SHARED)
@@ -213,13 +245,13 @@ def make_base(axes, pieces, store, work):
         size *= card[a]
         for q in range(pieces):
             if piece[q, LEAD] == a:
-                kind = _pattern(q, a, axes, work, work.offsets)
+                kind, run = _pattern(q, a, axes, work, work.offsets)
                 for x in range(card[0]):
                     source = store[piece[q, SOURCE] + x * work.stride[q, 0] :]
-                    _multiply(base[x * block :], size, source, kind, work.offsets)
+                    _multiply(base[x * block :], size, source, kind, run, work.offsets)
     for q in range(pieces):
         if piece[q, LEAD] < low:
-            piece[q, KIND] = _pattern(q, low, axes, work, work.pattern[q])
+            piece[q, KIND], piece[q, RUN] = _pattern(q, low, axes, work, work.pattern[q])
     return low, block
 
 
@@ -276,9 +308,23 @@ def make_block(x, low, size, pieces, store, work):
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] == SCALAR:
             factor *= store[piece[q, AT] + x * stride[q, 0]]
-    row = work.base[x * size :]
-    for i in range(size):
-        block[i] = row[i] * factor
+    row, fresh = work.base[x * size :], True
     for q in range(pieces):
         if piece[q, LEAD] < low and piece[q, KIND] != SCALAR:
-            _multiply(block, size, store[piece[q, AT] + x * stride[q, 0] :], piece[q, KIND], work.pattern[q])
+            source = store[piece[q, AT] + x * stride[q, 0] :]
+            if fresh and piece[q, KIND] == ALONG:
+                for i in range(size):
+                    block[i] = row[i] * factor * source[i]
+            else:
+                if fresh:
+                    _scale(block, row, size, factor)
+                _multiply(block, size, source, piece[q, KIND], piece[q, RUN], work.pattern[q])
+            fresh = False
+    if fresh:
+        _scale(block, row, size, factor)
+
+
+@njit(**SHARED)
+def _scale(block, row, size, factor):
+    for i in range(size):
+        block[i] = row[i] * factor

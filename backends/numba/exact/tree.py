@@ -63,11 +63,11 @@ class CompiledTree(Elimination):
         return np.concatenate([self.flat.offset[:-1], values + np.array([*offsets, length])]), values + length
 
     def _memory(self, marginals: bool) -> int:
-        """All messages, twice, for marginals; those that are held at once for log Z; and room for a bucket at work."""
+        """Messages that are held at once, for marginals all of them, too; and room for a bucket at work."""
         plan, most, _ = self._layout
         values = int(self.flat.offset[-1])
-        stored = 2 * int(plan.offset[-1]) - 2 * values if marginals else self._live[1] - values
-        work = most.pieces * (most.axes + 5) + most.patterns * most.block + 2 * most.base + 2 * most.block
+        stored = self._live[1] - values + (int(plan.offset[-1]) - values if marginals else 0)
+        work = most.pieces * (most.axes + 6) + most.patterns * most.block + 2 * most.base + 3 * most.block
         work += most.small + most.axes * (most.states + 4)
         return 8 * (4 * values + stored + work + 8 * len(plan.start) + len(plan.scope))
 
@@ -111,11 +111,14 @@ class CompiledTree(Elimination):
         log_z, shared = self._forward(keep=marginals)
         if not marginals:
             return log_z, None
-        plan, most, _ = self._layout
+        most = self._layout[1]
         end = np.cumsum(self.flat.states)
         flat = np.empty(int(self.flat.states.sum()))
-        prior = np.empty(int(plan.offset[-1] - self.flat.offset[-1]))
-        beliefs = Beliefs(prior, np.empty(most.base), flat, (end - self.flat.states)[self.order.order])
+        offsets, length = self._live  # backwards, what is held at once is the same
+        values = int(self.flat.offset[-1])
+        prior, place = np.empty(length - values), offsets[-1 - len(end) : -1] - values
+        at = (end - self.flat.states)[self.order.order]
+        beliefs = Beliefs(prior, place, np.empty(most.block), np.empty(most.base), flat, at)
         tree_kernels.backward(*shared, beliefs, self.stop)
         return log_z, flat
 
@@ -141,7 +144,7 @@ def _room(n: int, most: Most) -> Work:
         small=np.empty(most.small),
         small_at=np.empty(most.axes + 1, dtype=np.int64),
         small_reach=np.empty(most.axes),
-        piece=np.empty((most.pieces, 5), dtype=np.int64),
+        piece=np.empty((most.pieces, 6), dtype=np.int64),
         stride=np.empty((most.pieces, most.axes), dtype=np.int64),
         pattern=np.empty((most.patterns, most.block), dtype=np.uint64),
         offsets=np.empty(most.block, dtype=np.uint64),

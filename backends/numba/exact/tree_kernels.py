@@ -22,6 +22,8 @@ from numba import njit
 from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
     REACH,
+    RUN,
+    SHORT,
     SOURCE,
     TARGETS,
     centre,
@@ -31,21 +33,31 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     make_scales,
     next_block,
     prepare,
+    widen,
 )
 from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
 from spinbench.reference.network import FloatArray, IntArray
+
+LARGE = 2**15
+"""Entries from which a message is read from memory, so that scaling it takes as long as making it."""
+DRIFT = 20.0
+"""How far from 0 the logarithms of a large message may lie before it is scaled."""
 
 
 class Beliefs(NamedTuple):
     """What `backward` fills.
 
     Attributes:
-        prior: (messages in all,) work: p(x_S) of each bucket, then divided by its message.
+        prior: work: p(x_S) of each bucket, from its parent on; place: (n,) where that of a position starts, at places
+            that are used again.
+        ratio: (B,) work: a block of p(x_S) over the message.
         sums: (K B,) work: the blocks of a bucket, summed.
         marginals: flat; at: (n,) where those of a position start.
     """
 
     prior: FloatArray
+    place: IntArray
+    ratio: FloatArray
     sums: FloatArray
     marginals: FloatArray
     at: IntArray
@@ -65,9 +77,10 @@ def forward(plan, numbers, work, stop):
         if bound > REACH or stop[0]:
             return math.nan
         begin = plan.offset[tables + p]
-        end = begin + _entries(tables + p, plan)  # not the next offset: places are used again
-        _sum_out(axes, pieces, begin, end, numbers.store, work)
-        shift, numbers.reach[tables + p] = centre(numbers.store, begin, end)
+        message = numbers.store[begin : begin + _entries(tables + p, plan)]  # not to the next offset: places are shared
+        largest, smallest = _sum_out(axes, pieces, message, numbers.store, work)
+        drift = DRIFT if message.size > LARGE else 0.0
+        shift, numbers.reach[tables + p] = centre(message, message.size, largest, smallest, drift)
         if shift == -math.inf:
             return shift
         numbers.shifts[p] = shift
@@ -88,13 +101,14 @@ def _entries(piece, plan):
 
 
 @njit(**ONCE)
-def _sum_out(axes, pieces, begin, end, store, work):
-    """The message of the bucket at work, from its blocks, into store[begin:end]."""
+def _sum_out(axes, pieces, message, store, work):
+    """The message of the bucket at work, from its blocks. Returns its largest and its smallest positive entry."""
+    largest, smallest = 0.0, math.inf
     low, size = make_base(axes, pieces, store, work)
     make_scales(np.int64(0), low, work)
     block = work.block
-    for at in range(begin, end, size):
-        part = store[at:]
+    for at in range(0, message.size, size):
+        part = message[at:]
         for x in range(work.card[0]):
             make_block(x, low, size, pieces, store, work)
             if x == 0:
@@ -103,14 +117,17 @@ def _sum_out(axes, pieces, begin, end, store, work):
             else:
                 for i in range(size):
                     part[i] += block[i]
+        largest, smallest = widen(part, size, largest, smallest)
         next_block(low, pieces, work)
+    return largest, smallest
 
 
 @njit(**SHARED)
 def _targets(q, low, axes, work, out):
     """Of the axes from `low` on: offsets in the block of the entries that child q has, then of those it sums over.
 
-    Returns the number of the former; there is nothing to read where it is 1 or all.
+    Returns the number of the former, with nothing to read where it is 1 or all, and how many neighbours in the block
+    the child has in a row, or (negative) sums over.
     """
     card, stride = work.card, work.stride
     targets, block = 1, 1
@@ -118,7 +135,7 @@ def _targets(q, low, axes, work, out):
         targets *= card[a] if stride[q, a] > 0 else 1
         block *= card[a]
     if targets in (1, block):
-        return targets
+        return targets, block
     begin = 0
     for kept in (True, False):
         size, step = 1, 1
@@ -131,11 +148,16 @@ def _targets(q, low, axes, work, out):
                 size *= card[a]
             step *= card[a]
         begin = targets
-    return targets
+    last, run = stride[q, axes - 1] > 0, 1
+    for a in range(axes - 1, low - 1, -1):
+        if (stride[q, a] > 0) != last:
+            break
+        run *= card[a]
+    return targets, run if last else -run
 
 
 @njit(fastmath={"reassoc", "contract"}, **SHARED)
-def _project(block, size, out, targets, pattern):
+def _project(block, size, out, targets, run, pattern):
     """Adds a block to a child's share, summed over what the child lacks."""
     if targets == size:
         for i in range(size):
@@ -145,6 +167,20 @@ def _project(block, size, out, targets, pattern):
         for i in range(size):
             total += block[i]
         out[0] += total
+    elif run >= SHORT:
+        for other in range(targets, targets + size // targets):
+            for j in range(0, targets, run):
+                share, part = out[j:], block[pattern[other] + pattern[j] :]
+                for i in range(run):
+                    share[i] += part[i]
+    elif -run >= SHORT:
+        for i in range(targets):
+            total = 0.0
+            for other in range(targets, targets + size // targets, -run):
+                part = block[pattern[i] + pattern[other] :]
+                for j in range(-run):
+                    total += part[j]
+            out[i] += total
     elif targets >= 8:
         for other in range(targets, targets + size // targets):
             part = block[pattern[other] :]
@@ -165,20 +201,18 @@ def backward(plan, numbers, work, beliefs, stop):
     """Marginals of all variables, once `forward` has left its messages; gives up once stop[0] is not 0."""
     card, sums = work.card, beliefs.sums
     tables = plan.start.size - 1 - plan.states.size
-    origin = plan.offset[tables]
     for p in range(plan.states.size - 1, -1, -1):
         if stop[0]:
             return
         axes, pieces, _, _ = prepare(p, plan, numbers, work)
         low, size = make_base(axes, pieces, numbers.store, work)
         make_scales(np.int64(0), low, work)
-        begin, end = plan.offset[tables + p], plan.offset[tables + p + 1]
-        ratio = beliefs.prior[begin - origin : end - origin]
+        message = numbers.store[plan.offset[tables + p] : plan.offset[tables + p + 1]]
+        prior = beliefs.prior[beliefs.place[p] :]
         if axes == 1:
-            ratio[0] = 1.0
-        _divide(ratio, numbers.store[begin:end], numbers.shifts[p])
-        rows = _enter_children(p, low, axes, pieces, plan, work, beliefs.prior)
-        _sum_blocks(ratio, low, size, pieces, rows, numbers.store, work, beliefs)
+            prior[0] = 1.0
+        rows = _enter_children(p, low, axes, pieces, plan, work, beliefs)
+        _sum_blocks(prior, message, numbers.shifts[p], low, size, pieces, rows, numbers.store, work, beliefs)
         _sum_axes(p, low, axes, size, rows, plan, work, beliefs)
         total = 0.0
         for x in range(card[0]):
@@ -188,52 +222,48 @@ def backward(plan, numbers, work, beliefs, stop):
 
 
 @njit(**ONCE)
-def _divide(ratio, message, shift):
-    """p(x_S) over the message, which was divided by exp(shift), in place of p(x_S)."""
-    unit = math.exp(-shift)
-    for i in range(ratio.size):
-        ratio[i] = ratio[i] / message[i] * unit if message[i] > 0 else 0.0
-
-
-@njit(**ONCE)
-def _enter_children(p, low, axes, pieces, plan, work, prior):
+def _enter_children(p, low, axes, pieces, plan, work, beliefs):
     """Clears the shares of the children of bucket p, and enters those that reach out of the block as further rows.
 
     Returns the rows in all.
     """
     tables = plan.start.size - 1 - plan.states.size
-    origin = plan.offset[tables]
     rows = pieces
     for k in range(plan.bucket[p], plan.bucket[p + 1]):
         i = plan.held[k]
         if i < tables:
             continue
-        for at in range(plan.offset[i] - origin, plan.offset[i + 1] - origin):
-            prior[at] = 0.0
+        place = beliefs.place[i - tables]
+        for at in range(place, place + plan.offset[i + 1] - plan.offset[i]):
+            beliefs.prior[at] = 0.0
         if plan.start[i + 1] - plan.start[i] > 1 and work.axis[plan.scope[plan.start[i] + 1]] < low:
-            enter(i, rows, plan.offset[i] - origin, axes, plan, work)
-            work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[rows])
+            enter(i, rows, place, axes, plan, work)
+            work.piece[rows, TARGETS], work.piece[rows, RUN] = _targets(rows, low, axes, work, work.pattern[rows])
             rows += 1
     return rows
 
 
 @njit(**ONCE)
-def _sum_blocks(ratio, low, size, pieces, rows, store, work, beliefs):
-    """Sums the blocks of the bucket at work, times `ratio`, into `sums`, and into the shares of rows of children."""
-    card, block, piece = work.card, work.block, work.piece
+def _sum_blocks(prior, message, shift, low, size, pieces, rows, store, work, beliefs):
+    """Sums the blocks of the bucket at work, times p(x_S) over the message, which was divided by exp(shift), into
+    `sums`, and into the shares of rows of children."""
+    card, block, piece, ratio = work.card, work.block, work.piece, beliefs.ratio
+    unit = math.exp(-shift)
     for i in range(card[0] * size):
         beliefs.sums[i] = 0.0
-    for at in range(0, ratio.size, size):
-        part = ratio[at:]
+    for at in range(0, message.size, size):
+        share, part = prior[at:], message[at:]
+        for i in range(size):
+            ratio[i] = share[i] / part[i] * unit if part[i] > 0 else 0.0
         for x in range(card[0]):
             make_block(x, low, size, pieces, store, work)
             row = beliefs.sums[x * size :]
             for i in range(size):
-                block[i] *= part[i]
+                block[i] *= ratio[i]
                 row[i] += block[i]
             for q in range(pieces, rows):
                 share = beliefs.prior[piece[q, AT] + x * work.stride[q, 0] :]
-                _project(block, size, share, piece[q, TARGETS], work.pattern[q])
+                _project(block, size, share, piece[q, TARGETS], piece[q, RUN], work.pattern[q])
         next_block(low, rows, work)
 
 
@@ -250,11 +280,11 @@ def _sum_axes(p, low, axes, size, row, plan, work, beliefs):
             members = plan.start[i + 1] - plan.start[i]
             if i < tables or (axes if members == 1 else work.axis[plan.scope[plan.start[i] + 1]]) != a:
                 continue
-            enter(i, row, plan.offset[i] - plan.offset[tables], axes, plan, work)
-            targets = _targets(row, a, axes, work, work.offsets)
+            enter(i, row, beliefs.place[i - tables], axes, plan, work)
+            targets, run = _targets(row, a, axes, work, work.offsets)
             for x in range(card[0]):
                 share = beliefs.prior[work.piece[row, SOURCE] + x * work.stride[row, 0] :]
-                _project(sums[x * size :], left, share, targets, work.offsets)
+                _project(sums[x * size :], left, share, targets, run, work.offsets)
         if a < axes:
             left //= card[a]
             for x in range(card[0]):
