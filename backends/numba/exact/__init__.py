@@ -10,6 +10,7 @@
         buckets            what each bucket multiplies, and the room it takes
         bucket_kernels     one bucket at work
         tree_kernels       messages, and marginals on the way back
+        scale_kernels      messages around 1
         draw_kernels       samples
         options            how these are compiled
 

@@ -26,16 +26,15 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     SHORT,
     SOURCE,
     TARGETS,
-    centre,
     enter,
     make_base,
     make_block,
     make_scales,
     next_block,
     prepare,
-    widen,
 )
 from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
+from spinbench.backends.numba.exact.scale_kernels import centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
 LARGE = 2**15
@@ -200,19 +199,16 @@ def _project(block, size, out, targets, run, pattern):
 def backward(plan, numbers, work, beliefs, stop):
     """Marginals of all variables, once `forward` has left its messages; gives up once stop[0] is not 0."""
     card, sums = work.card, beliefs.sums
-    tables = plan.start.size - 1 - plan.states.size
     for p in range(plan.states.size - 1, -1, -1):
         if stop[0]:
             return
         axes, pieces, _, _ = prepare(p, plan, numbers, work)
         low, size = make_base(axes, pieces, numbers.store, work)
         make_scales(np.int64(0), low, work)
-        message = numbers.store[plan.offset[tables + p] : plan.offset[tables + p + 1]]
-        prior = beliefs.prior[beliefs.place[p] :]
         if axes == 1:
-            prior[0] = 1.0
+            beliefs.prior[beliefs.place[p]] = 1.0
         rows = _enter_children(p, low, axes, pieces, plan, work, beliefs)
-        _sum_blocks(prior, message, numbers.shifts[p], low, size, pieces, rows, numbers.store, work, beliefs)
+        _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs)
         _sum_axes(p, low, axes, size, rows, plan, work, beliefs)
         total = 0.0
         for x in range(card[0]):
@@ -244,19 +240,21 @@ def _enter_children(p, low, axes, pieces, plan, work, beliefs):
 
 
 @njit(**ONCE)
-def _sum_blocks(prior, message, shift, low, size, pieces, rows, store, work, beliefs):
-    """Sums the blocks of the bucket at work, times p(x_S) over the message, which was divided by exp(shift), into
-    `sums`, and into the shares of rows of children."""
+def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
+    """Sums the blocks of the bucket at work, times p(x_S) over the message, into `sums`, and into the shares of rows of
+    children."""
     card, block, piece, ratio = work.card, work.block, work.piece, beliefs.ratio
-    unit = math.exp(-shift)
+    message = plan.start.size - 1 - plan.states.size + p
+    messages = numbers.store[plan.offset[message] : plan.offset[message + 1]]
+    prior, unit = beliefs.prior[beliefs.place[p] :], math.exp(-numbers.shifts[p])  # by which the message was multiplied
     for i in range(card[0] * size):
         beliefs.sums[i] = 0.0
-    for at in range(0, message.size, size):
-        share, part = prior[at:], message[at:]
+    for at in range(0, messages.size, size):
+        share, part = prior[at:], messages[at:]
         for i in range(size):
             ratio[i] = share[i] / part[i] * unit if part[i] > 0 else 0.0
         for x in range(card[0]):
-            make_block(x, low, size, pieces, store, work)
+            make_block(x, low, size, pieces, numbers.store, work)
             row = beliefs.sums[x * size :]
             for i in range(size):
                 block[i] *= ratio[i]
