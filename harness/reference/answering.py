@@ -42,9 +42,9 @@ def solve(
 ) -> ExactAnswer:
     """Exact log Z and, unless turned off, all single-variable marginals.
 
-    Where a factor graph is too wide, "auto" and "bucket_tree" take out all that sums out of it (`models.simplify`), and
-    then find the marginals of that part by part, each in a 64th of the memory. Where even that is too wide, elimination
-    goes a slice at a time. Marginals that are out of reach even so are NaN.
+    What memory does not hold goes a slice at a time. Where a factor graph is too wide even so, "auto" and "bucket_tree"
+    take out all that sums out of it (`models.simplify`), and then find the marginals of that part by part, each in a
+    64th of the memory; those that are out of reach are NaN.
 
     Args:
         model: any model; 1-of-K groups, hard zeros and variables of one state are fine.
@@ -149,10 +149,9 @@ def _answer(model: Model, request: _Request, *, marginals: bool) -> Found:
     if not marginals:
         return _whole(core.model, sliced, places, marginals=False)
     try:
-        return _whole(model, request, marginals=True, plugins_last=False)
+        return _whole(model, sliced, marginals=True, plugins_last=False)
     except IntractableError:
-        found = _whole(core.model, sliced, places, marginals=True, plugins_last=True)
-    solver, log_z, flat, variables = found
+        solver, log_z, flat, variables = _whole(core.model, sliced, places, marginals=True, plugins_last=True)
     limits = replace(request.limits, max_bytes=request.limits.max_bytes // PARTS)
 
     def solve_part(part: FactorGraph) -> list[FloatArray]:

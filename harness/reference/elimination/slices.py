@@ -158,10 +158,11 @@ class SlicedElimination(Solver):
         self._stopped.clear()
 
         def work() -> None:
+            room: dict[str, FloatArray] = {}
             while not self._stopped.is_set():
                 try:
                     k = waiting.get_nowait()
-                    finished.put((k, *self._solve_slice(states[k], marginals=marginals)))
+                    finished.put((k, *self._solve_slice(states[k], room, marginals=marginals)))
                 except queue.Empty:
                     return
                 except BaseException as error:
@@ -188,8 +189,11 @@ class SlicedElimination(Solver):
         for solver in list(self._running):
             solver.interrupt()
 
-    def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
+    def _solve_slice(
+        self, states: tuple[int, ...], room: dict[str, FloatArray], *, marginals: bool
+    ) -> tuple[float, FloatArray | None]:
         one = self._slice(states)
+        one.room = room
         if one.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
             return -np.inf, None
         refusal = PrecisionError("elimination was interrupted")

@@ -6,7 +6,10 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
+import numpy as np
+
 from spinbench.reference.elimination.slices import slice_elimination
+from spinbench.reference.network import FloatArray
 from spinbench.reference.orders.order import HOPELESS, Order
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
@@ -23,6 +26,8 @@ class Elimination(Solver):
         variable_seconds: of a variable.
         loops: over what zeros leave possible.
         planned: whether the order is within reach, so that memory is that of its plan.
+        room: large arrays by name, which one slice after another works in; new pages take longer than what is done
+            with them.
     """
 
     name = "bucket_tree"
@@ -39,6 +44,15 @@ class Elimination(Solver):
         self.complete = order.complete
         self.planned = order.complete and order.log2_total < HOPELESS
         self.seconds = self.predict_seconds(marginals=True)
+        self.room: dict[str, FloatArray] | None = None
+
+    def empty(self, name: str, size: int) -> FloatArray:
+        """An array, of `room` where there is one, with whatever it holds."""
+        if self.room is None:
+            return np.empty(size)
+        if name not in self.room or self.room[name].size < size:
+            self.room[name] = np.empty(size)
+        return self.room[name][:size]
 
     @classmethod
     def build(cls, problem: Problem) -> Self:

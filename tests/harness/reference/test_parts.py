@@ -15,13 +15,15 @@ from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
 from spinbench.reference import answering, cache
 from spinbench.reference.choice import Limits
+from spinbench.reference.elimination import slices
 
 SMALL = {"layers": 3, "width": 6, "observed": 1, "states": 2}
 
 
 def in_little(model: FactorGraph, monkeypatch: pytest.MonkeyPatch, max_bytes: int, **options) -> reference.ExactAnswer:
-    """The answer where the parts get as much memory as the whole."""
+    """The answer without slices, where the parts get as much memory as the whole."""
     monkeypatch.setattr(answering, "PARTS", 1)
+    monkeypatch.setattr(slices, "MAX_SLICES", 0)
     return reference.solve(model, max_bytes=max_bytes, **{"cache": False} | options)
 
 
@@ -65,6 +67,14 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
     numbers, _ = tracked.numbers(off, told, {})
     assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
+
+
+def test_slices_of_the_whole_leave_no_marginal_open() -> None:
+    model = bayesian_network(layers=4, width=12, parents=3, observed=0, seed=1)
+    found = reference.solve(model, max_bytes=2**15, cache=False)
+    assert found.cost is not None
+    assert found.cost.slices > 1
+    np.testing.assert_allclose(found.flat, reference.solve(model, cache=False).flat, atol=1e-10)
 
 
 def test_log_z_alone_needs_no_parts() -> None:

@@ -168,7 +168,7 @@ def test_a_folder_is_answered_file_by_file(folder: Path, tmp_path: Path, capsys:
 def test_marginals_out_of_reach_are_said_and_make_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     models, table, results = tmp_path / "models", tmp_path / "answers.csv", tmp_path / "results"
     models.mkdir()
-    spinbench.save(bayesian_network(layers=4, width=12, parents=3, observed=0, seed=1), models / "net.npz")
+    spinbench.save(bayesian_network(layers=4, width=40, parents=3, observed=0, seed=1), models / "net.npz")
     words = (models, "--max-gib", 2**-17, "--output", table, "--uai-results", results)
     assert exact(*words) == 0
     assert ", some marginals out of reach" in capsys.readouterr().out
