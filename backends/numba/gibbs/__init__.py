@@ -5,16 +5,12 @@ keeps chains and makes its tables. All draw from the same conditional probabilit
 
     units           units.py          1-of-K groups, random scans, single updates: one unit after the other, by the
                                       updates of unit_updates.py
-    fixed           fixed.py          long rows where states alone are summed: fields are kept, as integers
-    dense           dense.py          long rows else: fields are kept, and a row of W is added when its row flips
+    dense           dense.py          long rows: fields are kept, and a row of W is added when its row flips
     pattern_lanes   pattern_lanes.py  from 8 chains on, up to 6 neighbours a row: probabilities are looked up by the
                                       neighbours' states, in vectors of 32 chains; also all of precision_bits
     lanes           lanes.py          from 16 chains on: vectors over chains
-    pattern_sites   pattern_sites.py  fewer chains, up to 6 slots of neighbours, small models: looked up in vectors over
-                                      the rows of a colour or level
-    sites           sites.py          fewer chains, colours of 16 rows or more: vectors over the rows of a colour
-    pattern_rows    pattern_rows.py   narrow colours or levels, up to 6 neighbours: looked up row by row
-    raster          raster.py         the rest: row by row
+    pattern_rows    pattern_rows.py   fewer chains, up to 6 neighbours, small models: looked up row by row
+    sites           sites.py          the rest: vectors over the rows of a colour or level
 
 What several of them stand on:
 
@@ -23,9 +19,9 @@ What several of them stand on:
     form.py           what a form is, what its loops are given
     ladders.py        the ladders of log_z=chib_ms, which climb beside any form, with the updates of unit_updates.py
     tables.py         the model row by row (`Flat`), and what tables are made from (`Source`)
-    bands.py          the model by blocks of rows and shifts of neighbours: sites, pattern_sites
-    patterns.py       tables of neighbours' patterns: pattern_lanes, pattern_rows; site_patterns.py: pattern_sites
-    shared.py         compiled pieces of several forms: fields, draws, sums; raster.py has those of dense and fixed
+    bands.py          the model by blocks of rows and shifts of neighbours: sites
+    patterns.py       tables of neighbours' patterns: pattern_lanes, pattern_rows
+    shared.py         compiled pieces of several forms: fields, draws, sums
 
 docs/explanations/gibbs-forms.md has what each form gains.
 """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spinbench.backends.numba.gibbs import patterns
-from spinbench.backends.numba.gibbs.fixed import fixed_tables
 from spinbench.backends.numba.gibbs.form import Name
-from spinbench.backends.numba.gibbs.pattern_sites import site_tables
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.mathematics.graphs.rows import is_dense
 
@@ -13,10 +13,14 @@ MANY_CHAINS = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
 MANY_PATTERN_CHAINS = 8
 """The same with tables, where a vector holds 32 and one chain is as fast as a quarter of it."""
+MANY_GATHERING_CHAINS = 4
+"""The same where rows have so many neighbours that they have no tables, and vectors over rows gather them."""
 WIDE_BLOCK = 16
-"""Mean number of rows of a block from which vectors run over rows."""
+"""Mean number of rows of a block from which vectors of float32 over rows are faster than tables row by row."""
 LONG_ROWS = 128
 """Rows of a dense model of this length are cheaper to add on a flip than to multiply for every update."""
+LONG_ROWS_OF_FEW = 24
+"""The same where chains are too few for vectors."""
 
 
 def choose(source: Source, chains: int) -> Name:
@@ -26,16 +30,17 @@ def choose(source: Source, chains: int) -> Name:
         return "pattern_lanes"
     if source.model.groups or method.sample != "sweep" or method.scan == "random":
         return "units"
-    if source.once(_has_long_rows):
-        return "dense" if source.once(fixed_tables) is None else "fixed"
+    if source.once(_mean_dense_row) >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
+        return "dense"
     if chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, source.widest):
         return "pattern_lanes"
-    if chains >= MANY_CHAINS:
+    if chains >= (MANY_CHAINS if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return "lanes"
-    if n >= WIDE_BLOCK * (len(source.bounds) - 1):
-        return "sites" if source.once(site_tables) is None else "pattern_sites"
-    return "pattern_rows" if patterns.fit_rows(n, source.widest) else "raster"
+    wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
+    by_rows = patterns.fit_rows(n, source.widest) and not (wide and source.real == np.float32)
+    return "pattern_rows" if by_rows else "sites"
 
 
-def _has_long_rows(source: Source) -> bool:
-    return is_dense(source.rows) and int(source.rows.start[-1]) >= LONG_ROWS * source.model.num_variables
+def _mean_dense_row(source: Source) -> float:
+    """Neighbours of a row of a dense model; 0 of others."""
+    return int(source.rows.start[-1]) / source.model.num_variables if is_dense(source.rows) else 0.0

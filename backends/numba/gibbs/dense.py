@@ -14,12 +14,13 @@ import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, row_keys
-from spinbench.backends.numba.gibbs.raster import draw_thresholds, end_sweep
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
     JIT,
     add_recent,
+    draw_thresholds,
+    end_sweep,
     log_add,
     pointers,
     vector_width,

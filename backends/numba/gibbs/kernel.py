@@ -15,7 +15,6 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
-from spinbench.backends.numba.gibbs.fixed import FixedPoint
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
 from spinbench.backends.numba.gibbs.ladders import (
     LadderState,
@@ -29,8 +28,6 @@ from spinbench.backends.numba.gibbs.ladders import (
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
-from spinbench.backends.numba.gibbs.pattern_sites import PatternSites
-from spinbench.backends.numba.gibbs.raster import Raster
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.gibbs.units import Units
@@ -43,10 +40,7 @@ from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]
 
-FORMS: dict[Name, type[Form]] = {
-    form.name: form
-    for form in (PatternLanes, PatternSites, PatternRows, Lanes, Sites, Raster, FixedPoint, Dense, Units)
-}
+FORMS: dict[Name, type[Form]] = {form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, Units)}
 LOOK_STREAM = 1 << 129
 """Added to the seed for the numbers of looks, as the next one for those of ladders."""
 CLIMB_STREAM = 1 << 130

@@ -22,10 +22,8 @@ Array = npt.NDArray[Any]
 MAX_NEIGHBOURS = 6
 MOST_ENTRIES = 2**22
 """Of all rows' tables, for vectors of chains."""
-MOST_ROW_ENTRIES = 2**18
-"""The same for one chain, where every update needs a table of its own: 1 MB or 2 must stay in the cache."""
-MOST_ROUGH_ENTRIES = 2**14
-"""The same where sums are made of more entries, and float32 would do."""
+MOST_ROW_ENTRIES = 2**17
+"""The same for one chain, where every update needs a table of its own: 1 MB must stay in the cache."""
 AT_ONCE = 2**16
 """Rows whose tables are made together."""
 PIECE = 8

@@ -12,17 +12,18 @@ from numba.extending import intrinsic
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.parts import PART
-from spinbench.backends.numba.simd.functions import ONE, ZERO, exp, log1p, softplus
+from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
     load_field,
     load_state,
     load_sum,
     load_table,
+    load_uniform,
     store_field,
     store_sum,
 )
-from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE
+from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
@@ -36,6 +37,8 @@ WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}
 FLUSH = 64
 """Sweeps that are summed in the kernel's precision before float64 takes over: a float32 sum of equal numbers would
 drift."""
+SMALLEST = constant(2.0**-25, 2.0**-54)
+"""Stands for a uniform number of 0."""
 
 
 @intrinsic
@@ -135,3 +138,31 @@ def add_counts(counts, none, sums, count):
     for k in range(count):
         store_sum(sums, k, load_sum(sums, k) + np.float64(load_field(counts, k)))
         store_field(counts, k, none)
+
+
+@nb.njit(**INLINE)
+def draw_thresholds(key, t, u, v, n):
+    """v = log(u / (1 - u)) for the uniform numbers u of sweep t, an array of whole vectors, and a pointer v.
+
+    u < 1 / (1 + e^-x) is x > v, which needs no exponential between one row and the next.
+    """
+    fill_rows(key, np.uint64(t) * np.uint64(n + 1), u)
+    numbers = address(u, 0)
+    for k in range(n):
+        w = load_uniform(numbers, k)
+        low = SMALLEST(w)
+        w = low if w < low else w
+        store_field(v, k, log(w) - log(ONE(w) - w))
+
+
+@nb.njit(**INLINE)
+def end_sweep(done, averaged, x, s, recent, sums, n):
+    """Add p or s of all rows, once they are updated with fields x; `done` sweeps were before this one."""
+    if averaged:
+        for k in range(n):
+            store_sum(recent, k, load_sum(recent, k) + sigmoid(load_field(x, k)))
+    else:
+        for k in range(n):
+            store_sum(recent, k, load_sum(recent, k) + load_state(s, k))
+    if done % FLUSH == FLUSH - 1:
+        add_recent(recent, sums, 1.0, n)

@@ -34,7 +34,6 @@ array is to a function, see below. The elements are numbers; a pointer knows the
 | `load_KIND_vector(p, i)` | 512 bits from element i on | that of the array |
 | `store_KIND_vector(p, i, v)` | as many elements as v has lanes | v's must be that of the array |
 | `load_KIND_words(p, i, lanes)` | as many elements as the tuple `lanes` has; tables, states, sums | that of the array |
-| `load_widened(p, i)` | 16 elements of a table as int32 | int16 |
 | `gather_states(p, places, i)` | 512 bits of states at the numbers in a table, from its element i on | places uint32 |
 | `gather_table(p, v)` | a table's elements at the numbers v | v of 32 bits, below 2^31 |
 | `look_up(p, i, v)` | a table's elements i + v; 32 elements from i on are read | uint16, v below 32 |

@@ -123,19 +123,6 @@ load_table_words, load_state_words, load_sum_words = word_loader("table"), word_
 
 
 @intrinsic
-def load_widened(typing_context, pointer, index):
-    """16 elements of a table of int16 as int32."""
-    require(pointer, types.int16)
-    narrow, kind = Vector(types.int16, 16), Vector(types.int32, 16)
-
-    def generate(context, builder, signature, arguments):
-        value = _loader("table", narrow)(context, builder, signature, arguments)
-        return builder.sext(value, context.get_value_type(kind))
-
-    return kind(pointer, index), generate
-
-
-@intrinsic
 def prefetch(typing_context, pointer, index):
     """Ask for the cache line of an element that is to be read soon; an address outside of the array does no harm."""
 

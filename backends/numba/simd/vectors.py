@@ -217,20 +217,3 @@ def as_float64(typing_context, words):
         return builder.sitofp(arguments[0], context.get_value_type(kind))
 
     return kind(words), generate
-
-
-@intrinsic
-def one_half(typing_context, vector, second):
-    """The first half of a vector's lanes, or with the literal 1 the second."""
-    if not isinstance(second, types.IntegerLiteral):
-        return None
-    kind = Vector(vector.element, vector.lanes // 2)
-
-    def generate(context, builder, signature, arguments):
-        first = second.literal_value * kind.lanes
-        lanes = ir.Constant(
-            ir.VectorType(ir.IntType(32), kind.lanes), [ir.IntType(32)(first + k) for k in range(kind.lanes)]
-        )
-        return builder.shuffle_vector(arguments[0], ir.Constant(arguments[0].type, ir.Undefined), lanes)
-
-    return kind(vector, second), generate

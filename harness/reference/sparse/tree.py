@@ -52,7 +52,9 @@ class SparseTree(Solver):
         return self.order.entries <= _THINNED * self._most_rows
 
     def memory(self, *, marginals: bool) -> int:
-        """Nothing yet, or that of whole tables where there is no hope."""
+        """Nothing yet, or that of whole tables where there is no hope; once it is done, that of the rows."""
+        if "_eliminated" in self.__dict__:
+            return BYTES * self._eliminated.rows
         entries = int(min(self.order.entries, 2.0**60))
         return 0 if self._hopeful else 8 * entries
 

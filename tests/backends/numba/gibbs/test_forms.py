@@ -94,7 +94,7 @@ def test_looks_of_a_sparse_model_go_without_its_rows():
     assert not {"rows", "flat"} & vars(kernel._source).keys()
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
 def test_states_are_handed_over_in_a_byte_each(form):
     model, method = MODELS["sparse"], Gibbs()
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
@@ -124,7 +124,7 @@ def test_what_is_prepared_makes_no_step(method, chains):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
-@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense"])
 def test_forms_agree(name, scan, form):
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals)
@@ -135,7 +135,7 @@ def test_forms_agree(name, scan, form):
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
 def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
     method = Gibbs(marginals="empirical")
     for precision in ("float32", "float64"):
@@ -145,7 +145,7 @@ def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
             assert np.array_equal(one["s"][:, :3], other["s"])
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "raster", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
 def test_threads_change_nothing(form):
     one, three = Gibbs(), Gibbs(threads=3)
     for plain, shared in zip(
@@ -161,7 +161,7 @@ def test_forms_agree_in_single_precision():
     """The same chains but for a number in 10^6 that falls between two roundings: the first sweeps are equal."""
     method = Gibbs(marginals="empirical", log_z="none")
     plain = run(MODELS["sparse"], method, "lanes", "float32", CHAINS, batches=(1, 1, 1))
-    for form in ("sites", "raster", "dense"):
+    for form in ("sites", "dense"):
         other = run(MODELS["sparse"], method, form, "float32", CHAINS, batches=(1, 1, 1))
         for one, two in zip(plain, other, strict=True):
             assert np.array_equal(one["s"], two["s"])
@@ -176,7 +176,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
     assert sites.wave_of(kernel._made.tables, whole=False)[:2] == (3, 64)
-    plain = run(model, method, "raster", "float64", 2)
+    plain = run(model, method, "units", "float64", 2)
     waves = run(model, method, "sites", "float64", 2)
     for one, other in zip(plain, waves, strict=True):
         for key in method.reductions:
@@ -191,15 +191,14 @@ def test_the_form_follows_model_scan_and_chains():
     wide, long_rows, large = grid(20, 20, 0), random_model(150, 1.0, 0), grid(300, 300, 0)
     hub = PairwiseModel.from_edges(np.zeros(400), [(0, i) for i in range(1, 400)], np.ones(399))
     grouped = PairwiseModel.from_edges([0.0, 1.0], np.zeros((0, 2), dtype=int), [], groups=[(0, 1)])
-    assert form(wide, 1) == "pattern_sites"
+    assert form(wide, 1) == "pattern_rows"
     assert form(wide, 8) == form(large, 100) == "pattern_lanes"
     assert form(wide, 1, scan="raster") == "pattern_rows"
     assert form(large, 1) == form(hub, 1) == "sites"
     assert form(hub, 16) == "lanes"
-    assert form(MODELS["sparse"], 1, scan="raster") == "raster"
+    assert form(MODELS["sparse"], 1, scan="raster") == "sites"
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
-    assert form(long_rows, 1) == form(long_rows, 100) == "dense"
-    assert form(long_rows, 1, marginals="empirical") == "fixed"
+    assert form(long_rows, 1) == form(long_rows, 100) == form(long_rows, 1, marginals="empirical") == "dense"
     assert form(wide, 1, marginals="empirical", precision_bits=16) == "pattern_lanes"
 
 
@@ -215,38 +214,3 @@ def test_dense_fields_do_not_drift():
     fields = model.biases[order] + state.s @ model.dense()[np.ix_(order, order)]
     # FLUSH sweeps of 60 flips, each rounded at the size of the fields
     assert abs(state.x[:, :60] - fields).max() < 64 * 60 * np.finfo(np.float32).eps * abs(fields).max() / 10
-
-
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("scale", [0.2, 3.0])
-def test_integer_fields_make_the_chains_of_exact_ones(precision, scale):
-    """Also where most of the fields are in doubt, as the margins tell."""
-    model = random_model(150, 1.0, 0)
-    model = PairwiseModel.from_edges(model.biases, model.edges, scale * model.couplings)
-    method = Gibbs(marginals="empirical", log_z="none")
-    exact, fixed = (run(model, method, form, precision, CHAINS) for form in ("units", "fixed"))
-    for one, other in zip(exact[:1] if precision == "float32" else exact, fixed, strict=False):
-        assert np.mean(one["s"] != other["s"]) < (0.02 if precision == "float32" else 1e-9)
-
-
-def test_margins_bound_what_rounding_makes_of_a_field():
-    model = random_model(150, 1.0, 0)
-    method = Gibbs(marginals="empirical", log_z="none")
-    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
-    state = kernel.init(1, np.random.default_rng(0).integers(0, 2, (150, 30)).astype(np.int8))
-    state, _ = kernel.advance(state, 200)
-    tables, order = kernel._made.tables, kernel._tables.order
-    W = model.dense()[np.ix_(order, order)]
-    off = state.x[:, :150] - tables.scale * (model.biases[order] + state.s @ W)
-    assert (abs(off) < tables.margin - 2).all()
-    exact = tables.scale * W
-    worst = np.array([max(row[row > 0].sum(), -row[row < 0].sum()) for row in exact - np.rint(exact)])
-    assert (worst + 2.5 <= tables.margin).all()
-
-
-def test_couplings_of_very_different_sizes_are_not_rounded():
-    model = random_model(150, 1.0, 0)
-    couplings = np.where(np.arange(model.num_edges) == 7, 1e4, model.couplings)
-    method = Gibbs(marginals="empirical", log_z="none")
-    model = PairwiseModel.from_edges(model.biases, model.edges, couplings)
-    assert GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(1) == "dense"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.gibbs import pattern_lanes, pattern_sites
+from spinbench.backends.numba.gibbs import pattern_lanes
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.gibbs.patterns import decide
 from spinbench.backends.numba.simd.memory import address
@@ -43,16 +43,6 @@ def numbers_of_lanes(tables, n):
     return lambda t, i: random_bits(streams[:, chain // 4], t * (n + 1) + i, chain % 4, 16)
 
 
-def numbers_of_sites(tables, n):
-    keys, padded = chain_keys(SEED, CHAINS), int(tables.bounds[-1])
-
-    def numbers(t, i):
-        row = int(tables.rows[i])
-        return random_bits(keys, t * (padded + 1) + row // 2, np.full(CHAINS, row % 2), 32)
-
-    return numbers
-
-
 def grid(rows, columns, seed):
     index = np.arange(rows * columns).reshape(rows, columns)
     pairs = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
@@ -86,7 +76,7 @@ MODELS = {
     "tree": tree(30, 1),
     "alone": PairwiseModel.from_edges([0.5, -60.0, 60.0], np.zeros((0, 2), dtype=int), []),
 }
-FORMS = {"pattern_lanes": numbers_of_lanes, "pattern_sites": numbers_of_sites}
+FORMS = {"pattern_lanes": numbers_of_lanes}
 
 
 def made(model, method, form, precision="float64"):
@@ -141,9 +131,6 @@ def test_chains_are_those_of_the_definitions(form, name, scan):
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals, log_z="chib")
         kernel = made(model, method, form)
-        if form == "pattern_sites" and pattern_sites.site_tables(kernel._source) is None:
-            assert name in ("ring", "six")  # neighbours at more than six distances
-            continue
         found = run(kernel, model)
         numbers = FORMS[form](kernel._made.tables, model.num_variables)
         for one, other in zip(plain(kernel, model, method, numbers), found, strict=True):
@@ -212,10 +199,8 @@ def _decide(thresholds, places, hashes, state, marks, parts):
     decide(address(thresholds, 0), 0, address(places, 0), address(hashes, 0), address(state, 0), marks, parts)
 
 
-@pytest.mark.parametrize("sites", [True, False])
-def test_where_the_first_bits_are_equal_the_others_decide(sites):
-    form, kind = (pattern_sites, np.uint32) if sites else (pattern_lanes, np.uint16)
-    lanes, parts, bits = (16, 2, 32) if sites else (32, 4, 48)
+def test_where_the_first_bits_are_equal_the_others_decide():
+    kind, lanes, parts, bits = np.uint16, 32, 4, 48
     hashes = np.random.default_rng(0).integers(0, 2**63, lanes // parts).astype(np.uint64)
     lane = np.arange(lanes)
     with np.errstate(over="ignore"):
@@ -223,6 +208,6 @@ def test_where_the_first_bits_are_equal_the_others_decide(sites):
     high = np.uint64(0xABC) << np.uint64(bits)
     thresholds = high | (rest + np.where(lane % 3 == 0, 1, 0).astype(np.uint64))  # U < threshold, or equal to it
     state = np.where(lane % 5 == 0, 7, 1).astype(kind)
-    _decide(thresholds, lane.astype(kind), hashes, state, form.MARKS, form.PARTS)
+    _decide(thresholds, lane.astype(kind), hashes, state, pattern_lanes.MARKS, pattern_lanes.PARTS)
     expected = np.where(lane % 5 == 0, 7, np.where(lane % 3 == 0, np.iinfo(kind).max, 0))
     assert np.array_equal(state, expected)

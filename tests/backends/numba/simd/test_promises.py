@@ -67,11 +67,6 @@ def _store(out, x):
 
 
 @nb.njit
-def _widen(out, x):
-    mem.store_sum_vector(address(out, 0), 0, mem.load_widened(address(x, 0), 0))
-
-
-@nb.njit
 def _gather(out, x):
     mem.store_sum_vector(address(out, 0), 0, mem.gather_states(address(out, 0), address(x, 0), 0))
 
@@ -92,7 +87,6 @@ def _multiply(out, x):
     [
         (_store, np.float32, np.float64),
         (_store, np.uint32, np.int32),
-        (_widen, np.int32, np.int32),
         (_gather, np.float32, np.int64),
         (_look_up, np.uint16, np.int16),
         (_multiply, np.float64, np.float32),

@@ -97,9 +97,9 @@ def _tables(short, places, words, real, where, out, cut, found):
     mem.store_sum_vector(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
     out[64] = 2 * vec.any_lane(entries < index) + vec.any_lane(index < index)
     mem.store_sum_vector(address(cut, 0), 0, vec.quarters(mem.load_table_words(address(words, 0), 0, (0,) * 8)))
-    rows = mem.load_table_vector(address(where, 0), 0)
-    mem.store_sum_vector(address(found, 0), 0, mem.gather_table(address(real, 0), vec.one_half(rows, 0)))
-    mem.store_sum_vector(address(found, 0), 8, mem.gather_table(address(real, 0), vec.one_half(rows, 1)))
+    for half in (0, 8):
+        rows = mem.load_table_words(address(where, 0), half, (0,) * 8)
+        mem.store_sum_vector(address(found, 0), half, mem.gather_table(address(real, 0), rows))
 
 
 def test_tables():
