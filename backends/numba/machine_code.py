@@ -21,7 +21,7 @@ UNUSED_SECONDS = 86_400.0
 """Others go when no process has started with them for so long."""
 
 CONSTANTS = (
-    *("blocks/tables.py", "buckets/draws.py", "relaxed/dhmc_tables.py", "tempering/houdayer.py"),
+    *("blocks/tables.py", "buckets/draws.py", "relaxed/dhmc_tables.py"),
     *("gauge/ascent/newton.py", "gauge/ascent/objectives.py"),
 )
 """Modules of `methods` whose constants are compiled into kernels."""

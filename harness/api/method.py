@@ -157,6 +157,8 @@ class Method(ABC):
     """The command that installs them."""
     kernels_alone: ClassVar[str] = ""
     """Why there is no generic program, as a refusal and `spinbench list` say it; empty: they say no more than that."""
+    removed: ClassVar[Mapping[str, str]] = {}
+    """Settings that there were in earlier versions, and what to do instead."""
     takes: ClassVar[Literal["pairwise", "any", "either"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
     variables, and turns the marginals of units back); any: the model, simplified; either: a `PairwiseModel` where the

@@ -107,7 +107,7 @@ class Multicanonical(Method):
         level = tables.knots[-1] - tables.knots[0] < 2 * LEAST  # no way to go
         moving = Travel(0.0 if level else np.inf, trips, chains, np.inf, 1.0, 0.0)
         found = weighed_estimate(model, trace, not moving.enough, moving.visits)
-        value, error = log_ratio(trace, 1, moving)
+        value, error = log_ratio(trace, moving)
         if any("too short" in doubt for doubt in found.doubts):  # both are means of the same weights
             error = np.inf
         value, error = _agreed(trace, value, error)

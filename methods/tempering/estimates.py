@@ -84,20 +84,19 @@ def travel(trace: Trace) -> Travel:
     )
 
 
-def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
+def log_ratio(trace: Trace, moving: Travel) -> tuple[float, float]:
     """(log of Z at the last rung over that at the first, claimed error): infinite where nothing supports the value.
 
     Bennett's ratio between neighbours, with the level c that burn-in has left: Z_{r+1} / Z_r is
     e^c E_r[σ(Δβ D - c)] / E_{r+1}[σ(c - Δβ D)], whatever c is (Bennett, J. Comput. Phys. 1976; Meng and Wong,
-    Statistica Sinica 1996). The error is that of the sum, to first order, over units and batches jointly, widened by
-    what units remember, by how far all of them still move, and by what they are too few to have seen.
+    Statistica Sinica 1996). The error is that of the sum, to first order, over ladders and batches jointly, widened
+    by what ladders remember, by how far all of them still move, and by what they are too few to have seen.
 
     Args:
         trace: of the run.
-        unit: ladders that depend on each other, side by side.
         moving: of the same run.
     """
-    up, down = (in_units(trace.series(name), unit) for name in ("up", "down"))
+    up, down = (trace.series(name) for name in ("up", "down"))
     levels = trace.total("levels")[:, 0]
     a, b = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
     if not all(((mean > 0) & (mean < np.inf)).all() for mean in (a, b)):
@@ -116,19 +115,10 @@ def log_ratio(trace: Trace, unit: int, moving: Travel) -> tuple[float, float]:
 
 
 def trend(sway: FloatArray) -> float:
-    """By how much the means (B, 1, C) of all units move together from the first half of a run to the second, beyond
+    """By how much the means (B, 1, C) of all ladders move together from the first half of a run to the second, beyond
     what they do by chance: where they all come from starts that they have not forgotten, they are alike, and wrong."""
     half, chains = len(sway) // 2, sway.shape[-1]
     if not half or chains < 2:
         return 0.0
     moves = (sway[half : 2 * half].mean(axis=0) - sway[:half].mean(axis=0))[0]
     return float(np.sqrt(max(moves.mean() ** 2 - moves.var(ddof=1) / chains, 0.0)))
-
-
-def in_units(series: FloatArray, unit: int) -> FloatArray:
-    """(B, …, C) of C ladders as means of `unit` side by side, which depend on each other; the last may be of fewer."""
-    if unit == 1:
-        return series
-    ladders = series.shape[-1]
-    starts = np.arange(0, ladders, unit)
-    return np.asarray(np.add.reduceat(series, starts, axis=-1) / np.diff(np.append(starts, ladders)))

@@ -45,28 +45,23 @@ class HostArrays(Backend):
         return found
 
 
-def barrier(
-    replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike, every: int = 1
-) -> tuple[FloatArray, FloatArray]:
+def barrier(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """(betas, Λ up to each of them), by annealing particles; the same for the same tables.
 
     Args:
-        replicas, tables, cardinalities, every: see `anneal`.
+        replicas, tables, cardinalities: see `anneal`.
     """
-    betas, seen = anneal(replicas, tables, cardinalities, every)
+    betas, seen = anneal(replicas, tables, cardinalities)
     return betas, barriers_of(betas, seen)
 
 
-def anneal(
-    replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike, every: int = 1
-) -> tuple[FloatArray, FloatArray]:
+def anneal(replicas: Replicas, tables: Any, cardinalities: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """(betas (T,) from 0 to 1, D (T, P) of P particles at each); the same for the same tables.
 
     Args:
         replicas: over `HostArrays`.
         tables: of the replicas.
         cardinalities: (N,) of the variables.
-        every: one of so many sweeps is made, where one does much and costs much.
     """
     rng = np.random.default_rng(0)
     betas = np.minimum((np.arange(TEMPERATURES) / (TEMPERATURES - 1)) ** 2, np.nextafter(1, 0))
@@ -75,7 +70,7 @@ def anneal(
     x = replicas.begin(tables, start.astype(np.float64))
     seen = []
     for beta in betas:
-        for _ in range(SWEEPS // every if beta else 1):
+        for _ in range(SWEEPS if beta else 1):
             deadline.check()
             x, _ = replicas.sweep(rng, tables, x, np.full(particles, beta))
         seen.append(np.asarray(replicas.log_weights(tables, x)[0]))

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.methods.clusters.bonds import Bonds
-from spinbench.methods.tempering.houdayer import Exchanges
 from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Seen, Sums
 
 
@@ -21,7 +19,6 @@ class Tables(NamedTuple):
         signs: (M,) 1, or -1 where the row holds 1 - p, or 0 where p is 1.
         low, high: (M,) between which they lie whatever the state.
         base: () log Z at β = 0, and what is added to every log weight.
-        near: who is next to whom, for moves of pairs of ladders; None where there are none.
     """
 
     betas: Array
@@ -31,7 +28,6 @@ class Tables(NamedTuple):
     low: Array
     high: Array
     base: Array
-    near: Bonds | None = None
 
 
 class Replicas(Protocol):
@@ -76,14 +72,13 @@ def beside(xp: Any, rungs: int, ladders: int) -> Array:
 
 
 class TemperingProgram:
-    """Init, step, observe, warm and adapt; `sweeps` sweeps and `moves` of pairs of ladders come between swaps."""
+    """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
-    def __init__(self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], sweeps: int, moves: int) -> None:
+    def __init__(self, backend: Backend, replicas: Callable[[Any, Backend], Replicas], sweeps: int) -> None:
         """`replicas`: of the tables."""
         self._backend = backend
         self._xp = backend.xp
         self._of, self._sweeps, self._ladders = replicas, sweeps, Ladders(backend)
-        self._exchanges = Exchanges(backend, moves)
 
     def program(self) -> Program:
         """The contract's view."""
@@ -118,8 +113,6 @@ class TemperingProgram:
             p = fresh if k == 0 else p + fresh
         p = p / self._sweeps if self._sweeps > 1 else p
         shape = state.places.slot.shape
-        if t.near is not None:
-            x = self._exchanges.move(backend.fold_in(key, self._sweeps + 1), t.near, x, state.places.slot)
         weights, lost = (
             None if part is None else xp.reshape(part, shape) for part in replicas.log_weights(t.replicas, x)
         )

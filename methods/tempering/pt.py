@@ -11,7 +11,7 @@ Soc. Japan 1996.
 
     rungs      a pilot anneals particles on the host while the run is planned, and finds the barrier Λ; there are
                2 Λ + 1 rungs, 4 to 64. Where they lie is adapted in burn-in, to equal rejection, and then stays.
-    marginals  the mean of p(x_v | rest), or of what clusters give, of the replicas at β = 1.
+    marginals  the mean of p(x_v | rest) of the replicas at β = 1.
     log Z      log Z at β = 0, which is known, and Bennett's ratio between neighbours (`estimates.log_ratio`).
     doubts     besides those of chains: unless Λ < 1/2, fewer than 20 round trips, or than two of each replica times
                the share of trips that is missing to what the swap rates predict; states that meet a hard zero.
@@ -21,25 +21,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation.settings import check_choice, check_whole
+from spinbench.foundation.settings import check_whole
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.mathematics.ranges import conditional_range
-from spinbench.methods.tempering.blocks import BlockReplicas, BlockTables, block_tables
-from spinbench.methods.tempering.clusters import ClusterReplicas, ClusterTables, cluster_tables
-from spinbench.methods.tempering.estimates import in_units, log_ratio, travel
+from spinbench.methods.tempering.estimates import log_ratio, travel
 from spinbench.methods.tempering.graphs import GraphReplicas, GraphTables, graph_tables
-from spinbench.methods.tempering.houdayer import neighbours
 from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
@@ -49,7 +45,6 @@ from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Updates = Literal["gibbs", "swendsen_wang"]
 LONGEST = 1024
 """Rungs that may be asked for."""
 
@@ -61,22 +56,17 @@ class ParallelTempering(Method):
     Attributes:
         rungs: of a ladder, 2 or more; 0: as many as the pilot finds that the model needs.
         sweeps: of every replica between swaps.
-        updates: what a sweep is: gibbs, or, of binary pairwise models, swendsen_wang: a move of the clusters, then a
-            Gibbs sweep. It pays where couplings agree.
-        blocks: 0: a sweep draws one variable at a time; 2 or more: the blocks of the method `blocks`, whose tables have
-            so many entries at most. They pay where hard zeros leave single variables no way.
-        houdayer: moves of each pair of ladders in a step: at a rung drawn anew, two replicas exchange a component of
-            where they differ. Ladders 2 j and 2 j + 1 then depend on each other, and errors and R-hat are those of
-            pairs; 16 ladders make 8.
     """
 
     rungs: int = 0
     sweeps: int = 1
-    updates: Updates = "gibbs"
-    blocks: int = 0
-    houdayer: int = 0
 
     name: ClassVar[str] = "pt"
+    removed: ClassVar[Mapping[str, str]] = {
+        "updates": "the method swendsen_wang moves clusters",
+        "blocks": "the method blocks draws many variables at once",
+        "houdayer": "more sweeps or more chains reach the same errors",
+    }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
     takes: ClassVar[Any] = "any"
     burnt_in: ClassVar[bool] = True
@@ -85,14 +75,6 @@ class ParallelTempering(Method):
     def __post_init__(self) -> None:
         check_whole(self, "rungs", 2, LONGEST, zero=True)
         check_whole(self, "sweeps", 1)
-        check_whole(self, "blocks", 2, zero=True)
-        check_whole(self, "houdayer", 0)
-        check_choice(self, "updates", Updates)
-        if self.blocks and self.houdayer:
-            raise SpinbenchError(f"pt: houdayer={self.houdayer} was given with blocks={self.blocks}; one must be 0")
-        if self.updates != "gibbs" and (self.blocks or self.houdayer):
-            other = f"blocks={self.blocks}" if self.blocks else f"houdayer={self.houdayer}"
-            raise SpinbenchError(f"pt: updates={self.updates} was given with {other}, which needs updates=gibbs")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
@@ -104,49 +86,36 @@ class ParallelTempering(Method):
         """Tables of the sweeps, and a ladder by the pilot.
 
         Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken; a variable of more than `blocks` states;
-                clusters of what is not binary and pairwise.
+            UnsupportedError: 1-of-K groups, whose factor graph is taken.
         """
         refuse_groups(self.name, model)
-        if self.updates != "gibbs" and not are_pairs(model):
-            raise UnsupportedError(
-                f"pt: updates={self.updates} takes variables of two states and factors of two variables without zeros; "
-                f"{model.name} has others"
-            )
         tables, constant = self._tables(model)
-        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities, 4 if self.blocks else 1)
+        found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
         base = np.array(constant + np.log(model.cardinalities).sum())
-        near = (
-            None if not self.houdayer or isinstance(tables, ClusterTables | BlockTables) else neighbours(model, tables)
-        )
-        return Tables(ladder(*found, self.rungs), tables, *_reported(model, tables), base, near)
+        return Tables(ladder(*found, self.rungs), tables, *_reported(model, tables), base)
 
-    def _tables(self, model: Model) -> tuple[PairTables | ClusterTables | GraphTables | BlockTables, float]:
+    def _tables(self, model: Model) -> tuple[PairTables | GraphTables, float]:
         """And what is added to every log weight."""
-        if are_pairs(model) and not self.blocks:
+        if are_pairs(model):
             pairs = to_pairwise(model)
-            return pair_tables(pairs) if self.updates == "gibbs" else cluster_tables(pairs), pairs.log_constant
+            return pair_tables(pairs), pairs.log_constant
         graph = factor_tables(model)
-        if not self.blocks:
-            return graph_tables(graph), graph.log_constant
-        if (most := int(graph.cardinalities.max())) > self.blocks:
-            raise UnsupportedError(f"pt: a variable of {model.name} has {most} states; blocks={self.blocks} is too few")
-        return block_tables(graph, self.blocks), graph.log_constant
+        return graph_tables(graph), graph.log_constant
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return TemperingProgram(backend, replicas, self.sweeps, self.houdayer).program()
+        return TemperingProgram(backend, replicas, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals, log Z, and what may be claimed of both."""
-        unit, moving = 2 if self.houdayer else 1, travel(trace)
+        moving = travel(trace)
         signs = tables.signs[:, None]
-        series = in_units((signs < 1) + signs * trace.series("p")[:, tables.rows], unit)
+        series = (signs < 1) + signs * trace.series("p")[:, tables.rows]
         found = marginal_claims(series, trace.samples, tables.low, tables.high, moving.visits)
         chains = (signs < 1) + signs * trace.mean("p")[tables.rows]
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         ess = statistics.effective_sample_size(means, found.standard_errors, draws)
-        value, error = log_ratio(trace, unit, moving)
+        value, error = log_ratio(trace, moving)
         value += float(tables.base)
         parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
         doubt = found.doubt or ("" if moving.enough else "not mixed")
@@ -163,11 +132,7 @@ class ParallelTempering(Method):
 
 def replicas(tables: Any, backend: Backend) -> Replicas:
     """Of what the tables hold."""
-    if isinstance(tables, PairTables):
-        return PairReplicas(backend)
-    if isinstance(tables, ClusterTables):
-        return ClusterReplicas(backend)
-    return BlockReplicas(backend) if isinstance(tables, BlockTables) else GraphReplicas(backend)
+    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
 
 def are_pairs(model: Model) -> bool:
@@ -186,12 +151,5 @@ def _reported(model: Model, tables: Any) -> tuple[IntArray, FloatArray, FloatArr
     if isinstance(tables, PairTables):
         rows = np.argsort(tables.order)
         return rows, np.ones(len(rows)), *conditional_range(to_pairwise(model))
-    if isinstance(tables, ClusterTables):
-        rows = np.argsort(tables.pairs.order)
-        signs = np.ones(len(rows))
-    elif isinstance(tables, BlockTables):
-        rows = tables.tables.rows
-        signs = np.ones(len(rows))
-    else:
-        rows, signs = state_rows(np.array(model.cardinalities))
+    rows, signs = state_rows(np.array(model.cardinalities))
     return rows, signs, np.zeros(len(rows)), np.ones(len(rows))

@@ -5,7 +5,4 @@ swaps.py     swaps of rungs and what neighbouring rungs tell of each other
 looked_up.py sweeps of binary pairwise models of up to six neighbours, by look-ups in rung_tables.py
 pairs.py     the same of others, in vectors over ladders, each lane at a β of its own
 graphs.py    the same of any factor graph, by look-ups
-blocks.py    the same, block by block
-clusters.py  clusters of binary pairwise models, and Gibbs sweeps
-houdayer.py  the move of pairs of ladders
 """

@@ -28,25 +28,16 @@ from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, LaneTables, lane_tables
 from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, load_field_words, pointers, weights_of
 from spinbench.backends.numba.tables.sweeps import MOST, drawn_state, fill_numbers, sum_weights
-from spinbench.backends.numba.tempering.houdayer import component, partners_of, places_of, variables_that_differ
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.mathematics.graphs.table_layouts import conflicts, reported_rows, sweep_order
-
-
-class Neighbours(NamedTuple):
-    """Of variables, those in a factor of theirs: start (N + 1,) int64, where each one's begin in columns."""
-
-    start: Array
-    columns: Array
+from spinbench.mathematics.graphs.table_layouts import reported_rows, sweep_order
 
 
 class Model(NamedTuple):
-    """Attributes: tables; order (N,) int64 of a sweep; near."""
+    """Attributes: tables; order (N,) int64 of a sweep."""
 
     tables: LaneTables
     order: Array
-    near: Neighbours
 
 
 class Replicas(NamedTuple):
@@ -104,19 +95,6 @@ def _sweep_block(t, order, b, cold, keys, counter, numbers):
             _update(t, order[q], b, cold, c)
 
 
-@nb.njit(**INLINE)
-def _exchange(near, x, w, partners, step):
-    """Houdayer's moves; D is found anew after them."""
-    for j in range(partners.keys.shape[1]):
-        for q in range(partners.moves):
-            counter = np.uint64(2) * (np.uint64(step) * np.uint64(partners.moves) + np.uint64(q))
-            _, k, b, m, c = places_of(w, x.shape[2], partners, j, counter)
-            seed = variables_that_differ(x, partners, j, counter, k, b, m, c)
-            if seed >= 0:
-                for v in partners.stack[: component(near, seed, partners.mark, partners.stack)]:
-                    x[k, v, b], x[m, v, c] = x[m, v, c], x[k, v, b]
-
-
 @nb.njit(**JIT)
 def weigh_graphs(t, x, w, zeros, exact):
     """D of all states into w.energy, and whether they meet a hard zero into w.zeros; exact (K, B) to work with."""
@@ -130,9 +108,9 @@ def weigh_graphs(t, x, w, zeros, exact):
 
 
 @nb.njit(**JIT)
-def run_graphs(model, replicas, w, told, partners, asked, zeros, sums):
+def run_graphs(model, replicas, w, told, asked, zeros, sums):
     """Steps of all ladders; sums (K, R, B) float64 gains p of the lanes at β = 1."""
-    (t, order, near), (keys, x), steps, sweeps = model, replicas, asked.steps, asked.sweeps
+    (t, order), (keys, x), steps, sweeps = model, replicas, asked.steps, asked.sweeps
     blocks, n, count = x.shape
     rows, width = sums.shape[1] * count, np.int64(t.sizes.max())
     scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
@@ -159,8 +137,6 @@ def run_graphs(model, replicas, w, told, partners, asked, zeros, sums):
             for j in range(sweeps):
                 counter = np.uint64(step * sweeps + j) * np.uint64(n + 1)
                 _sweep_block(g, order, b, address(w.cold, k * count), keys[k], counter, stream)
-        if partners.moves:
-            _exchange(near, x, w, partners, step)
         weigh_graphs(t, x, w, zeros, exact)
         swap_rungs(w, told, step, zeros, scratch)
         if (step - steps.first) % FLUSH == FLUSH - 1:
@@ -179,7 +155,7 @@ class Graphs:
 
     def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
         tables, order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
-        self._model, self._rows = Model(tables, order, _neighbours(graph)), len(reported_rows(graph.cardinalities)[0])
+        self._model, self._rows = Model(tables, order), len(reported_rows(graph.cardinalities)[0])
         self.ladders = -(-chains // LANES) * LANES
         self._blocks = -(-rungs * self.ladders // BLOCK)
         self._side = -(-rungs // self._blocks)
@@ -208,16 +184,8 @@ class Graphs:
 
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
-        blocks, n, size = replicas.x.shape
+        blocks, _, size = replicas.x.shape
         sums = aligned_zeros((blocks, self._rows, size), SUM)
-        partners = partners_of(asked.keys, asked.moves, n)
-        run_graphs(self._model, replicas, w, told, partners, asked, self.zeros, sums)
+        run_graphs(self._model, replicas, w, told, asked, self.zeros, sums)
         found = sums.swapaxes(0, 1).reshape(self._rows, self.slots, self.ladders).sum(axis=1)
         return np.concatenate([found, np.zeros((1, self.ladders))])
-
-
-def _neighbours(graph: FactorTables) -> Neighbours:
-    edges = conflicts(graph)
-    ends, others = np.concatenate([edges, edges[:, ::-1]]).T
-    start = np.cumsum([0, *np.bincount(ends, minlength=len(graph.cardinalities))])
-    return Neighbours(start, others[np.argsort(ends, kind="stable")].astype(np.uint32))

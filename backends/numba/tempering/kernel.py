@@ -9,17 +9,12 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.form import Steps
-from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.tempering.blocks import Blocks
-from spinbench.backends.numba.tempering.clusters import Clusters
 from spinbench.backends.numba.tempering.graphs import Graphs
 from spinbench.backends.numba.tempering.looked_up import LookedUp
 from spinbench.backends.numba.tempering.pairs import Pairs, flat_tables
 from spinbench.backends.numba.tempering.rung_tables import MOST_SWEEPS, fit, laid_out
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, begin_ladders, nothing_told
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.methods.tempering.blocks import BlockTables
-from spinbench.methods.tempering.clusters import ClusterTables
 from spinbench.methods.tempering.ladders import Ladders, Rungs, Sums
 from spinbench.methods.tempering.pairs import PairTables
 from spinbench.methods.tempering.pilot import HostArrays
@@ -29,9 +24,6 @@ from spinbench.models import Model, to_pairwise
 
 SWAP_STREAM = 1 << 128
 """Added to the seed for the numbers of swaps."""
-
-PAIR_STREAM = 1 << 129
-"""The same for the moves of pairs of ladders."""
 
 
 @dataclass
@@ -44,7 +36,6 @@ class TemperingState:
         replicas: as their kind of sweep keeps them.
         ladder: where they stand.
         sums: of burn-in, since the last window's end.
-        pairs: (2, P) uint64, keys of pairs of ladders.
     """
 
     step: int
@@ -52,7 +43,6 @@ class TemperingState:
     replicas: Any
     ladder: Ladder
     sums: Sums
-    pairs: Array
 
 
 class TemperingKernel(Kernel):
@@ -69,9 +59,8 @@ class TemperingKernel(Kernel):
         starts = start[:, beside(np, rungs, chains)]
         ladder = begin_ladders(seed + SWAP_STREAM, self._tables.betas, form.slots, form.ladders, self._real)
         replicas: Any = form.begin(seed, starts)
-        pairs = np.ascontiguousarray(chain_keys(seed + PAIR_STREAM, chains // 2))
         form.weigh(replicas, ladder)
-        return TemperingState(1, chains, replicas, ladder, _none(rungs, chains), pairs)
+        return TemperingState(1, chains, replicas, ladder, _none(rungs, chains))
 
     def warm(self, state: TemperingState, steps: int) -> TemperingState:
         if steps:
@@ -106,27 +95,22 @@ class TemperingKernel(Kernel):
             self._made = {chains: self._form(chains)}
         return self._made[chains]
 
-    def _form(self, chains: int) -> LookedUp | Pairs | Clusters | Graphs | Blocks:
+    def _form(self, chains: int) -> LookedUp | Pairs | Graphs:
         tables, rungs = self._tables.replicas, len(self._tables.betas)
         if isinstance(tables, PairTables):
             model = to_pairwise(self._model)
             layout = laid_out(int(np.bincount(model.edges.ravel()).max(initial=0)), rungs, chains)
-            alone = not self._method.houdayer and self._method.sweeps <= MOST_SWEEPS
-            if alone and layout is not None and fit(model.num_variables, layout):
+            if self._method.sweeps <= MOST_SWEEPS and layout is not None and fit(model.num_variables, layout):
                 flat = flat_tables(model, tables, np.dtype(np.float64))
                 return LookedUp(flat, tables.order, self._real, rungs, layout)
             return Pairs(model, tables, self._real, rungs, chains)
-        if isinstance(tables, ClusterTables):
-            return Clusters(to_pairwise(self._model), tables, self._real, rungs, chains)
-        if isinstance(tables, BlockTables):
-            return Blocks(tables, self._real, rungs, chains)
         return Graphs(factor_tables(self._model), self._real, rungs, chains)
 
     def _run(self, state: TemperingState, steps: int) -> tuple[Told, Array]:
         form = self._made_for(state.chains)
         told = nothing_told(len(state.ladder.betas), form.ladders)
         numbered, method = Steps(state.step, state.step + steps), self._method
-        asked = Asked(numbered, method.sweeps, method.houdayer, state.pairs)
+        asked = Asked(numbered, method.sweeps)
         p = form.run(state.replicas, state.ladder, told, asked)
         state.step += steps
         return told, p

@@ -40,7 +40,6 @@ from spinbench.backends.numba.simd.vector_memory import (
     store_sum_vector,
 )
 from spinbench.backends.numba.simd.vectors import choose
-from spinbench.backends.numba.tempering.houdayer import exchange, partners_of
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.methods.gibbs.transition import Tables as GibbsTables
@@ -101,7 +100,7 @@ def _sweep_block(g, n, b, keys, counter):
 
 
 @nb.njit(**JIT)
-def run_pairs(f, replicas, w, told, partners, steps, sweeps, sums):
+def run_pairs(f, replicas, w, told, steps, sweeps, sums):
     """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
     keys, s = replicas
     blocks, n, count = s.shape
@@ -134,8 +133,6 @@ def run_pairs(f, replicas, w, told, partners, steps, sweeps, sums):
             change[:] = 0.0
             add_recent(deltas, address(change, 0), 1.0, count)
             energy[k] += change
-        if partners.moves:
-            exchange(f, s, w, partners, t)
         swap_rungs(w, told, t, False, scratch)
         if (t - steps.first) % FLUSH == FLUSH - 1:
             add_recent(totals, address(sums, 0), factor, s.size)
@@ -188,7 +185,6 @@ class Pairs:
     def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
         """The sums of p (N, L) at β = 1."""
         sums = aligned_zeros(replicas.s.shape, SUM)
-        partners = partners_of(asked.keys, asked.moves, sums.shape[1])
-        run_pairs(self._flat, replicas, w, told, partners, asked.steps, asked.sweeps, sums)
+        run_pairs(self._flat, replicas, w, told, asked.steps, asked.sweeps, sums)
         found = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
         return np.asarray(found.sum(axis=1))

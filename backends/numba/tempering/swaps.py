@@ -55,12 +55,10 @@ class Ladder(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Of a run: its steps; sweeps between swaps; moves of pairs of ladders a step, and (2, P) keys of the pairs."""
+    """Of a run: its steps, and sweeps between swaps."""
 
     steps: Steps
     sweeps: int
-    moves: int
-    keys: Array
 
 
 class Told(NamedTuple):
