@@ -20,14 +20,6 @@ log Z, for a fixed state s* of high probability:
     auto     chib_bar where its overlap is seen to be large early on, else stones.
     chib     p(s*) = Σ_s p(s) T(s* <- s), so log Z = log p*(s*) - log mean_t T(s* <- s_t).
              Chib, "Marginal likelihood from the Gibbs output", JASA 1995. Of 1 / Z it is unbiased in stationarity.
-    chib_ms  Ẑ = p*(s*) S / Σ_t T(s* <- s_t) over s_1 … s_S, of which s_r with r uniform was drawn from R(. <- s*),
-             the later ones from it by T and the earlier ones by R. E Ẑ = Z exactly, for every S and s*. By
-             Jensen's inequality log Ẑ is low on average: by half its variance where that is small; on strongly
-             coupled models, where a few rare ladders carry the mean, by more than its standard error tells. More
-             ladders help: on an 8 × 8 grid with c1 = 0.5 and c2 = 2, 5 ladders of 16 chains are 0.04 low, 20 within
-             the noise of 0.01.
-             Murray and Salakhutdinov, "Evaluating probabilities under high-dimensional latent variable models",
-             NIPS 2008, algorithm 2.
 """
 
 from __future__ import annotations
@@ -67,7 +59,7 @@ from spinbench.models import FactorGraph, Model, PairwiseModel
 Scanning = Literal["chromatic", "raster", "random"]
 Sample = Literal["sweep", "update"]
 Marginals = Literal["rao_blackwell", "empirical"]
-LogZ = Literal["auto", "chib_bar", "stones", "chib", "chib_ms", "none"]
+LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 
 PRECISION_BITS = range(8, 33)
 MAX_BIT_DEGREE = 6
@@ -87,9 +79,8 @@ class Gibbs(Method):
             compares with one update a sample, and with empirical marginals.
         marginals: which estimate is reported.
         log_z: which estimate of log Z is reported. "auto" takes "chib_bar" where the chains know enough, else
-            "stones", which costs no more than burn-in. "chib" finds T at every sweep, "chib_ms" runs a sweep of a
-            second chain beside every sweep, and both report "chib_bar", too.
-        ladder: S, the number of states of one run of "chib_ms". Runs that are cut off by the budget do not count.
+            "stones", which costs no more than burn-in. "chib" finds T at every sweep, and
+            reports "chib_bar", too.
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
             multiples of 2^-precision_bits and 1 - 2^-precision_bits at most, as hardware with so few random bits makes
             them. Where Dobrushin's condition holds, that moves no marginal by more than 2^-precision_bits / (1 - α),
@@ -104,22 +95,21 @@ class Gibbs(Method):
     sample: Sample = "sweep"
     marginals: Marginals = "rao_blackwell"
     log_z: LogZ = "auto"
-    ladder: int = 50
     precision_bits: int = 0
     threads: int = 1
 
     takes: ClassVar[Literal["pairwise", "any", "either"]] = "either"
     name: ClassVar[str] = "gibbs"
+    removed: ClassVar[Mapping[str, str]] = {"ladder": "log_z=chib_bar and log_z=stones know log Z at least as well"}
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
     def __post_init__(self) -> None:
         for setting, choices in (("scan", Scanning), ("sample", Sample), ("marginals", Marginals), ("log_z", LogZ)):
             check_choice(self, setting, choices)
-        check_whole(self, "ladder", 1)
         check_whole(self, "threads", 1)
         self._check_precision_bits()
-        if self.precision_bits or self.log_z == "chib_ms":
+        if self.precision_bits:
             object.__setattr__(self, "takes", "pairwise")
 
     def _check_precision_bits(self) -> None:
@@ -143,7 +133,7 @@ class Gibbs(Method):
     @property
     def weighs_steps(self) -> bool:
         """Whether T(s* <- s) is found at every step, besides at the run's looks."""
-        return self.log_z in ("chib", "chib_ms")
+        return self.log_z == "chib"
 
     @property
     def climbs(self) -> bool:
@@ -156,14 +146,11 @@ class Gibbs(Method):
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """p or s: (N, C), rows in the tables' order; of factor graphs (R, C), the states that the tables name. log_t,
-        ladder (log S / Σ T of ended ones), ladders: (C,).
-        """
+        """p or s: (N, C), rows in the tables' order; of factor graphs (R, C), the states that the tables name. log_t:
+        (C,)."""
         names: dict[str, Reduction] = {"p" if self.marginals == "rao_blackwell" else "s": "sum"}
         if self.weighs_steps:
             names["log_t"] = "logsumexp"
-        if self.log_z == "chib_ms":
-            names |= {"ladder": "logsumexp", "ladders": "sum"}
         return names
 
     def plan(self, model: Model) -> Tables | GraphTables:
@@ -219,7 +206,7 @@ class Gibbs(Method):
             climbs=self.climbs,
             chib=self.weighs_steps,
         )
-        of_pairs = GibbsProgram(backend, wanted, self.ladder if self.log_z == "chib_ms" else 0)
+        of_pairs = GibbsProgram(backend, wanted)
         of_graphs = GraphProgram(backend, wanted)
         return either(assembled(of_pairs, wanted), assembled(of_graphs, wanted))
 

@@ -7,16 +7,13 @@ import numpy as np
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import Ratio, beside, one_sided, ratio
+from spinbench.mathematics.claims import Ratio, one_sided, ratio
 from spinbench.mathematics.graphs.rows import AnyRows, matrix
 from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
 from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
 
 Claims = dict[str, tuple[float, float]]
-SKEWED = 0.02
-"""Error of the mean over ladders beyond which rare ones carry it; those that have not been seen leave it low, by more
-than it can tell and often by less than the look from both sides can."""
 UNREACHED = 100.0
 """Nats beyond all that can be reached."""
 
@@ -76,15 +73,10 @@ def _by_transitions(asked: str, weight: float, trace: Trace, both: Ratio) -> tup
     """From T(s* <- s), beside the look from both sides; log p*(s*) is the weight."""
     found: Claims = {"chib_bar": both.claim}
     diagnostics = {}
-    if asked in ("chib", "chib_ms"):
+    if asked == "chib":
         seen, diagnostics["chib_weight_ess"] = _one_sided(weight, trace, both)
         if np.isfinite(seen[0]):
             found["chib"] = seen
-    if asked == "chib_ms":
-        diagnostics["ladders"] = float(trace.total("ladders").sum())
-        if diagnostics["ladders"]:
-            level, error = ladder_mean(trace)
-            found["chib_ms"] = beside(weight + level, error if error <= SKEWED else np.inf, both)
     return found, diagnostics
 
 
@@ -96,33 +88,6 @@ def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, f
         return (np.inf, np.inf), 0.0
     shares = np.exp(series - series.max())
     return one_sided(weight - level, error, both), float(shares.sum() ** 2 / (shares**2).sum())
-
-
-def ladder_mean(trace: Trace) -> tuple[float, float]:
-    """Log of the mean of S / Σ T over ladders and chains, with its standard error.
-
-    Ladders are independent; chains within one share the place of the first state, so that their mean is one
-    observation. The m_b ladders of batch b have the sum Y_b, of variance m_b σ²; σ² = Σ (Y_b - m_b Ȳ)² divided by
-    Σ m_b (1 - m_b / M), its expectation in units of σ². Where all M ladders ended in one batch, the chains' own sums
-    are what is left to see a spread of; they do not know what the shared place adds to it.
-
-    Returns:
-        (log mean, standard error; NaN where one chain ended all its ladders in one batch).
-    """
-    counts = np.array(trace.counts, dtype=np.float64)
-    ladders = trace.series("ladders").mean(axis=-1) * counts
-    logs = trace.series("ladder") + np.log(counts)[:, None]
-    top = logs.max()
-    sums = np.exp(logs - top).mean(axis=-1)
-    total = ladders.sum()
-    mean = sums.sum() / total
-    expected = (ladders * (1 - ladders / total)).sum()
-    if expected <= 0:
-        chains = np.exp(logs - top).sum(axis=0)
-        spread = chains.std(ddof=1) / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
-        return float(top + np.log(mean)), float(spread / chains.mean())
-    variance = ((sums - ladders * mean) ** 2).sum() / expected
-    return float(top + np.log(mean)), float(np.sqrt(variance / total) / mean)
 
 
 def log_conditional(

@@ -1,8 +1,7 @@
-"""The generic program of Gibbs sampling, with Murray and Salakhutdinov's ladder; see `gibbs`."""
+"""The generic program of Gibbs sampling; see `gibbs`."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
@@ -10,28 +9,6 @@ from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs.assembly import Wanted
 from spinbench.methods.gibbs.tempering import Slopes, tempered
 from spinbench.methods.gibbs.transition import Tables, Transition
-
-
-class Ladder(NamedTuple):
-    """A run of S states through s*, of which one at a random place was drawn from R(. <- s*).
-
-    Attributes:
-        s: (N, C) the state reached.
-        middle: (N, C) the first state, from which the run goes on backwards.
-        place: () number of states before the first one, uniform in 0 … S - 1.
-        done: () states of this ladder so far, int.
-        log_sum: (C,) log of the sum of T(s* <- s) over them.
-        log_weight: (C,) log of S / Σ T where the last step ended a ladder, else -inf.
-        ended: (C,) 1 where it did, else 0.
-    """
-
-    s: Array
-    middle: Array
-    place: Array
-    done: Array
-    log_sum: Array
-    log_weight: Array
-    ended: Array
 
 
 class State(NamedTuple):
@@ -42,7 +19,6 @@ class State(NamedTuple):
         p: (N, C) p(s_i = 1 | rest) as of the last update of i.
         log_t: (C,) log T(s* <- s) for s at the begin of the last sweep.
         position: () number of the next single update within its sweep, int.
-        ladder: a `Ladder`.
         mode: (N, C) s* in every chain, for looks. Not made when it is needed: XLA (jaxlib 0.10.2 on a CPU) overwrites
             what it broadcasts inside a sweep while other blocks still read it.
     """
@@ -51,7 +27,6 @@ class State(NamedTuple):
     p: Array
     log_t: Array
     position: Array
-    ladder: Any
     mode: Array
 
 
@@ -61,14 +36,13 @@ class GibbsProgram:
     Args:
         backend: the backend.
         wanted: what it does.
-        ladder: S of Murray and Salakhutdinov's ladders; 0 without.
     """
 
-    def __init__(self, backend: Backend, wanted: Wanted, ladder: int) -> None:
+    def __init__(self, backend: Backend, wanted: Wanted) -> None:
         self._backend = backend
         self._bath = Transition(backend)
         self._xp = backend.xp
-        self._wanted, self._length = wanted, ladder
+        self._wanted = wanted
         self._slopes = Slopes(backend)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
@@ -80,27 +54,22 @@ class GibbsProgram:
         p: Array = ()
         if self._wanted.averaged:
             p = self._bath.conditionals(t.sweep, s) if self._wanted.random or self._wanted.single else xp.zeros_like(s)
-        ladder: Any = ()
-        if self._length:
-            ladder = Ladder(xp.zeros_like(s), xp.zeros_like(s), count, count, zeros, zeros - xp.inf, zeros)
         mode = xp.zeros_like(s) + t.mode[:, None] if self._wanted.looks else ()
-        return State(s, p, zeros if self._wanted.chib else (), count if self._wanted.single else (), ladder, mode)
+        return State(s, p, zeros if self._wanted.chib else (), count if self._wanted.single else (), mode)
 
     def warm(self, key: Key, t: Tables, state: State) -> State:
-        """A step without ladders; a sweep without log T too."""
-        return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single, ladder=False)
+        """A step; a sweep without log T."""
+        return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One sample."""
-        return self._step(key, t, state, chib=self._wanted.chib, ladder=self._length > 0)
+        return self._step(key, t, state, chib=self._wanted.chib)
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
         seen = {"p": state.p} if self._wanted.averaged else {"s": state.s}
         if self._wanted.chib:
             seen["log_t"] = state.log_t
-        if isinstance(state.ladder, Ladder):
-            seen |= {"ladder": state.ladder.log_weight, "ladders": state.ladder.ended}
         return seen
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
@@ -124,28 +93,18 @@ class GibbsProgram:
 
     # Steps
 
-    def _step(self, key: Key, t: Tables, state: State, *, chib: bool, ladder: bool) -> State:
+    def _step(self, key: Key, t: Tables, state: State, *, chib: bool) -> State:
         backend, xp = self._backend, self._xp
         main = backend.fold_in(key, 0)
         if not self._wanted.single:
-            if ladder:
-                state = state._replace(ladder=self._climb(backend.fold_in(key, 1), t, state.ladder))
             if self._wanted.random:
                 log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
                 s, p = self._random_updates(main, t, state.s, state.p)
                 return state._replace(s=s, p=p, log_t=log_t)
             s, p, log_t = self._sweep_and_log_t(main, t, state, chib=chib)
             return state._replace(s=s, p=p, log_t=log_t)
-        begins = xp.astype(state.position == 0, xp.int32)
-        if ladder:
-            rest = state.ladder._replace(
-                log_weight=xp.zeros_like(state.ladder.log_weight) - xp.inf,
-                ended=xp.zeros_like(state.ladder.ended),
-            )
-            side = backend.fold_in(key, 1)
-            climbed = backend.fori_loop(0, begins, lambda _, run: self._climb(side, t, run), rest)
-            state = state._replace(ladder=climbed)
         if chib:
+            begins = xp.astype(state.position == 0, xp.int32)
             log_t = backend.fori_loop(0, begins, lambda _, __: self._bath.log_transition(t, state.s), state.log_t)
             state = state._replace(log_t=log_t)
         scan: Any = t.single
@@ -156,36 +115,6 @@ class GibbsProgram:
             s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:, :])
         position = (state.position + 1) % scan.rows.shape[0]
         return state._replace(s=s, p=p, position=position)
-
-    def _climb(self, key: Key, t: Tables, ladder: Ladder) -> Ladder:
-        """One more state of the ladder, after the last of which a new ladder begins.
-
-        The place is shared by all chains, so that they go the same way; estimates of one ladder are averaged over
-        chains before their spread is looked at.
-        """
-        backend, xp, length = self._backend, self._xp, self._length
-        fresh = ladder.done == 0
-        drawn = xp.floor(backend.uniform(backend.fold_in(key, 0), (1,))[0] * length)
-        place = xp.where(fresh, xp.astype(drawn, ladder.place.dtype), ladder.place)
-        turn = ladder.done == length - place
-        forward = xp.astype(~fresh & (ladder.done < length - place), xp.int32)
-        mode = xp.zeros_like(ladder.s) + t.mode[:, None]
-        s = xp.where(fresh, mode, xp.where(turn, ladder.middle, ladder.s))
-        sweep = backend.fold_in(key, 1)
-        s = backend.fori_loop(0, forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=False), s)
-        s = backend.fori_loop(0, 1 - forward, lambda _, s: self._bath.sweep(sweep, t.sweep, s, backward=True), s)
-        log_t = self._bath.log_transition(t, s)
-        log_sum = xp.where(fresh, log_t, xp.logaddexp(ladder.log_sum, log_t))
-        ends = ladder.done == length - 1
-        return Ladder(
-            s=s,
-            middle=xp.where(fresh, s, ladder.middle),
-            place=place,
-            done=(ladder.done + 1) % length,
-            log_sum=log_sum,
-            log_weight=xp.where(ends, math.log(length) - log_sum, -xp.inf),
-            ended=xp.where(ends, xp.ones_like(log_sum), xp.zeros_like(log_sum)),
-        )
 
     def _sweep_and_log_t(self, key: Key, t: Tables, state: State, *, chib: bool) -> tuple[Array, Array, Array]:
         u = self._backend.uniform(key, state.s.shape)

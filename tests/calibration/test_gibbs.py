@@ -80,7 +80,6 @@ CASES: list[tuple[str, dict[str, Any], int]] = [
     ("numba", {"log_z": "stones"}, 10),
     ("numba", {"log_z": "auto", "scan": "raster", "precision": "float32"}, 6),
     ("numba", {"log_z": "stones", "scan": "random"}, 6),
-    ("numba", {"log_z": "chib_ms", "ladder": 10}, 6),
     ("jax", {"log_z": "auto"}, 5),
     ("numpy", {"log_z": "auto"}, 5),
 ]

@@ -65,7 +65,7 @@ def gibbs_chains() -> Iterator[Run]:
     yield "gibbs", GROUPS, 3, CHIB
     yield "gibbs", GROUPS, 3, {"scan": "random"} | STATES
     yield "gibbs", GROUPS, 3, {"sample": "update"} | CHIB
-    yield "gibbs", GROUPS, 3, {"log_z": "chib_ms", "ladder": 7}
+    yield "gibbs", GROUPS, 3, {"log_z": "chib"}
     yield "gibbs", TRIPLES, 40, CHIB
 
 

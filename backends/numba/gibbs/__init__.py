@@ -17,7 +17,7 @@ What several of them stand on:
     kernel.py         the kernel as `spinbench` calls it: state, threads, the form made for so many chains
     choice.py         which form runs
     form.py           what a form is, what its loops are given
-    ladders.py        the ladders of log_z=chib_ms, which climb beside any form, with the updates of unit_updates.py
+    looks.py          what log Z asks beside the chains of any form
     tables.py         the model row by row (`Flat`), and what tables are made from (`Source`)
     bands.py          the model by blocks of rows and shifts of neighbours: sites
     patterns.py       tables of neighbours' patterns: pattern_lanes, pattern_rows

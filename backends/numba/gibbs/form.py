@@ -119,7 +119,7 @@ class Form:
         raise NotImplementedError
 
     def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
-        """As `ladders.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
+        """As `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
         raise NotImplementedError
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:

@@ -16,16 +16,8 @@ from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
-from spinbench.backends.numba.gibbs.ladders import (
-    LadderState,
-    begin_ladders,
-    climb,
-    in_lanes,
-    lane_looks,
-    load_looks,
-    looks,
-)
 from spinbench.backends.numba.gibbs.lanes import Lanes
+from spinbench.backends.numba.gibbs.looks import in_lanes, lane_looks, load_looks, looks
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.sites import Sites
@@ -42,11 +34,9 @@ Array = npt.NDArray[Any]
 
 FORMS: dict[Name, type[Form]] = {form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, Units)}
 LOOK_STREAM = 1 << 129
-"""Added to the seed for the numbers of looks, as the next one for those of ladders."""
+"""Added to the seed for the numbers of looks; no seed of the chains is so large that it matters."""
 CLIMB_STREAM = 1 << 130
 """The same for sweeps at other temperatures."""
-LADDER_STREAM = 1 << 128
-"""Added to the seed for the ladders' numbers; no seed of the chains is so large that it matters."""
 
 
 @dataclass
@@ -57,7 +47,6 @@ class GibbsState:
         step: steps so far, burn-in included.
         keys, s, x: random numbers, states and fields of the chains, as the form keeps them.
         held: (C,) log T at the begin of the present sweep ("units").
-        ladder: None without one.
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.
@@ -69,7 +58,6 @@ class GibbsState:
     s: Array
     x: Array
     held: Array
-    ladder: LadderState | None
     seed: int
     climbed: int = 0
     look_keys: Array | None = None
@@ -106,9 +94,8 @@ class GibbsKernel(Kernel):
     def init(self, seed: int, start: Array) -> GibbsState:
         form = self._made_for(start.shape[1])
         states = start[self._tables.order].astype(self._real)
-        ladder = begin_ladders(seed + LADDER_STREAM, states) if self._method.log_z == "chib_ms" else None
         looks = chain_keys(seed + LOOK_STREAM, start.shape[1]).T.copy() if self._method.log_z != "none" else None
-        return GibbsState(0, *form.begin(seed, states), np.zeros(states.shape[1]), ladder, seed, look_keys=looks)
+        return GibbsState(0, *form.begin(seed, states), np.zeros(states.shape[1]), seed, look_keys=looks)
 
     def warm(self, state: GibbsState, steps: int) -> GibbsState:
         if steps:
@@ -118,19 +105,11 @@ class GibbsKernel(Kernel):
 
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.weighs_steps
-        before = state.step
         form, raw = self._run(state, steps, chib=chib)
         sums, log_t = form.of_chains(*raw, len(state.held))
         statistics = {"p" if self._asked.averaged else "s": sums}
         if chib:
             statistics["log_t"] = log_t
-        if state.ladder is not None:
-            flat, mode = self._source.flat, self._mode()
-            sweeps = steps
-            if self._method.sample == "update":  # one rung where a sweep begins
-                units = len(flat.first)
-                sweeps = -(-(before + steps) // units) - -(-before // units)
-            statistics |= climb(flat, mode, self._method.ladder, state.ladder, sweeps)
         return state, statistics
 
     def look(self, state: GibbsState) -> dict[str, Array]:
@@ -175,10 +154,6 @@ class GibbsKernel(Kernel):
     def states(self, state: GibbsState) -> Array:
         chains = len(state.held)
         return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
-
-    def _mode(self) -> Array:
-        mode: Array = self._tables.mode.astype(self._real)
-        return mode
 
     def _looks_alone(self, form: Form, chains: int) -> bool:
         return form.looks_alone and not in_lanes(self._source, chains)

@@ -108,9 +108,9 @@ def test_what_pairs_cannot_say_is_refused_with_advice_that_holds() -> None:
         assert spinbench.run(triple, method, "numpy", 100).log_z is not None
     with pytest.raises(
         UnsupportedError,
-        match=r"gibbs with log_z=chib_ms takes pairwise models: .*; with its defaults it takes this one",
+        match=r"precision_bits=8 takes pairwise models: .*; with its defaults it takes this one",
     ):
-        spinbench.run(triple, "gibbs", "numpy", 10, log_z="chib_ms")
+        spinbench.run(triple, "gibbs", "numba", 10, log_z="none", marginals="empirical", precision_bits=8)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from spinbench.mathematics.graphs import rows, sweep_layouts, windows
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs import gibbs
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.log_z import ladder_mean
 from spinbench.models import PairwiseModel
 
 BACKENDS = ["numpy", "numba", "jax"]
@@ -115,9 +114,9 @@ PLAIN = Gibbs()
 SETTINGS = {
     "default": PLAIN,
     "empirical": Gibbs(marginals="empirical", log_z="none"),
-    "raster": Gibbs(scan="raster", log_z="chib_ms", ladder=5),
-    "random": Gibbs(scan="random", log_z="chib_ms", ladder=4),
-    "raster update": Gibbs(scan="raster", sample="update", log_z="chib_ms", ladder=5),
+    "raster": Gibbs(scan="raster", log_z="chib"),
+    "random": Gibbs(scan="random", log_z="chib"),
+    "raster update": Gibbs(scan="raster", sample="update", log_z="chib"),
     "random update": Gibbs(scan="random", sample="update", marginals="empirical", log_z="chib"),
 }
 # Compiling for a model of new shape costs JAX seconds.
@@ -164,7 +163,7 @@ def test_marginals_and_log_z_agree_with_enumeration(backend, name, setting):
         assert found.doubts == ()
         for value, error in found.log_z_estimates.values():
             assert abs(value - log_z) <= 4 * error + rounding * scale
-        ran = {"none": [], "chib": ["chib_bar", "chib"], "chib_ms": ["chib_bar", "chib", "chib_ms"]}
+        ran = {"none": [], "chib": ["chib_bar", "chib"]}
         assert list(found.log_z_estimates) == ran.get(method.log_z, ["chib_bar"])
         assert (found.log_z is None) == (method.log_z == "none")
 
@@ -251,27 +250,6 @@ def test_transition_probabilities_are_those_of_the_sweep(backend, name, setting)
         assert values["log_t"] == pytest.approx(expected, rel=1e-9 if precision == "float64" else 1e-4)
 
 
-@pytest.mark.parametrize(
-    ("backend", "scan"),
-    [(b, s) for b in BACKENDS for s in ("chromatic", "raster") if (b, s) != ("jax", "raster")],
-)
-def test_murray_and_salakhutdinov_is_unbiased(backend, scan):
-    """RELAXATION.md, section 3: E Ẑ = Z, here for a ladder of S = 5 states on a 3×3 grid."""
-    method = Gibbs(scan=scan, log_z="chib_ms", ladder=5)
-    _, bound = engine("grid", backend, "float64", method)
-    log_z = states_and_weights("grid")[2]
-    state, weights = bound.init(7, np.zeros((9, 1000), dtype=np.int8)), []
-    for _ in range(150):
-        state, seen = bound.advance(state, 5)
-        assert (seen["ladders"] == 1).all()
-        weights.append(np.exp(seen["ladder"] + float(method.plan(MODELS["grid"]).mode_log_weight) - log_z))
-    means = np.mean(weights, axis=1)  # chains share the place of the first state, ladders are independent
-    error = means.std(ddof=1) / np.sqrt(len(means))
-    assert error < 0.01
-    assert abs(means.mean() - 1) < 4 * error
-    assert np.log(weights).mean() < 0
-
-
 @pytest.mark.parametrize(("backend", "repeats"), [("numba", 200), ("numpy", 30), ("jax", 40)])
 def test_standard_errors_are_calibrated(backend, repeats):
     """z-scores over repeats have variance 1, to 4 standard errors of a variance from so many repeats."""
@@ -283,49 +261,6 @@ def test_standard_errors_are_calibrated(backend, repeats):
     assert (z.var(axis=0) < 1 + tolerance).all()
     assert (z.var(axis=0) > 0.75**2 - tolerance).all()  # claims are a little wider than standard errors
     assert (abs(z.mean(axis=0)) < 4 / np.sqrt(repeats)).all()
-
-
-def test_ladders_have_calibrated_errors():
-    method = SETTINGS["raster"]
-    exact = states_and_weights("disconnected")[2]
-    weight = float(method.plan(MODELS["disconnected"]).mode_log_weight)
-    runs = [run("disconnected", "numba", "float64", method, 1000, seed=seed) for seed in range(200)]
-    found = np.array([ladder_mean(r.trace) for r in runs])
-    z = (weight + found[:, 0] - exact) / found[:, 1]
-    assert abs(z.var() - 1) < 4 * np.sqrt(2 / len(z))
-    assert abs(z.mean()) < 4 / np.sqrt(len(z))
-    # what is claimed is never less, nor than that of the look from both sides, and nothing where they are further apart
-    for r, (_, error) in zip(runs, found, strict=True):
-        e = r.estimate
-        value, claim = e.log_z_estimates["chib_bar"]
-        assert e.log_z_se >= max(error, claim)
-        assert np.isinf(e.log_z_se) == (abs(e.log_z - value) > 3 * np.hypot(error, claim))
-    assert np.mean([np.isfinite(r.estimate.log_z_se) for r in runs]) > 0.95
-
-
-def test_ladders_of_uneven_weights_are_not_believed(monkeypatch):
-    """The logarithm of a mean that rare ladders carry is low, even where the look from both sides is as low."""
-    model, method = MODELS["grid"], Gibbs(log_z="chib_ms", ladder=5)
-    tables, ran = method.plan(model), run("grid", "numba", "float64", method, 500)
-    both = ran.estimate.log_z_estimates["chib_bar"][0]
-    for error, below, believed in ((0.01, 0.025, True), (0.01, 0.5, False), (0.03, 0.0, False), (0.1, 0.1, False)):
-        level = both - below - float(tables.mode_log_weight)
-        monkeypatch.setattr("spinbench.methods.gibbs.log_z.ladder_mean", lambda trace, mean=(level, error): mean)
-        assert np.isfinite(method.estimate(model, tables, ran.trace).log_z_se) == believed, (error, below)
-
-
-def test_a_single_ladder_has_the_error_that_its_chains_show():
-    method = Gibbs(log_z="chib_ms", ladder=50)
-    exact = states_and_weights("disconnected")[2]
-    weight = float(method.plan(MODELS["disconnected"]).mode_log_weight)
-    runs = [run("disconnected", "numba", "float64", method, 60, seed=seed) for seed in range(100)]
-    assert {r.estimate.diagnostics["ladders"] for r in runs} == {16.0}
-    found = np.array([ladder_mean(r.trace) for r in runs])
-    z = (weight + found[:, 0] - exact) / found[:, 1]
-    assert abs(z.var() - 1) < 4 * np.sqrt(2 / len(z))
-    trace = Trace({"ladder": "logsumexp", "ladders": "sum"})
-    trace.add({"ladder": np.zeros(1), "ladders": np.ones(1)}, 50)
-    assert np.isnan(ladder_mean(trace)[1])
 
 
 BATCHED = [
@@ -380,15 +315,6 @@ def test_a_sample_of_one_update_says_less_than_a_sweep():
     assert (errors["update"] > 2 * errors["sweep"]).all()
 
 
-def test_an_unfinished_ladder_gives_no_estimate():
-    method = Gibbs(log_z="chib_ms", ladder=50)
-    found = estimate("disconnected", "numba", "float64", method, 49)
-    assert set(found.log_z_estimates) == {"chib_bar", "chib"}
-    assert found.log_z is None
-    assert found.diagnostics["ladders"] == 0
-    assert estimate("disconnected", "numba", "float64", method, 100).diagnostics["ladders"] == 2 * 16
-
-
 def test_tables_have_all_forms():
     for model, scan in ((random_model(17, 1.0, 0.3, 7), True), (MODELS["grid"], False)):
         assert isinstance(PLAIN.plan(model).sweep, Scan) == scan
@@ -405,8 +331,6 @@ def test_tables_have_all_forms():
         {"sample": "site"},
         {"marginals": "both"},
         {"log_z": "exact"},
-        {"ladder": 0},
-        {"ladder": 2.5},
         {"threads": 0},
     ],
 )

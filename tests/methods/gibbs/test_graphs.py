@@ -170,7 +170,6 @@ def test_ranges_hold_every_conditional() -> None:
     ("settings", "message"),
     [
         ({"log_z": "stones"}, "hard zeros, over which log_z=stones has no way up"),
-        ({"log_z": "chib_ms"}, "takes pairwise models"),
         ({"scan": "random", "log_z": "chib"}, "takes sweeps of factor graphs in fixed order"),
     ],
 )
