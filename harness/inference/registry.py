@@ -124,10 +124,8 @@ def made(cls: type[Method], settings: dict[str, Any]) -> Method:
     name = cls.name
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
-        if key in cls.removed:
-            raise SpinbenchError(f"method {name} has no setting {key} any more; {cls.removed[key]}")
         if key not in allowed:
-            raise unknown_name(f"setting of method {name}", key, allowed)
+            raise unknown_name(f"setting of method {name}", key, allowed, cls.removed)
     hints = hints_of(cls)
     given = {}
     for key, value in settings.items():

@@ -137,6 +137,8 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     if parent in ("model", "method", "backend"):
         what = f"setting of {parent} {node['name']}"
         allowed.remove("name")
+        if parent == "method" and node["name"] in registry.names("methods"):
+            return unknown_name(what, leaf, allowed, registry.method_class(node["name"]).removed)
     else:
         what = f"setting in {parent}" if parent else "setting or group"
         allowed += [] if parent else ["experiment", "launcher"]

@@ -15,8 +15,12 @@ from spinbench.inference.registry import make_method
     [
         ("pt", {"rungs": 10**7}, "pt: rungs=10000000 was given; 0, or an integer from 2 to 1024, is needed"),
         ("pt", {"rungs": 1}, "pt: rungs=1 was given; 0, or an integer from 2"),
-        ("pt", {"blocks": 2**50}, "method pt has no setting blocks any more; the method blocks draws many variables"),
-        ("pt", {"updates": "gibbs"}, "method pt has no setting updates any more; the method swendsen_wang moves clust"),
+        ("pt", {"blocks": 2**50}, "no setting of method pt is named 'blocks' any more; the method blocks draws many"),
+        (
+            "pt",
+            {"updates": "gibbs"},
+            "no setting of method pt is named 'updates' any more; the method swendsen_wang mo",
+        ),
         ("blocks", {"size": 10**15}, "blocks: size=10+ was given; an integer from 2 to 1048576 is needed"),
         ("blocks", {"blocks": 65}, "blocks: blocks=65 was given; an integer from 2 to 64 is needed"),
         ("smc", {"particles": 10**9}, "smc: particles=10+ was given"),

@@ -154,9 +154,7 @@ def test_groups_and_settings_are_refused() -> None:
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
     with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
         spinbench.run(model, "pt", "numpy", 10)
-    with pytest.raises(
-        spinbench.errors.SpinbenchError, match="no setting houdayer any more; more sweeps or more chains"
-    ):
+    with pytest.raises(spinbench.errors.SpinbenchError, match="'houdayer' any more; more sweeps"):
         spinbench.run(graph(0), "pt", "numpy", 10, houdayer=1)
     for settings in ({"rungs": 1}, {"rungs": -2}, {"sweeps": 0}, {"sweeps": 1.5}):
         with pytest.raises(spinbench.errors.SpinbenchError, match="was given"):
