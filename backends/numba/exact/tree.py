@@ -34,7 +34,7 @@ class CompiledTree(Elimination):
     """In compiled code, no table stored."""
 
     backend = "numba"
-    entry_seconds, log_z_entry_seconds = 4e-9, 1.5e-9
+    entry_seconds, log_z_entry_seconds = 4.5e-9, 1.5e-9
     variable_seconds = 1.5e-6
     loops = COMPILED
 
