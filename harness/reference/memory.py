@@ -81,13 +81,13 @@ def _left_by_containers() -> list[int]:
         for folder in (place, *place.parents):
             limit, used = (_number(folder / name) for name in names)
             if limit is not None and used is not None:
-                left.append(limit - used + _cached(folder / "memory.stat"))
+                left.append(limit - used + _page_cache_bytes(folder / "memory.stat"))
             if folder == CGROUPS:
                 break
     return left
 
 
-def _cached(file: Path) -> int:
+def _page_cache_bytes(file: Path) -> int:
     """Bytes of files that a group counts as used and gives back when they are needed."""
     try:
         counts = dict(line.split() for line in file.read_text(encoding="ascii").splitlines())

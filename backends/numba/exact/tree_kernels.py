@@ -8,7 +8,8 @@ sequence where they have all axes of the block, else gathered. So the limit is a
 of the clique tables.
 
 Sums of positive numbers lose nothing but what underflows. Every piece is scaled so that the logarithms of its entries
-lie evenly around 0; where the sum of their largest passes REACH, `forward` gives up and the caller turns to logarithms.
+lie evenly around 0, large messages only once they have drifted away by `DRIFT`; where the sum of their largest passes
+REACH, `forward` gives up and the caller turns to logarithms.
 """
 
 from __future__ import annotations
