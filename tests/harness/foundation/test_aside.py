@@ -58,7 +58,7 @@ def test_who_does_not_end_is_ended() -> None:
 def _compile_slowly(file: str) -> Iterator[int]:
     yield os.getpid()
     deadline.compilers += 1  # as the clock of Numba's compilations says
-    time.sleep(1.0)
+    time.sleep(5.0)
     Path(file).write_text("compiled")
     deadline.compilers -= 1
     time.sleep(60.0)
@@ -71,7 +71,7 @@ def test_who_compiles_is_left_to_end_that(tmp_path: Path) -> None:
     child = next(each for each in news if each is not None)
     with pytest.raises(OverdueError):
         list(news)
-    assert time.perf_counter() - since < 0.95
+    assert time.perf_counter() - since < 4.5
     until = time.perf_counter() + 20
     while alive(child) and time.perf_counter() < until:
         multiprocessing.active_children()  # which takes its exit status

@@ -19,6 +19,7 @@ from spinbench.inference import drive as drive_module
 from spinbench.inference import looks, trials
 from spinbench.inference.budget import Budget
 from spinbench.inference.drive import Run, answer_at_once, drive
+from tests.helpers.clock import Clock
 
 
 class Counter:
@@ -145,7 +146,7 @@ def test_runs_of_many_numbers_have_longer_batches_and_fewer_checkpoints() -> Non
     assert [point.samples for point in outcome.trajectory] == [10, 100]
 
 
-def test_seconds_include_burn_in_and_end_in_time() -> None:
+def test_seconds_include_burn_in_and_end_in_time(clock: Clock) -> None:
     outcome = run(Budget(seconds=0.3), Counter(seconds=1e-3))
     total = outcome.burn_in_seconds + outcome.run_seconds
     assert total >= 0.3
@@ -157,38 +158,6 @@ def test_seconds_include_burn_in_and_end_in_time() -> None:
 def test_seconds_too_few_for_burn_in(clock: Clock) -> None:
     with pytest.raises(BudgetError, match="within burn-in"):
         run(Budget(seconds=0.01, burn_in=100), Counter(seconds=1e-3))
-
-
-class Clock:
-    """In place of `time`: only what sleeps takes any, and keeps the CPU busy; what waits leaves it to others."""
-
-    def __init__(self) -> None:
-        self.now = self.busy = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def process_time(self) -> float:
-        return self.busy
-
-    thread_time = process_time
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.busy += seconds
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A machine on which nothing else runs."""
-    found = Clock()
-    for module in (looks, deadline):
-        monkeypatch.setattr(module, "time", found)
-    monkeypatch.setitem(globals(), "time", found)
-    return found
 
 
 def test_seconds_too_few_for_a_sample_are_refused_before_burn_in(clock: Clock) -> None:
@@ -462,7 +431,7 @@ def test_a_finished_run_ends_before_its_budget() -> None:
     assert outcome.trajectory[-1].samples == outcome.trace.samples
 
 
-def test_as_many_batches_as_are_wanted() -> None:
+def test_as_many_batches_as_are_wanted(clock: Clock) -> None:
     assert len(run(Budget(samples=1000), Counter(), batches=400).trace.counts) == 400
     assert len(run(Budget(samples=100), Counter(), batches=400).trace.counts) == 100
     lengths = run(Budget(seconds=0.2), Counter(seconds=1e-4), batches=400).trace.counts[:-1]

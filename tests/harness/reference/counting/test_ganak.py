@@ -134,13 +134,13 @@ def test_marginals_that_take_too_long_are_open(monkeypatch: pytest.MonkeyPatch) 
     assert np.isfinite(whole.flat).all()
     monkeypatch.setattr(ganak, "MARGINALS_OF_LOG_Z", 0.0)
     monkeypatch.setattr(counter, "TRIAL", 0.0)
-    monkeypatch.setattr(counter, "_count", lambda *given: time.sleep(0.1) or 1.0)
+    monkeypatch.setattr(counter, "_count", lambda *given: time.sleep(1.0) or 1.0)
     monkeypatch.setattr(counter, "compute_log_count", lambda formula, seed: whole.log_z - formula.log_scale)
     begin = time.perf_counter()
-    answer = reference.solve(model, method="ganak", cache=False, seconds=1.0)
+    answer = reference.solve(model, method="ganak", cache=False, seconds=60.0)
     assert (answer.log_z, np.isnan(answer.flat).all()) == (whole.log_z, True)
     assert left_open(answer.flat, answer.cardinalities) == {"open_marginals": 20.0}
-    assert time.perf_counter() - begin < 1
+    assert time.perf_counter() - begin < 15
 
 
 @forks
