@@ -25,7 +25,7 @@ class JaxBackend(Backend):
     """
 
     name = "jax"
-    provides = frozenset({"arrays", "loop", "grad", "jax", "f32", "f64", "gpu"})
+    provides = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("jax",)
     install = "pip install jax"
 

@@ -1,19 +1,24 @@
-"""Numba: whole chains in compiled loops. It offers no array namespace, so it runs native kernels only."""
+"""Numba: whole chains in compiled loops, by kernels of its own; generic programs run over NumPy's arrays, with the
+sweeps that they share in compiled code."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from spinbench.api import Backend, Precision
+from spinbench.api import Precision
 from spinbench.backends.numba.machine_code import use_cache_of_sources
+from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.baselines.draws import ForestDraws
 
 
-class NumbaBackend(Backend):
-    """Names the precision for kernels that are registered as METHOD.numba."""
+class NumbaBackend(NumpyBackend):
+    """NumPy's arrays, and kernels that are registered as METHOD.numba."""
 
     name = "numba"
-    provides = frozenset({"loop", "f32", "f64"})
+    provides = NumpyBackend.provides | {"compiled"}
     requires: ClassVar[tuple[str, ...]] = ("numba",)
     install = "pip install numba"
 
@@ -27,3 +32,15 @@ class NumbaBackend(Backend):
 
         look_for_blas_late()
         count_compilation()
+
+    def operations(self, kind: Callable[..., Any]) -> Any:
+        if kind is TableBath:
+            from spinbench.backends.numba.tables.array_sweeps import CompiledTableBath, compile_table_bath
+
+            compile_table_bath(self.precision)
+            return CompiledTableBath(self)
+        if kind is ForestDraws:
+            from spinbench.backends.numba.tables.forest_draws import CompiledForestDraws
+
+            return CompiledForestDraws(self)
+        return kind(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from spinbench.api.types import Array
@@ -38,6 +39,11 @@ class Accelerators:
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
         """total + scale * values; `total` is given up."""
         return total + scale * values
+
+    def operations(self, kind: Callable[..., Any]) -> Any:
+        """An object of a class that computes with arrays, or of the backend's own class in its place; by default
+        `kind(self)`."""
+        return kind(self)
 
     def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
         """(total + values, what rounding put into it): `excess` is what `total` has too much; both are given up.

@@ -25,12 +25,12 @@ def watched(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     """Finds out whether the compile seconds of the cell inside are those of a compilation.
 
     "kind" becomes "fresh" (something was compiled), "cached" (read from the disk), "warm" (the process had it
-    already) or "none" (a backend that does not compile loops).
+    already) or "none" (a backend that does not compile).
     """
     found = {"kind": "none"}
     before = _cached_files()
     yield found
-    if "loop" not in registry.backend_class(backend).provides:
+    if "compiled" not in registry.backend_class(backend).provides:
         return  # new files are another process's
     if _cached_files() > before:
         found["kind"] = "fresh"

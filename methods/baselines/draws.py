@@ -100,6 +100,33 @@ def _layers(law: Forest) -> Layers:
     return Layers(rows, parents, passed, logs)
 
 
+class ForestDraws:
+    """Independent draws of a proposal."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp = backend, backend.xp
+
+    def draw(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
+        """(x (N + 1, C), log q (C,)): layer by layer; the last row is that of padding."""
+        xp, backend = self._xp, self._backend
+        wide, most = layers.rows.shape[1], layers.logs.shape[3]
+        first = xp.arange(wide, dtype=xp.int32)[:, None] * most
+
+        def layer(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, log_q = carry
+            rows, parents = backend.take(layers.rows, i), backend.take(layers.parents, i)
+            roots = (parents == x.shape[0] - 1)[:, None]
+            above = first + xp.where(roots, xp.zeros_like(first), backend.take(x, parents))
+            passed = backend.take(xp.reshape(backend.take(layers.passed, i), (wide * most, most)), above)
+            drawn = xp.astype(xp.count_nonzero(backend.take(u, rows)[:, :, None] >= passed, axis=2), xp.int32)
+            logs = xp.reshape(backend.take(layers.logs, i), (wide * most * most,))
+            log_q = log_q + xp.sum(backend.take(logs, above * most + drawn), axis=0)
+            return backend.update(x, rows, drawn), log_q
+
+        found: tuple[Array, Array] = backend.fori_loop(0, layers.rows.shape[0], layer, (x, xp.zeros_like(u[0, :])))
+        return found
+
+
 class Draws:
     """Init, step and observe.
 
@@ -110,7 +137,9 @@ class Draws:
 
     def __init__(self, backend: Backend, *, rejects: bool) -> None:
         self._backend, self._xp = backend, backend.xp
-        self._bath, self._rejects = TableBath(backend), rejects
+        self._rejects = rejects
+        self._bath: TableBath = backend.operations(TableBath)
+        self._forest: ForestDraws = backend.operations(ForestDraws)
 
     def program(self) -> Program:
         """There is nothing to burn in."""
@@ -138,7 +167,7 @@ class Draws:
         xp, backend = self._xp, self._backend
         n, chains = state.x.shape
         u = backend.uniform(backend.fold_in(key, 0), (n + 1, chains))
-        x, log_q = self.draw(t.layers, u, xp.concat([state.x, state.x[:1, :]], axis=0))
+        x, log_q = self._forest.draw(t.layers, u, xp.concat([state.x, state.x[:1, :]], axis=0))
         x = x[:n, :]
         log_w = self._bath.log_weights(t.entries, x) - log_q
         kept = state.kept
@@ -148,26 +177,6 @@ class Draws:
             x = xp.where(first, x, state.x)
             kept = xp.where(first, kept + 1.0, kept)
         return State(x, _added(xp, state.log_w, log_w), _added(xp, state.square, 2.0 * log_w), kept)
-
-    def draw(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
-        """(x (N + 1, C), log q (C,)): layer by layer; the last row is that of padding."""
-        xp, backend = self._xp, self._backend
-        wide, most = layers.rows.shape[1], layers.logs.shape[3]
-        first = xp.arange(wide, dtype=xp.int32)[:, None] * most
-
-        def layer(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            x, log_q = carry
-            rows, parents = backend.take(layers.rows, i), backend.take(layers.parents, i)
-            roots = (parents == x.shape[0] - 1)[:, None]
-            above = first + xp.where(roots, xp.zeros_like(first), backend.take(x, parents))
-            passed = backend.take(xp.reshape(backend.take(layers.passed, i), (wide * most, most)), above)
-            drawn = xp.astype(xp.count_nonzero(backend.take(u, rows)[:, :, None] >= passed, axis=2), xp.int32)
-            logs = xp.reshape(backend.take(layers.logs, i), (wide * most * most,))
-            log_q = log_q + xp.sum(backend.take(logs, above * most + drawn), axis=0)
-            return backend.update(x, rows, drawn), log_q
-
-        found: tuple[Array, Array] = backend.fori_loop(0, layers.rows.shape[0], layer, (x, xp.zeros_like(u[0, :])))
-        return found
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Importance.reductions` or of `Rejection.reductions`."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.mathematics.graphs.table_layouts import TableSweep
+from spinbench.mathematics.heat_bath.level_weights import LevelWeights
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 
 GAIN, DELAY = 2.0, 16.0
@@ -48,7 +49,7 @@ class FlatSweeps:
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._xp = backend, backend.xp
-        self._bath = TableBath(backend)
+        self._bath: TableBath = backend.operations(TableBath)
 
     def program(self) -> Program:
         """The contract's view."""
@@ -62,32 +63,8 @@ class FlatSweeps:
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep."""
-        backend, xp, single = self._backend, self._xp, t.sweep.single
-        x, d = state.x + 0, self._log_weights(t, state.x)
-        if single is not None:
-            u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
-            shift = xp.zeros_like(x[0, :]) + t.sweep.entries.floored
-
-            def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-                x, d = carry
-                row = backend.take(single.rows, b)
-                places = self._bath.places(single, b, x, shift)
-                logits = xp.sum(backend.take(t.sweep.entries.values, places), axis=1)[:, 0, :]  # (K, C)
-                levels = xp.arange(logits.shape[0], dtype=xp.int32)[:, None]
-                now = xp.sum(xp.where(levels == backend.take(x, row), logits, 0.0), axis=0)
-                offered = d + logits - now
-                heights = self._theta(t, state.theta, offered)[0]
-                there = backend.take(single.states, b) == levels  # a spare state is not its own number
-                top = xp.max(xp.where(there, heights, -xp.inf), axis=0)
-                weights = xp.where(there, xp.exp(heights - top), 0.0)
-                upto = xp.cumulative_sum(weights, axis=0)
-                goal = backend.take(u, b) * upto[-1, :]
-                beyond = (upto <= goal) & (upto < upto[-1, :])
-                drawn = xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32)
-                d = xp.sum(xp.where(levels == drawn, offered, 0.0), axis=0)
-                return backend.update(x, row, drawn[None, :], donate=True), d
-
-            x, d = backend.fori_loop(0, single.rows.shape[0], body, (x, d))
+        xp, d = self._xp, self._log_weights(t, state.x)
+        x, d = self._bath.sweep_by_level(key, t.sweep, state.x, d, self._weights(t, state.theta))
         top = d >= t.knots[t.knots.shape[0] - 1]
         ended = top & (state.risen > 0)
         risen = xp.where(top, 0.0, xp.where((d <= t.knots[0]) & (state.risen >= 0), 1.0, state.risen))
@@ -96,14 +73,17 @@ class FlatSweeps:
     def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
         """A step, after which θ falls where chains are, by less from step to step."""
         xp, state = self._xp, self.step(key, t, state)
-        shares = xp.mean(self._theta(t, state.theta, state.d)[1], axis=1)
+        _, low, part = self._weights(t, state.theta).at(self._backend, state.d)
+        number = xp.arange(t.knots.shape[0], dtype=xp.int32)[:, None]
+        shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
+        shares = xp.mean(shares, axis=1)
         size = GAIN / (xp.astype(xp.zeros_like(t.base) + index, shares.dtype) + DELAY)
         return state._replace(theta=state.theta - size * (shares * t.knots.shape[0] - 1))
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Multicanonical.reductions`."""
         xp, last = self._xp, t.knots.shape[0] - 1
-        height = self._theta(t, state.theta, state.d)[0]
+        height = self._theta(t, state.theta, state.d)
         hot, cold = state.theta[0], t.knots[last] - state.theta[last]
         lost = self._bath.log_weights(t.sweep.entries, state.x) == -xp.inf
         w = xp.where(lost, 0.0, xp.exp(state.d - height - cold))
@@ -117,21 +97,15 @@ class FlatSweeps:
         xp, sizes = self._xp, t.sizes[:, None]
         u = self._backend.uniform(key, state.x.shape)
         drawn = xp.astype(xp.minimum(xp.floor(u * sizes), sizes - 1), xp.int32)
-        there, free = (self._theta(t, state.theta, d)[0] for d in (state.d, self._log_weights(t, drawn)))
+        there, free = (self._theta(t, state.theta, d) for d in (state.d, self._log_weights(t, drawn)))
         return {"there": there - state.theta[0], "free": free - state.theta[0]}
 
-    def _theta(self, t: Tables, theta: Array, d: Array) -> tuple[Array, Array]:
-        """(θ (…, C), shares (M, …, C) of the knots): linear between knots, of slope 0 below them and 1 above."""
-        xp, last = self._xp, t.knots.shape[0] - 1
-        place = (d - t.knots[0]) / (t.knots[1] - t.knots[0])
-        inside = xp.where(place < 0, 0.0, xp.where(place > last, xp.zeros_like(place) + last, place))
-        low = xp.minimum(xp.astype(xp.floor(inside), xp.int32), xp.zeros_like(xp.astype(d, xp.int32)) + (last - 1))
-        part = inside - xp.astype(low, d.dtype)
-        above = d - t.knots[last]
-        value = (1 - part) * self._backend.take(theta, low) + part * self._backend.take(theta, low + 1)
-        number = xp.reshape(xp.arange(last + 1, dtype=xp.int32), (-1, *[1] * d.ndim))
-        shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
-        return value + xp.where(above > 0, above, 0.0), shares
+    def _weights(self, t: Tables, theta: Array) -> LevelWeights:
+        """Of slope 0 below the knots and 1 above them."""
+        return LevelWeights(t.knots[0], t.knots[1] - t.knots[0], theta, 1.0, logs=True)
+
+    def _theta(self, t: Tables, theta: Array, d: Array) -> Array:
+        return self._weights(t, theta).at(self._backend, d)[0]
 
     def _log_weights(self, t: Tables, x: Array) -> Array:
         """(C,) D with soft zeros."""

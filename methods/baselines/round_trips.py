@@ -49,7 +49,7 @@ class RoundTrips:
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._xp = backend, backend.xp
-        self._bath = TableBath(backend)
+        self._bath: TableBath = backend.operations(TableBath)
 
     def program(self) -> Program:
         """The contract's view."""

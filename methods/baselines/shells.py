@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
+from spinbench.mathematics.heat_bath.level_weights import LevelWeights
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.population.program import chosen
 
@@ -51,7 +52,8 @@ class Shells:
     """Over a backend's arrays."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp, self._bath = backend, backend.xp, TableBath(backend)
+        self._backend, self._xp = backend, backend.xp
+        self._bath: TableBath = backend.operations(TableBath)
 
     def begin(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
         """Independent draws at β = 0."""
@@ -62,27 +64,10 @@ class Shells:
 
     def sweep(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
         """Each variable once, given the rest, by the room that its states leave labels above the level."""
-        backend, xp, single = self._backend, self._xp, t.sweep.single
-        if single is None:
-            return points
-        x, d = points.x + 0, self.log_weights(t, points.x)
-        u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
-        shift = xp.zeros_like(x[0, :]) + t.sweep.entries.floored
-
-        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            x, d = carry
-            row = backend.take(single.rows, b)
-            logits = xp.sum(backend.take(t.sweep.entries.values, self._bath.places(single, b, x, shift)), axis=1)
-            logits, numbers = logits[:, 0, :], xp.arange(logits.shape[0], dtype=xp.int32)[:, None]
-            offered = d + logits - xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
-            there = backend.take(single.states, b) == numbers  # a spare state is not its own number
-            upto = xp.cumulative_sum(xp.where(there, room(xp, offered, level), 0.0), axis=0)
-            beyond = (upto <= backend.take(u, b) * upto[-1, :]) & (upto < upto[-1, :])
-            drawn = xp.sum(xp.astype(beyond, xp.int32), axis=0, dtype=xp.int32)
-            d = xp.sum(xp.where(numbers == drawn, offered, 0.0), axis=0)
-            return backend.update(x, row, drawn[None, :], donate=True), d
-
-        x, d = backend.fori_loop(0, single.rows.shape[0], body, (x, d))
+        ends = self._xp.asarray([0.0, 1.0], dtype=points.d.dtype)
+        weights = LevelWeights(level - WIDTH, WIDTH + 0.0 * level, ends, 0.0, logs=False)
+        d = self.log_weights(t, points.x)
+        x, d = self._bath.sweep_by_level(key, t.sweep, points.x, d, weights)
         return points._replace(x=x, d=d)
 
     def left(self, d: Array, before: Array, level: Array) -> Array:

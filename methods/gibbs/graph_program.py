@@ -39,7 +39,7 @@ class GraphProgram:
 
     def __init__(self, backend: Backend, wanted: Wanted, bath: TableBath | None = None) -> None:
         self._backend = backend
-        self._bath = bath or TableBath(backend)
+        self._bath: TableBath = bath or backend.operations(TableBath)
         self._xp = backend.xp
         self._wanted = wanted
 

@@ -36,7 +36,7 @@ class GraphReplicas:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._bath = TableBath(backend)
+        self._bath: TableBath = backend.operations(TableBath)
 
     def begin(self, t: GraphTables, start: Array) -> Array:
         """From states of the variables (N, C)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spinbench.mathematics.graphs.table_layouts import Entries, Section, TableSweep
+from spinbench.mathematics.heat_bath.level_weights import LevelWeights
 
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Key
@@ -50,6 +51,33 @@ class TableBath:
 
             x, p = self._backend.fori_loop(0, count, body, (x, p))
         return x, p
+
+    def sweep_by_level(self, key: Key, t: TableSweep, x: Array, d: Array, weights: LevelWeights) -> tuple[Array, Array]:
+        """(x, d) after each of the single variables has been drawn once given the rest, where states weigh what their
+        D, of floored entries, does; d (C,) that of x."""
+        backend, xp, single = self._backend, self._xp, t.single
+        if single is None:
+            return x, d
+        u = backend.uniform(key, (single.rows.shape[0], d.shape[0]))
+        shift = xp.zeros_like(x[0, :]) + t.entries.floored
+
+        def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, d = carry
+            row = backend.take(single.rows, b)
+            logits = xp.sum(backend.take(t.entries.values, self.places(single, b, x, shift)), axis=1)
+            numbers = self._numbers(logits)
+            own = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
+            offered = d + logits - own  # (K, 1, C)
+            found = weights.at(backend, offered)[0]
+            there = backend.take(single.states, b)[..., None] == numbers  # a spare state is not its own number
+            if weights.logs:
+                found = xp.exp(found - xp.max(xp.where(there, found, -xp.inf), axis=0))
+            drawn, _ = self._drawn(xp.where(there, found, 0.0), backend.take(u, b)[None, :])
+            d = xp.sum(xp.where(numbers == drawn, offered, 0.0), axis=0)[0, :]
+            return backend.update(x, row, drawn, donate=True), d
+
+        swept: tuple[Array, Array] = backend.fori_loop(0, single.rows.shape[0], body, (x + 0, d))
+        return swept
 
     def conditionals(self, t: TableSweep, x: Array, p: Array) -> Array:
         """p of x as it is, at beta = 1."""

@@ -11,7 +11,7 @@ from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays
 from spinbench.testing.check import CheckError, refuses, require
 
-CAPABILITIES = frozenset({"arrays", "loop", "grad", "jax", "f32", "f64", "gpu"})
+CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
 
 
 def declaration(name: str) -> None:

@@ -32,7 +32,7 @@ RUNS = [
 
 
 class Iteration:
-    """An engine that ends after `END` steps, each of which takes `seconds`; beyond, it does nothing."""
+    """An engine that ends after `END` steps; each takes `seconds`, as does a call beyond."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -51,7 +51,7 @@ class Iteration:
     def advance(self, state: int, steps: int) -> tuple[int, dict[str, np.ndarray]]:
         self.asked.append(steps)
         taken = min(steps, END - state)
-        time.sleep(self.seconds * taken)
+        time.sleep(self.seconds * max(taken, 1))
         return state + taken, {"iterations": np.array([state + taken, 1.0])}
 
     def look(self, state: int) -> dict[str, np.ndarray]:

@@ -114,8 +114,7 @@ def test_a_tier_can_be_asked_for() -> None:
         run(tier="native", scan="random")
     with pytest.raises(UnsupportedError, match=r"gibbs has no kernel for numpy$"):
         run("numpy", tier="native")
-    with pytest.raises(UnsupportedError, match=r"^numba does not provide arrays$"):
-        run("numba", tier="generic")
+    assert run("numba", tier="generic").tier == "generic"
     with pytest.raises(UnsupportedError, match=r"^exact has no generic program$"):
         spinbench.run(MODEL, "exact", "numba", tier="generic")
 

@@ -40,12 +40,19 @@ class Slow(Backend):
     name = "slow"
     provides = frozenset({"arrays", "f64"})
 
+class Bound(Backend):
+    name = "bound"
+    provides = frozenset({"f64"})
+
 class Missing(Slow):
     name = "missing"
     requires = ("no_such_module",)
     install = "pip install no-such-module"
 """
-POINTS = {"methods": {"toy": "Toy", "bare": "Bare"}, "backends": {"slow": "Slow", "missing": "Missing"}}
+POINTS = {
+    "methods": {"toy": "Toy", "bare": "Bare"},
+    "backends": {"slow": "Slow", "bound": "Bound", "missing": "Missing"},
+}
 
 
 @pytest.fixture
@@ -72,10 +79,10 @@ def test_what_belongs_to_a_method_and_not_to_its_settings_is_not_offered() -> No
 def test_tiers_and_reasons() -> None:
     assert registry.support("toy", "slow") == registry.Support("generic")
     assert registry.support("toy", "numpy").runs
-    no_arrays = registry.support("toy", "numba")
+    no_arrays = registry.support("toy", "bound")
     assert no_arrays.tier == "unsupported"
     assert "does not provide arrays" in no_arrays.reason
-    assert "toy runs on cupy, jax, missing, numpy, slow" in no_arrays.reason
+    assert "toy runs on cupy, jax, missing, numba, numpy, slow" in no_arrays.reason
     no_kernel = registry.support("bare", "numpy")
     assert no_kernel.tier == "unsupported"
     assert "bare has no kernel for numpy" in no_kernel.reason
@@ -89,7 +96,7 @@ def test_refusals_come_before_any_work() -> None:
     model = PairwiseModel.from_edges([0.0], [], [])
     method = registry.make_method("toy", {})
     with pytest.raises(UnsupportedError, match="does not provide arrays"):
-        registry.bind(method, "numba", model, (), precision="float64")
+        registry.bind(method, "bound", model, (), precision="float64")
     with pytest.raises(UnsupportedError, match="does not offer precision=float32"):
         registry.bind(method, "slow", model, (), precision="float32")
 

@@ -1,0 +1,183 @@
+"""The operations of `TableBath` in compiled code, over the same arrays: one call a sweep."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from spinbench.api import Array, Key, Precision
+from spinbench.backends.numba.simd.functions import exp
+from spinbench.backends.numpy import NumpyBackend
+from spinbench.foundation.trees import map_arrays
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
+from spinbench.mathematics.heat_bath.level_weights import LevelWeights
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.models import PairwiseModel, to_factor_graph
+
+JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
+CALLED: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+LOWEST = -1e30
+"""Log weights below are those of 0."""
+
+
+class CompiledTableBath(TableBath):
+    """Of NumPy arrays; what is not written here is `TableBath`'s own."""
+
+    def sweep_and_conditionals(
+        self, key: Key, t: TableSweep, x: Array, p: Array, beta: Array, *, backward: bool = False
+    ) -> tuple[Array, Array]:
+        u, shift = self._backend.uniform(key, x.shape), self.halves(t.entries, beta)
+        kept = np.empty((0, 0), dtype=u.dtype) if isinstance(p, tuple) else p
+        for section in reversed(t.sections) if backward else t.sections:
+            _sweep(t.entries.values, section, backward, x, kept, beta, shift, u)
+        return x, p
+
+    def sweep_by_level(self, key: Key, t: TableSweep, x: Array, d: Array, weights: LevelWeights) -> tuple[Array, Array]:
+        if t.single is None:
+            return x, d
+        x, d, u = x.copy(), d.copy(), self._backend.uniform(key, (t.single.rows.shape[0], d.shape[0]))
+        shift = np.full(d.shape, t.entries.floored, dtype=np.int32)
+        _sweep_by_level(t.entries.values, t.single, shift, x, d, weights, u)
+        return x, d
+
+    def log_weights(self, entries: Entries, x: Array, *, floored: bool = False) -> Array:
+        return _log_weights(entries, int(entries.floored) if floored else 0, x)
+
+
+@cache
+def compile_table_bath(precision: Precision) -> None:
+    """Compile what `CompiledTableBath` calls, or find it compiled, so that no step of a run has to."""
+    backend = NumpyBackend(precision=precision)
+    model = factor_tables(to_factor_graph(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [0.0])))
+    t = map_arrays(lambda leaf: backend.to_device(np.asarray(leaf)), table_sweep(model, "chromatic", single=True))
+    bath, ones = CompiledTableBath(backend), np.ones(1, dtype=precision)
+    x, _ = bath.sweep_and_conditionals(
+        backend.key(0), t, np.zeros((2, 1), dtype=np.int32), np.zeros((3, 1), dtype=precision), ones
+    )
+    weights = LevelWeights(ones[0], ones[0], np.zeros(2, dtype=precision), 0.0, logs=True)
+    bath.sweep_by_level(backend.key(0), t, x, bath.log_weights(t.entries, x), weights)
+
+
+@nb.njit(**CALLED)
+def _find_logits(values, section, b, i, shift, x, at, logits):
+    """(K, C) sums of the entries at the states of place i of chunk b, given the rest; `at` (C,) is scratch."""
+    logits[:] = 0
+    for f in range(section.bases.shape[1]):
+        for c in range(at.size):
+            at[c] = section.bases[b, f, i] + shift[c]
+        for o in range(section.others.shape[1]):
+            near, step = x[section.others[b, o, f, i]], section.steps[b, o, f, i]
+            for c in range(at.size):
+                at[c] += step * near[c]
+        for k in range(len(logits)):
+            own, skip = logits[k], k * section.strides[b, f, i]
+            for c in range(at.size):
+                own[c] += values[at[c] + skip]
+
+
+@nb.njit(**CALLED)
+def _find_weights(logits, beta, top, total):
+    """Logits (K, C) become weights at beta (C,), the heaviest 1, with the sums `total` (C,); `top` (C,) is scratch."""
+    top[:] = logits[0]
+    for k in range(1, len(logits)):
+        for c in range(top.size):
+            top[c] = max(top[c], logits[k, c])
+    total[:] = 0
+    for k in range(len(logits)):
+        own = logits[k]
+        for c in range(top.size):
+            weight = exp(beta[c] * (own[c] - top[c]))
+            own[c] = weight if own[c] > LOWEST else 0
+            total[c] += own[c]
+
+
+@nb.njit(**CALLED)
+def _draw(weights, total, u, upto, drawn):
+    """States into `drawn` (C,), none of weight 0, whatever is rounded; `upto` (C,) is scratch."""
+    upto[:] = 0
+    drawn[:] = 0
+    for k in range(len(weights) - 1):
+        own = weights[k]
+        for c in range(drawn.size):
+            upto[c] += own[c]
+            drawn[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
+
+
+@nb.njit(**JIT)
+def _sweep(values, section, backward, x, p, beta, shift, u):
+    chunks, width = section.rows.shape
+    at, numbers = np.empty(len(beta), dtype=np.int32), np.empty((3, len(beta)), dtype=values.dtype)
+    logits = np.empty((section.states.shape[1], len(beta)), dtype=values.dtype)
+    for n in range(chunks):
+        b = chunks - 1 - n if backward else n
+        for i in range(width):
+            if section.valid[b, i] > 0:
+                v, own = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
+                _find_logits(values, section, b, i, shift, x, at, own)
+                _find_weights(own, beta, numbers[0], numbers[1])
+                _draw(own, numbers[1], u[v], numbers[0], x[v])
+                if p.size:
+                    for k in range(len(own)):
+                        _keep(own[k], numbers[1], p[section.places[b, k, i]])
+
+
+@nb.njit(**CALLED)
+def _keep(weight, total, p):
+    for c in range(p.size):
+        p[c] = weight[c] / total[c] if total[c] > 0 else 0
+
+
+@nb.njit(**CALLED)
+def _find_level_weights(offered, weights, found):
+    """Of D (C,), as `LevelWeights.at` says, into `found` (C,)."""
+    last = weights.values.size - 1
+    for c in range(found.size):
+        place = min(max((offered[c] - weights.first) / weights.width, 0), last)
+        low = min(np.int32(place), last - 1)
+        above = max(offered[c] - (weights.first + weights.width * last), 0)
+        part = place - low
+        found[c] = (1 - part) * weights.values[low] + part * weights.values[low + 1] + weights.slope * above
+
+
+@nb.njit(**JIT)
+def _sweep_by_level(values, section, shift, x, d, weights, u):
+    most = section.states.shape[1]
+    at, numbers, one = np.empty(d.size, dtype=np.int32), np.empty((3, d.size), dtype=d.dtype), np.ones_like(d)
+    every = np.empty((2, most, d.size), dtype=d.dtype)
+    for b in range(section.rows.shape[0]):
+        v, size = section.rows[b, 0], section.states[b, -1, 0] + 1
+        offered, found, total = every[0, :size], every[1, :size], numbers[1]
+        _find_logits(values, section, b, 0, shift, x, at, offered)
+        for c in range(d.size):
+            d[c] -= offered[x[v, c], c]
+        total[:] = 0
+        for k in range(size):
+            for c in range(d.size):
+                offered[k, c] += d[c]
+            _find_level_weights(offered[k], weights, found[k])
+        if weights.logs:
+            _find_weights(found, one, numbers[0], total)
+        else:
+            for k in range(size):
+                total += found[k]
+        _draw(found, total, u[b], numbers[0], x[v])
+        for c in range(d.size):
+            d[c] = offered[x[v, c], c]
+
+
+@nb.njit(**JIT)
+def _log_weights(entries, shift, x):
+    found, at = np.zeros(x.shape[1], dtype=entries.values.dtype), np.empty(x.shape[1], dtype=np.int32)
+    for f in range(entries.bases.size):
+        at[:] = entries.bases[f] + shift
+        for o in range(entries.variables.shape[0]):
+            near, step = x[entries.variables[o, f]], entries.strides[o, f]
+            for c in range(at.size):
+                at[c] += step * near[c]
+        for c in range(at.size):
+            found[c] += entries.values[at[c]]
+    return found
