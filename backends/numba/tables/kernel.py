@@ -42,7 +42,7 @@ class GraphState:
         chains: their number.
         step: steps so far, burn-in included; climbed: sweeps at other temperatures.
         lanes: the chains.
-        p: (K, R, B) conditional probabilities as of the last updates; of single updates alone.
+        p: (K, R, B) conditional probabilities as of the last updates; of chains that are advanced one by one.
         looks, climbs: as many more chains, of whose numbers looks and sweeps at other temperatures are made.
     """
 
@@ -79,8 +79,8 @@ class GraphKernel(Kernel):
 
     def init(self, seed: int, start: Array) -> GraphState:
         lanes = lane_chains(seed, start, self._real)
-        p = np.zeros(self._shape(lanes) if self._single else (0, 0, 0))
-        if self._single:
+        p = np.zeros(self._shape(lanes) if self._is_scalar(start.shape[1]) else (0, 0, 0))
+        if p.size:
             conditionals(self._t, self._order, lanes.x, p)
         looks, climbs = (lane_chains(seed + stream, start, self._real) for stream in (LOOK_STREAM, CLIMB_STREAM))
         return GraphState(start.shape[1], 0, 0, lanes, p, looks, climbs)
@@ -119,7 +119,7 @@ class GraphKernel(Kernel):
                 run_sweeps(self._t, self._order, asked, lanes, self._nothing(lanes))
                 slopes[s, k] = self._slopes(state)
                 state.climbed += 1
-        if self._single:
+        if state.p.size:
             conditionals(self._t, self._order, lanes.x, state.p)
         return state, slopes
 
@@ -128,6 +128,10 @@ class GraphKernel(Kernel):
 
     def states(self, state: GraphState) -> Array:
         return states_of(state.lanes.x, state.chains)
+
+    def _is_scalar(self, chains: int) -> bool:
+        """Whether chains are advanced one by one: a single one would take as long as 16 in vectors."""
+        return self._single or (chains == 1 and not self._method.weighs_steps)
 
     def _shape(self, lanes: LaneChains) -> tuple[int, int, int]:
         return len(lanes.x), self._rows, lanes.x.shape[2]
@@ -155,9 +159,10 @@ class GraphKernel(Kernel):
         def run(part: slice) -> None:
             lanes = LaneChains(*(array[part] for array in state.lanes))
             asked = Asked(True, self._averaged, first, end)
-            if self._single:
+            if self._is_scalar(state.chains):
                 single = Single(*scan, self._averaged, first, end)
-                run_single(self._t, self._order, single, lanes, state.p[part], sums[part])
+                count = state.chains - part.start * lanes.x.shape[2]
+                run_single(self._t, self._order, single, count, lanes, state.p[part], sums[part])
             elif chib:
                 run_weighed(self._t, self._order, self._mode, asked, lanes, sums[part], log_t[part])
             else:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.shared import CALLED, JIT
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.simd.random import below, uniform
+
+SCALAR: dict[str, Any] = {**INLINE, "fastmath": {"contract", "nsz"}, "_nrt": False}
+"""Without reference counts of the tables' arrays, which take longer than an update. Sums stay in order: they are short,
+and vectors of them would take longer to begin than to add."""
+MOST = 1e300
+"""Odds above are those of a zero: `exp` saturates there."""
+LEAST = -700.0
+"""Logs below are those of a zero, for the same reason."""
 
 
 class Single(NamedTuple):
@@ -28,103 +37,141 @@ class Single(NamedTuple):
     end: int
 
 
-@nb.njit(**CALLED)
-def _look_up(t, v, x, c, weights):
+@nb.njit(**SCALAR)
+def _entry(t, e, x):
+    """Place of the entry of incidence e at which its variable is 0."""
+    at, o, end = np.uint64(t.bases[e]), t.other_starts[e], t.other_starts[e + 1]
+    if o < end:
+        at += np.uint64(t.steps[o]) * np.uint64(x[t.others[o]])
+        for rest in range(o + 1, end):
+            at += np.uint64(t.steps[rest]) * np.uint64(x[t.others[rest]])
+    return at
+
+
+@nb.njit(**SCALAR)
+def _look_up(t, v, x, weights):
     """Weights of the states of v given the rest, the largest 1; their sum."""
     size = t.sizes[v]
-    weights[:size] = 0.0
+    for k in range(size):
+        weights[k] = 0.0
     for e in range(t.starts[v], t.starts[v + 1]):
-        at = np.int64(t.bases[e])
-        for o in range(t.other_starts[e], t.other_starts[e + 1]):
-            at += np.int64(t.steps[o]) * np.int64(x[t.others[o], c])
+        at = _entry(t, e, x)
         for k in range(size):
             weights[k] += t.values[at]
-            at += np.int64(t.strides[e])
-    top = weights[:size].max()
+            at += np.uint64(t.strides[e])
+    top = weights[0]
+    for k in range(1, size):
+        top = max(top, weights[k])
     total = 0.0
     for k in range(size):
-        weights[k] = np.exp(weights[k] - top)
+        below_top = weights[k] - top
+        weights[k] = exp(below_top) if below_top > LEAST else 0.0
         total += weights[k]
     return total
 
 
-@nb.njit(**CALLED)
-def _keep_p(t, v, c, weights, total, p):
+@nb.njit(**SCALAR)
+def _keep_p(t, v, weights, total, p):
     row, size = t.rows[v], t.sizes[v]
     if size == 2:
-        p[row, c] = weights[1] / total
+        p[row] = weights[1] / total
     else:
         for k in range(size):
-            p[row + k, c] = weights[k] / total
+            p[row + k] = weights[k] / total
 
 
-@nb.njit(**CALLED)
-def _update(t, v, x, c, u, weights, p):
-    """A draw of v of chain c given the rest; no state of weight 0, whatever is rounded."""
-    total = _look_up(t, v, x, c, weights)
+@nb.njit(**SCALAR)
+def _up_odds(t, v, x):
+    """p(x_v = 0 | rest) / p(x_v = 1 | rest) of a binary variable."""
+    down, up = 0.0, 0.0
+    for e in range(t.starts[v], t.starts[v + 1]):
+        at = _entry(t, e, x)
+        down += t.values[at]
+        up += t.values[at + np.uint64(t.strides[e])]
+    return exp(down - up)
+
+
+@nb.njit(**SCALAR)
+def _update(t, v, x, u, weights, p):
+    """A draw of v given the rest; no state of weight 0, whatever is rounded."""
+    if t.sizes[v] == 2:
+        away = _up_odds(t, v, x)
+        x[v] = u * (1.0 + away) < 1.0 and away < MOST
+        p[t.rows[v]] = 1.0 / (1.0 + away)
+        return
+    total = _look_up(t, v, x, weights)
     upto, drawn = 0.0, 0
     for k in range(t.sizes[v] - 1):
         upto += weights[k]
         if upto <= u * total and upto < total:
             drawn = k + 1
-    x[v, c] = drawn
-    _keep_p(t, v, c, weights, total, p)
+    x[v] = drawn
+    _keep_p(t, v, weights, total, p)
 
 
-@nb.njit(**CALLED)
-def _credit(t, v, c, steps, averaged, x, p, sums):
+@nb.njit(**SCALAR)
+def _credit(t, v, steps, averaged, x, p, sums):
     row, size = t.rows[v], t.sizes[v]
     if averaged:
         for k in range(1 if size == 2 else size):
-            sums[row + k, c] += steps * p[row + k, c]
+            sums[row + k] += steps * p[row + k]
     elif size == 2:
-        sums[row, c] += steps * x[v, c]
+        sums[row] += steps * x[v]
     else:
-        sums[row + x[v, c], c] += steps
+        sums[row + x[v]] += steps
 
 
 @nb.njit(**JIT)
 def conditionals(t, order, x, p):
     """p (K, R, B) float64 of the states x as they are, at beta = 1."""
-    weights = np.empty(t.sizes.max())
+    weights, own = np.empty(t.sizes.max()), np.empty(p.shape[1])
     for k in range(x.shape[0]):
-        for v in order:
-            for c in range(x.shape[2]):
-                _keep_p(t, v, c, weights, _look_up(t, v, x[k], c, weights), p[k])
+        for c in range(x.shape[2]):
+            states = x[k, :, c].copy()
+            for v in order:
+                _keep_p(t, v, weights, _look_up(t, v, states, weights), own)
+            p[k, :, c] = own
+
+
+@nb.njit(**SCALAR)
+def _run_chain(t, order, asked, start, gamma, x, p, sums, weights, since):
+    units = order.size
+    each = 1 if asked.alone else units
+    since[:] = asked.first
+    for s in range(asked.first, asked.end if units else asked.first):
+        for i in range(s * each, (s + 1) * each):
+            counter = np.uint64(2) * np.uint64(i)
+            q = below(start, gamma, counter, units) if asked.random else i % units
+            v = order[q]
+            if asked.alone:
+                _credit(t, v, s - since[q], asked.averaged, x, p, sums)
+                since[q] = s
+            _update(t, v, x, uniform(start, gamma, counter + np.uint64(1)), weights, p)
+        if not asked.alone:
+            for v in order:
+                _credit(t, v, 1, asked.averaged, x, p, sums)
+    if asked.alone:
+        for q in range(units):
+            _credit(t, order[q], asked.end - since[q], asked.averaged, x, p, sums)
 
 
 @nb.njit(**JIT)
-def run_single(t, order, asked, chains, p, sums):
-    """Steps at beta = 1 of all chains.
+def run_single(t, order, asked, count, chains, p, sums):
+    """Steps at beta = 1 of the first `count` chains.
 
     Args:
         t: LaneTables.
         order: the variables.
         asked: what is done.
+        count: int64, chains.
         chains: LaneChains; x is written to.
         p: (K, R, B) float64, conditional probabilities as of the last updates; written to.
         sums: (K, R, B) float64, added to.
     """
     keys, x, _ = chains
-    units, weights = order.size, np.empty(t.sizes.max())
-    since = np.empty(units, dtype=np.int64)
-    each = 1 if asked.alone else units
+    weights, since = np.empty(t.sizes.max()), np.empty(order.size, dtype=np.int64)
     for k in range(x.shape[0]):
-        for c in range(x.shape[2]):
-            start, gamma = keys[k, 0, c], keys[k, 1, c]
-            since[:] = asked.first
-            for s in range(asked.first, asked.end if units else asked.first):
-                for i in range(s * each, (s + 1) * each):
-                    counter = np.uint64(2) * np.uint64(i)
-                    q = below(start, gamma, counter, units) if asked.random else i % units
-                    v = order[q]
-                    if asked.alone:
-                        _credit(t, v, c, s - since[q], asked.averaged, x[k], p[k], sums[k])
-                        since[q] = s
-                    _update(t, v, x[k], c, uniform(start, gamma, counter + np.uint64(1)), weights, p[k])
-                if not asked.alone:
-                    for v in order:
-                        _credit(t, v, c, 1, asked.averaged, x[k], p[k], sums[k])
-            if asked.alone:
-                for q in range(units):
-                    _credit(t, order[q], c, asked.end - since[q], asked.averaged, x[k], p[k], sums[k])
+        for c in range(min(x.shape[2], count - k * x.shape[2])):
+            states, latest, total = x[k, :, c].copy(), p[k, :, c].copy(), sums[k, :, c].copy()
+            _run_chain(t, order, asked, keys[k, 0, c], keys[k, 1, c], states, latest, total, weights, since)
+            x[k, :, c], p[k, :, c], sums[k, :, c] = states, latest, total
