@@ -11,7 +11,7 @@ from spinbench.api.method import Method
 from spinbench.api.types import Precision
 
 Kind = Literal["backends", "methods", "kernels"]
-TAKES = ("pairwise", "any", "either")
+TAKES = ("pairwise", "any", "categorical", "either")
 PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
 

@@ -159,10 +159,12 @@ class Method(ABC):
     """Why there is no generic program, as a refusal and `spinbench list` say it; empty: they say no more than that."""
     removed: ClassVar[Mapping[str, str]] = {}
     """Settings that there were in earlier versions, and what to do instead."""
-    takes: ClassVar[Literal["pairwise", "any", "either"]] = "pairwise"
+    takes: ClassVar[Literal["pairwise", "any", "categorical", "either"]] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
-    variables, and turns the marginals of units back); any: the model, simplified; either: a `PairwiseModel` where the
-    model is one or can be without 1-of-K coding, else the `FactorGraph`, simplified."""
+    variables, and turns the marginals of units back); any: the model, simplified; categorical: the same, but of a
+    `PairwiseModel` with 1-of-K groups a `FactorGraph` that has a variable of K states in place of each, and the harness
+    turns its answers back; either: a `PairwiseModel` without groups where the model is one or can be, else the
+    `FactorGraph`, as categorical."""
     anytime: ClassVar[bool] = True
     """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
     stochastic: ClassVar[bool] = True

@@ -1,10 +1,9 @@
-"""Sweeps: host tables for programs that update one variable, or one group, at a time, and these updates.
+"""Sweeps: host tables for programs that update one binary variable at a time, and these updates.
 
-`units_of(model)` says what one draw updates, `layout` which units are updated together and in which order,
-`compressed_rows` who is next to whom in that order; of these `sweep_tables` makes a `Sweep` (few blocks, each a table
-of its own), or `scan_tables` a `Scan` (many blocks, as chunks of one size). In a generic program,
-`HeatBath(backend).sweep(key, tables, s)` draws each unit given the rest, by sparse couplings where they are few: these
-are the sweeps of `gibbs`, at its speed.
+`layout` says which variables are updated together and in which order, `compressed_rows` who is next to whom in that
+order; of these `sweep_tables` makes a `Sweep` (few blocks, each a table of its own), or `scan_tables` a `Scan` (many
+blocks, as chunks of one size). In a generic program, `HeatBath(backend).sweep(key, tables, s)` draws each variable
+given the rest, by sparse couplings where they are few: these are the sweeps of `gibbs`, at its speed.
 """
 
 from __future__ import annotations
@@ -17,12 +16,9 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     Layout,
     Scan,
     Sweep,
-    Units,
     layout,
     scan_tables,
     sweep_tables,
-    unit_edges,
-    units_of,
 )
 from spinbench.mathematics.graphs.windows import Windows
 from spinbench.mathematics.heat_bath.updates import HeatBath
@@ -35,7 +31,6 @@ __all__ = [
     "Rows",
     "Scan",
     "Sweep",
-    "Units",
     "Windows",
     "colouring",
     "compressed_rows",
@@ -44,6 +39,4 @@ __all__ = [
     "raster_levels",
     "scan_tables",
     "sweep_tables",
-    "unit_edges",
-    "units_of",
 ]

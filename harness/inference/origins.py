@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
+from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.simplification import Simplified
 
@@ -23,10 +24,12 @@ def as_taken(model: Model, method: Method) -> Model:
     Raises:
         UnsupportedError: it cannot be had so.
     """
-    if method.takes == "any" or (method.takes == "either" and isinstance(model, PairwiseModel)):
-        return model
     if method.takes == "pairwise":
         return _as_pairs(model, method)
+    if method.takes != "any" and isinstance(model, PairwiseModel) and model.groups:
+        model = merge_groups(model)
+    if method.takes != "either" or isinstance(model, PairwiseModel):
+        return model
     try:
         return to_pairwise(model, one_of_k=False)
     except ConversionError:

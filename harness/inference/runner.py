@@ -84,10 +84,11 @@ def run(
         burn_in: samples to drop; by default a fifth of the samples or a tenth of the seconds.
         precision: "float64" or "float32", of the chains' arithmetic.
         device: "cpu" or "gpu".
-        start: (N, C) states to start from, 0 and 1 of binary units, 0 … K - 1 where the method takes a variable of K
-            states as it is; by default uniform random states, or random ones of positive weight where a sampler takes
-            hard zeros. They are of the model as it is, which is not simplified then. "wmb": different draws of
-            that method, chosen by their weights, which are made while planning.
+        start: (N, C) states to start from, 0 and 1 of binary units, of which one in each 1-of-K group of the model is
+            1, and 0 … K - 1 where the method takes a variable of K states as it is; by default uniform random states,
+            or random ones of positive weight where a sampler takes hard zeros. They are of the model as it is, which is
+            not simplified then. "wmb": different draws of that method, chosen by their weights, which are made while
+            planning.
         checkpoints: at most so many entries of `Result.trajectory`; fewer of models of more than 170,000 variables.
         tier: "native": a kernel or nothing; "generic": the method's program or nothing; None: the first kernel that
             does not refuse, else the program. `Result.tier` says which ran, `Result.notes` why a kernel did not.
@@ -136,6 +137,8 @@ def run(
     if isinstance(start, str):
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
+    elif start is not None:
+        start = starts.merged(start, model, given)
     states = starts.made(chosen, given, chains, seed) if start is None else starts.checked(start, given)
     with one_blas_thread(), planning(chosen, given, parsed):
         tables = chosen.plan(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.trials import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.grown_starts import grow
-from spinbench.models import FactorGraph, Model
+from spinbench.mathematics.graphs.merged_groups import merge_groups
+from spinbench.models import FactorGraph, Model, PairwiseModel
 
 DRAWING = ("wmb",)
 """Methods whose draws may be starts."""
@@ -73,6 +75,27 @@ def checked(start: np.ndarray, model: Model) -> np.ndarray:
             f"start has shape {states.shape}; an array ({model.num_variables}, chains) of {what} is needed"
         )
     return states.astype(np.int8 if most < 128 else np.int32)
+
+
+def merged(start: np.ndarray, model: Model, given: Model) -> np.ndarray:
+    """A user's states of a model, in terms of what its 1-of-K groups became.
+
+    Args:
+        start: (N, C), not checked yet.
+        model: as the user gave it.
+        given: as the method takes it.
+
+    Raises:
+        SpinbenchError: they are no states of the model.
+    """
+    if model is given or not isinstance(model, PairwiseModel) or not model.groups:
+        return start
+    states = checked(start, model)
+    if any((states[list(group)].sum(axis=0) != 1).any() for group in model.groups):
+        raise SpinbenchError(f"start breaks a 1-of-K group of {model.name}, of which exactly one variable is 1")
+    alone = merge_groups(dataclasses.replace(model, origin=None))
+    assert alone.origin is not None
+    return alone.origin.lower(states.T).T
 
 
 def how(model: Model, backend: str) -> dict[str, Any]:

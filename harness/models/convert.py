@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.errors import ConversionError, UnsupportedError
+from spinbench.errors import ConversionError
 from spinbench.models.factor_graph import Factor, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
@@ -40,18 +40,6 @@ def to_factor_graph(model: PairwiseModel | FactorGraph) -> FactorGraph:
     factors += [Factor((i, j), table) for (i, j), table in zip(model.edges.tolist(), pair, strict=True)]
     factors += [Factor(group, _exactly_one(model.name, len(group))) for group in model.groups]
     return FactorGraph(model.cardinalities, tuple(factors), model.log_constant, model.name, model.labels, model.origin)
-
-
-def refuse_groups(method: str, model: PairwiseModel | FactorGraph) -> None:
-    """Says no to coded variables, for methods that take variables of K states as they are.
-
-    Raises:
-        UnsupportedError: the model has 1-of-K groups.
-    """
-    if isinstance(model, PairwiseModel) and model.groups:
-        raise UnsupportedError(
-            f"{method}: {model.name} has 1-of-K groups; a factor graph of variables of K states is taken in their place"
-        )
 
 
 def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) -> PairwiseModel:

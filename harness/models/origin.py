@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,12 +48,13 @@ class Origin:
 
     * determined (`variables[v]` empty, one entry in `states[v]`);
     * summed out (`variables[v]` empty, more entries in `states[v]`): a conditional tells of it;
-    * one derived variable, whose state k stands for `states[v][k]`;
+    * one derived variable, whose state k stands for `states[v][k]`: for a member of a 1-of-K group that became one
+      variable, one state stands for 1 and all others for 0;
     * several binary derived variables of which exactly one is 1: the k-th stands for `states[v][k]`.
 
     Attributes:
         cardinalities: (M,) number of states of each original variable.
-        states: for each original variable the states that remain possible, ascending.
+        states: for each original variable the states that remain possible, ascending but for members of groups.
         variables: for each original variable the derived variables that carry it.
         labels: the original variables' labels, or empty where they are 0, …, M - 1.
         conditionals: of original variables that were summed out, each after all that it is given.
@@ -133,6 +135,10 @@ class Origin:
         size = 1 + max((u for carriers in self.variables for u in carriers), default=0)
         lowered = np.zeros((*x.shape[:-1], size), dtype=np.int64)
         for v, (labels, carriers) in enumerate(zip(self.states, self.variables, strict=True)):
+            if len(carriers) == 1 and not _is_ascending(labels):
+                unit = carriers[0]
+                lowered[..., unit] = np.where(x[..., v] == 1, labels.index(1), lowered[..., unit])
+                continue
             k = np.searchsorted(labels, x[..., v])
             if len(carriers) == 1:
                 lowered[..., carriers[0]] = k
@@ -163,6 +169,8 @@ class Origin:
     def _binary_tables(self) -> tuple[IntArray, IntArray, FloatArray] | None:
         """(free variables, their carriers, (M,) state where determined), or None where K > 2 occurs."""
         if any(k != 2 for k in self.cardinalities) or any(len(c) > 1 for c in self.variables):
+            return None
+        if not all(map(_is_ascending, set(self.states))):
             return None
         free = np.array([v for v, c in enumerate(self.variables) if c and len(self.states[v]) == 2], dtype=np.int64)
         carriers = np.array([self.variables[v][0] for v in free], dtype=np.int64)
@@ -227,6 +235,11 @@ class Origin:
         return values
 
 
+def _is_ascending(labels: tuple[int, ...]) -> bool:
+    """Whether each state stands for one of its own, in order; not so of members of a group that became one variable."""
+    return all(a < b for a, b in itertools.pairwise(labels))
+
+
 def _same(value: FloatArray) -> FloatArray:
     return value
 
@@ -249,6 +262,9 @@ def _fill(
             table[..., label] = value if binary else value[..., 1]
     elif binary:
         table[..., labels[0]], table[..., labels[1]] = other(given[0]), given[0]
+    elif not _is_ascending(labels):
+        there = given[0][..., labels.index(1)]
+        table[..., 0], table[..., 1] = other(there), there
     else:
         table[..., list(labels)] = given[0]
 
@@ -260,8 +276,22 @@ def _compose(
         return labels, ()
     if len(carriers) == 1:
         return tuple(labels[k] for k in later.states[carriers[0]]), later.variables[carriers[0]]
+    if (merged := _merged_labels(labels, carriers, later)) is not None:
+        return merged
     on = [k for k, unit in enumerate(carriers) if later.states[unit] == (1,)]
     if on:
         return (labels[on[0]],), later.variables[carriers[on[0]]]
     alive = [k for k, unit in enumerate(carriers) if later.states[unit] != (0,)]
     return tuple(labels[k] for k in alive), tuple(later.variables[carriers[k]][0] for k in alive)
+
+
+def _merged_labels(
+    labels: tuple[int, ...], carriers: tuple[int, ...], later: Origin
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """As `_compose`, where a group that carries a variable became one variable; None where it did not."""
+    alive = [(label, later.states[unit]) for label, unit in zip(labels, carriers, strict=True) if later.variables[unit]]
+    owners = {later.variables[unit] for unit in carriers if later.variables[unit]}
+    if len(owners) != 1:
+        return None
+    count = len(alive[0][1])
+    return tuple(next(label for label, states in alive if states[k] == 1) for k in range(count)), owners.pop()

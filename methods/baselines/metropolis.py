@@ -31,7 +31,6 @@ from spinbench.methods.gibbs.graph_estimate import graph_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.graph_program import GraphProgram
 from spinbench.models import Model, to_factor_graph
-from spinbench.models.convert import refuse_groups
 
 if TYPE_CHECKING:
     from spinbench.api import Array
@@ -54,7 +53,7 @@ class Metropolis(Method):
 
     name: ClassVar[str] = "metropolis"
     summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Proposal)
@@ -70,12 +69,7 @@ class Metropolis(Method):
         return 1.6e-5 * (model.num_variables + links(model))
 
     def plan(self, model: Model) -> GraphTables:
-        """Tables of the sweeps.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the sweeps."""
         return plan_graph(to_factor_graph(model), raster=False, single=False, looks=False)
 
     def program(self, backend: Backend) -> Program:

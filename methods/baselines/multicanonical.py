@@ -37,7 +37,6 @@ from spinbench.methods.tempering.estimates import Travel, log_ratio
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays, anneal, barriers_of
 from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
 
 BINS, FEWEST, MOST = 4.0, 4, 64
 """For a unit of the barrier, at least and at most."""
@@ -59,7 +58,7 @@ class Multicanonical(Method):
 
     name: ClassVar[str] = "multicanonical"
     summary: ClassVar[str] = "flat histograms of the log weight, reweighted; log Z from β = 0; any factor graph"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
     burnt_in: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -76,12 +75,7 @@ class Multicanonical(Method):
         return 1.1e-4 * (model.num_variables + links(model))
 
     def plan(self, model: Model) -> Tables:
-        """Tables of the updates; knots by a pilot.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the updates; knots by a pilot."""
         tables = factor_tables(model)
         betas, seen = anneal(GraphReplicas(HostArrays()), graph_tables(tables), model.cardinalities)
         barrier = barriers_of(betas, seen)[-1]

@@ -43,7 +43,6 @@ from spinbench.methods.baselines.shells import GROUND, Tables
 from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.population.estimates import weighed
 from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import laid_out
 
 FACTORS = 16
@@ -70,7 +69,7 @@ class NestedSampling(Method):
     summary: ClassVar[str] = (
         "nested sampling with labels and levels set by a pilot; log Z without bias; any factor graph"
     )
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "points", 0, CROWD)
@@ -86,9 +85,8 @@ class NestedSampling(Method):
         """Tables of the sweeps; levels by the pilot.
 
         Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken; the pilot has not found all levels.
+            UnsupportedError: the pilot has not found all levels.
         """
-        refuse_groups(self.name, model)
         graph = factor_tables(model)
         begun = Tables(
             np.array([GROUND]),

@@ -36,7 +36,6 @@ from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import laid_out
 
 STEPS = 0.6
@@ -59,7 +58,7 @@ class TemperedTransitions(Method):
 
     name: ClassVar[str] = "tempered_transitions"
     summary: ClassVar[str] = "Gibbs sweeps and tempered transitions up to β = 0 and back; log Z from both ways"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "temperatures", 0)
@@ -74,12 +73,7 @@ class TemperedTransitions(Method):
         return 1.1e-4 * (model.num_variables + links(model))
 
     def plan(self, model: Model) -> Tables:
-        """Tables of the sweeps; temperatures by the pilot.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the sweeps; temperatures by the pilot."""
         tables = factor_tables(model)
         graph = graph_tables(tables)
         betas, barriers = barrier(GraphReplicas(HostArrays()), graph, model.cardinalities)

@@ -30,7 +30,6 @@ from spinbench.methods.baselines.proposals import KINDS, Kind, forest
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import equal_shares, laid_out
 
 FEWEST = 100.0
@@ -57,7 +56,7 @@ class Weighted(Method):
 
     proposal: Kind = "bp_tree"
 
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
     started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -70,12 +69,7 @@ class Weighted(Method):
         return 4.5e-5 * links(model)
 
     def plan(self, model: Model) -> Tables:
-        """The proposal and its bound.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """The proposal and its bound."""
         tables = factor_tables(model)
         return draw_tables(tables, forest(tables, self.proposal))
 
@@ -131,7 +125,7 @@ class Rejection(Weighted):
         """The proposal and its bound.
 
         Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken; too few draws would be accepted.
+            UnsupportedError: too few draws would be accepted.
         """
         tables = super().plan(model)
         rate = np.exp(pilot(tables) - float(tables.bounds[1]))

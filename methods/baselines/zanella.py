@@ -27,7 +27,6 @@ from spinbench.methods.baselines.jumps import Jumps
 from spinbench.methods.baselines.neighbourhoods import Tables, neighbourhoods
 from spinbench.methods.baselines.weighing import state_pairs, weighed_estimate
 from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
 
 SHARE = 4
 """Variables for each jump of a step."""
@@ -39,7 +38,7 @@ class Zanella(Method):
 
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
     burnt_in: ClassVar[bool] = True
 
     @property
@@ -48,12 +47,7 @@ class Zanella(Method):
         return dict.fromkeys(("s", "w", "stuck"), "sum")
 
     def plan(self, model: Model) -> Tables:
-        """Tables of the rates, and whose rates a jump changes.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the rates, and whose rates a jump changes."""
         graph = factor_tables(model)
         sweep = table_sweep(graph, "chromatic", single=False)
         values = np.append(graph.values, 0.0)

@@ -66,7 +66,7 @@ class Blocks(Method):
 
     name: ClassVar[str] = "blocks"
     summary: ClassVar[str] = "Gibbs sampling of blocks of bounded width, each drawn exactly; any factor graph"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    takes: ClassVar[Literal["pairwise", "any", "categorical"]] = "categorical"
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"
 
     def __post_init__(self) -> None:

@@ -33,7 +33,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     by_variable,
     chosen_tables,
     layout,
-    units_of,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.attractive import flipped, flips
@@ -107,10 +106,10 @@ class CouplingFromThePast(Method):
         assert isinstance(model, PairwiseModel)
         check_binary(self.name, model)
         flip = flips(self.name, model)
-        turned, units = flipped(model, flip), units_of(model)
-        plan = layout(turned, units, "chromatic")
+        turned = flipped(model, flip)
+        plan = layout(turned, "chromatic")
         rows = compressed_rows(turned, plan.order)
-        sweep = chosen_tables(turned, units, plan, rows)
+        sweep = chosen_tables(turned, plan, rows)
         return Tables(plan.order, plan.bounds, flip[plan.order].astype(np.float64), sweep)
 
     def program(self, backend: Backend) -> Program:

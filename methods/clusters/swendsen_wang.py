@@ -27,7 +27,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     by_variable,
     chosen_tables,
     layout,
-    units_of,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
 from spinbench.methods.clusters.bonds import Bonds, IntArray, Order, bonds_of, check_binary
@@ -92,10 +91,9 @@ class SwendsenWang(Method):
         """
         assert isinstance(model, PairwiseModel)
         check_binary(self.name, model)
-        units = units_of(model)
-        plan = layout(model, units, "chromatic")
+        plan = layout(model, "chromatic")
         rows = compressed_rows(model, plan.order)
-        sweep = chosen_tables(model, units, plan, rows)
+        sweep = chosen_tables(model, plan, rows)
         return Tables(plan.order, plan.bounds, sweep, bonds_of(model, plan.order))
 
     def program(self, backend: Backend) -> Program:

@@ -1,8 +1,9 @@
 """Gibbs sampling: single-site heat-bath updates of p(s) = p*(s) / Z, with log Z from the sweep's own kernel.
 
-A sweep updates every unit (binary variable or 1-of-K group) once, from p(s_i | rest); T(s' <- s) is its transition
+A sweep updates every variable once, from p(s_i | rest); T(s' <- s) is its transition
 probability and R that of the sweep in reverse order. Binary pairwise models have sweeps of their own; all other factor
-graphs, of any order, with any number of states and hard zeros, are looked up in flat tables, variable by variable.
+graphs, of any order, with any number of states and hard zeros, are looked up in flat tables, variable by variable. A
+1-of-K group of a pairwise model is one variable of such a graph.
 
 Hard zeros may part the states into sets that single updates do not leave. Chains start from random states of positive
 weight, and where the sets that they are in differ in marginals, these are not mixed. From β = 0 to 1 zeros let nobody
@@ -44,7 +45,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     chosen_tables,
     layout,
     scan_tables,
-    units_of,
 )
 from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs import log_z, stones
@@ -64,8 +64,8 @@ LogZ = Literal["auto", "chib_bar", "stones", "chib", "none"]
 PRECISION_BITS = range(8, 33)
 MAX_BIT_DEGREE = 6
 """Neighbours of a variable whose rounded probabilities are tabulated: with each there are twice as many."""
-MAX_RANDOM_UNITS = 2**22
-"""A unit is chosen by one float32 number of 24 bits."""
+MAX_RANDOM_VARIABLES = 2**22
+"""A variable is chosen by one float32 number of 24 bits."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Gibbs(Method):
 
     Attributes:
         scan: "chromatic" (colour by colour), "raster" (variable 0, 1, …) or "random" (each update at a unit drawn
-            anew, as many updates a sweep as units). T and R are sweeps by colour where the scan is random.
+            anew, as many updates a sweep as variables). T and R are sweeps by colour where the scan is random.
         sample: what counts as a sample: a "sweep" or one "update". The DHMC paper (Zhang et al., NIPS 2012)
             compares with one update a sample, and with empirical marginals.
         marginals: which estimate is reported.
@@ -157,36 +157,35 @@ class Gibbs(Method):
         """Colours or raster levels, tables of neighbours, or of factors' entries, and s*.
 
         Raises:
-            UnsupportedError: more than 2^22 units and a random scan; groups or too many neighbours with precision_bits;
-                stepping stones where there are hard zeros.
+            UnsupportedError: more than 2^22 variables and a random scan; groups or too many neighbours with
+                precision_bits; stepping stones where there are hard zeros.
         """
         if isinstance(model, FactorGraph):
             return self._plan_graph(model)
         assert isinstance(model, PairwiseModel)
         if self.precision_bits:
             _check_bits(model, self.precision_bits)
-        units = units_of(model)
-        count = len(units.sizes)
-        if self.scan == "random" and count > MAX_RANDOM_UNITS:
+        count = model.num_variables
+        if self.scan == "random" and count > MAX_RANDOM_VARIABLES:
             raise UnsupportedError(
-                f"gibbs: {model.name} has {count} variables; scan=random takes at most {MAX_RANDOM_UNITS}, "
+                f"gibbs: {model.name} has {count} variables; scan=random takes at most {MAX_RANDOM_VARIABLES}, "
                 "scan=chromatic any number"
             )
-        plan = layout(model, units, "raster" if self.scan == "raster" else "chromatic")
+        plan = layout(model, "raster" if self.scan == "raster" else "chromatic")
         rows = compressed_rows(model, plan.order)
-        sweep = chosen_tables(model, units, plan, rows)
+        sweep = chosen_tables(model, plan, rows)
         single = None
         if self.sample == "update" or self.scan == "random":
-            sequence = np.arange(count) if self.scan == "raster" else plan.units
-            single = scan_tables(model, units, plan, rows, sequence)
+            sequence = np.argsort(plan.order) if self.scan == "raster" else np.arange(count)
+            single = scan_tables(model, plan, rows, sequence)
         mode = np.zeros(model.num_variables)
         weight = fixed = 0.0
         if self.log_z != "none":
             mode = find_mode(model, plan.order, sweep)
             weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
-                tail = len(plan.kinds) - len(sweep.last)
-                fixed = log_z.log_conditional(model, units, plan, rows, mode, int(plan.bounds[tail]))
+                tail = len(plan.labels) - len(sweep.last)
+                fixed = log_z.log_conditional(model, plan, rows, mode, int(plan.bounds[tail]))
         return Tables(plan.order, sweep, single, mode, np.array(weight), np.array(fixed))
 
     def program(self, backend: Backend) -> Program:
@@ -236,7 +235,7 @@ class Gibbs(Method):
         base, weight = log_z.log_z_without_couplings(model), float(tables.mode_log_weight)
         reported, estimates, diagnostics = log_z.estimates(self.log_z, base, weight, trace)
         value, claim = estimates.get(reported, (None, None))
-        short = self.sample == "update" and trace.samples < FEWEST_SAMPLES * len(units_of(model).sizes)
+        short = self.sample == "update" and trace.samples < FEWEST_SAMPLES * model.num_variables
         doubt = "too short" if short else found.doubt  # of what was not updated, chains know their starts alone
         doubts = log_z.doubts(doubt, self.log_z, claim)
         return Estimate(

@@ -9,7 +9,7 @@ from spinbench.api.trace import Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import Ratio, one_sided, ratio
 from spinbench.mathematics.graphs.rows import AnyRows, matrix
-from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout, Units
+from spinbench.mathematics.graphs.sweep_layouts import FloatArray, Layout
 from spinbench.mathematics.stepping_stones import stepping_stones
 from spinbench.models import PairwiseModel
 
@@ -52,9 +52,8 @@ def doubts(marginals: str, asked: str, claim: float | None) -> tuple[str, ...]:
 
 
 def log_z_without_couplings(model: PairwiseModel) -> float:
-    """At inverse temperature 0, where units are uniform and independent."""
-    grouped = [len(group) for group in model.groups]
-    return float(model.log_constant + (model.num_variables - sum(grouped)) * np.log(2) + np.log(grouped).sum())
+    """At inverse temperature 0, where variables are uniform and independent."""
+    return float(model.log_constant + model.num_variables * np.log(2))
 
 
 def _bounded(forward: FloatArray, backward: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -90,17 +89,7 @@ def _one_sided(weight: float, trace: Trace, both: Ratio) -> tuple[tuple[float, f
     return one_sided(weight - level, error, both), float(shares.sum() ** 2 / (shares**2).sum())
 
 
-def log_conditional(
-    model: PairwiseModel, units: Units, plan: Layout, rows: AnyRows, state: FloatArray, low: int
-) -> float:
-    """Sum of log p(unit | rest) at `state` over the units whose rows begin at `low` or later."""
+def log_conditional(model: PairwiseModel, plan: Layout, rows: AnyRows, state: FloatArray, low: int) -> float:
+    """Sum of log p(s_i | rest) at `state` over the rows from `low` on."""
     fields = model.biases[plan.order[low:]] + matrix(rows, low) @ state
-    row = np.empty(model.num_variables, dtype=plan.order.dtype)
-    row[plan.order] = np.arange(len(row), dtype=row.dtype)
-    counted = row[units.members[:, 0]] >= low
-    members, sizes = row[units.members[counted]] - low, units.sizes[counted]
-    absent = np.arange(members.shape[1]) >= sizes[:, None]
-    x = np.where(absent, -np.inf, fields[members])
-    off = np.where(units.grouped[counted], -np.inf, 0.0)
-    there = np.where(absent, 0.0, state[low:][members]) > 0
-    return float((np.where(there, x, 0.0).sum(axis=1) - np.logaddexp(np.logaddexp.reduce(x, axis=1), off)).sum())
+    return float(-np.logaddexp(0.0, (1 - 2 * state[low:]) * fields).sum())

@@ -129,11 +129,11 @@ class GibbsProgram:
 
     def _random_updates(self, key: Key, t: Tables, s: Array, p: Array) -> tuple[Array, Array]:
         scan: Any = t.single
-        units = scan.rows.shape[0]
-        u = self._backend.uniform(key, (2 * units, s.shape[1]))
+        count = scan.rows.shape[0]
+        u = self._backend.uniform(key, (2 * count, s.shape[1]))
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            return self._bath.update_anywhere(scan, *carry, self._backend.take(u, i), self._backend.take(u, units + i))
+            return self._bath.update_anywhere(scan, *carry, self._backend.take(u, i), self._backend.take(u, count + i))
 
-        updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (s, p))
+        updated: tuple[Array, Array] = self._backend.fori_loop(0, count, body, (s, p))
         return updated

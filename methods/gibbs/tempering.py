@@ -36,17 +36,15 @@ class Slopes:
         if isinstance(sweep, Sweep):
             found = xp.zeros_like(s[0, :])
             for low, high, block in spans(sweep):
-                both = self._fields.of_block(block, s, low) + block.biases[..., None]
-                found = found + xp.sum(s[low:high, :] * xp.reshape(both, (high - low, -1)), axis=0)
+                both = self._fields.of_block(block, s, low) + block.biases[:, None]
+                found = found + xp.sum(s[low:high, :] * both, axis=0)
             return found / 2
 
         def body(b: Array, total: Array) -> Array:
-            members = self._backend.take(sweep.rows, b)
-            both = self._fields.of_chunk(sweep, members, s) + self._backend.take(sweep.biases, members.T)[..., None]
-            there = self._backend.take(sweep.valid, b)[:, None] * self._backend.take(s, members.T)
-            if sweep.absent is not None:
-                there = xp.where(self._backend.take(sweep.absent, b).T[:, :, None] < 0, 0.0, there)
-            return total + xp.sum(there * both, axis=(0, 1))
+            rows = self._backend.take(sweep.rows, b)
+            both = self._fields.of_chunk(sweep, rows, s) + self._backend.take(sweep.biases, rows)[:, None]
+            there = self._backend.take(sweep.valid, b)[:, None] * self._backend.take(s, rows)
+            return total + xp.sum(there * both, axis=0)
 
         twice: Array = self._backend.fori_loop(0, sweep.rows.shape[0], body, xp.zeros_like(s[0, :]))
         return twice / 2

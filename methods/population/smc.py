@@ -42,7 +42,6 @@ from spinbench.methods.tempering.pairs import pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier
 from spinbench.methods.tempering.pt import are_pairs, replicas
 from spinbench.models import Model, to_pairwise
-from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
@@ -79,7 +78,7 @@ class Annealed(Method):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "annealed populations with an unbiased estimate of Z; AIS, population annealing"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "particles", 0, CROWD)
@@ -94,12 +93,7 @@ class Annealed(Method):
         return dict.fromkeys(("z", "square", "p"), "logsumexp")
 
     def plan(self, model: Model) -> Tables:
-        """Tables of the sweeps; temperatures and the number of particles by the pilot.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the sweeps; temperatures and the number of particles by the pilot."""
         pairs = to_pairwise(model) if are_pairs(model) else None
         tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
         betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)

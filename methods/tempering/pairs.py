@@ -11,7 +11,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     Sweep,
     chosen_tables,
     layout,
-    units_of,
 )
 from spinbench.mathematics.heat_bath.draws import Draws
 from spinbench.mathematics.heat_bath.fields import Fields
@@ -30,10 +29,9 @@ class PairTables(NamedTuple):
 
 def pair_tables(model: PairwiseModel) -> PairTables:
     """Of a model without groups, colour by colour."""
-    units = units_of(model)
-    plan = layout(model, units, "chromatic")
+    plan = layout(model, "chromatic")
     rows = compressed_rows(model, plan.order)
-    return PairTables(plan.order, chosen_tables(model, units, plan, rows))
+    return PairTables(plan.order, chosen_tables(model, plan, rows))
 
 
 class PairReplicas:
@@ -60,7 +58,7 @@ class PairReplicas:
             return self._chunks(t.sweep, s, u, beta)
         seen = []
         for low, high, block in spans(t.sweep):
-            p, drawn = self._draws.of_block(block, self._fields.of_block(block, s, low) * beta, u[low:high, :])
+            p, drawn = self._draws.draw(self._fields.of_block(block, s, low) * beta, u[low:high, :])
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
             seen.append(p)
         return s, self._xp.concat(seen, axis=0)
@@ -79,12 +77,11 @@ class PairReplicas:
 
         def body(b: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry
-            members = self._backend.take(scan.rows, b)
-            rows = members[:, 0]
-            x = self._fields.of_chunk(scan, members, s) * beta
-            fresh, drawn = self._draws.of_units(None, None, x, self._xp.take(u, rows, axis=0))
-            s = self._backend.update(s, rows, drawn[0, ...], donate=True)
-            return s, self._backend.update(p, rows, fresh[0, ...], donate=True)
+            rows = self._backend.take(scan.rows, b)
+            x = self._fields.of_chunk(scan, rows, s) * beta
+            fresh, drawn = self._draws.draw(x, self._xp.take(u, rows, axis=0))
+            s = self._backend.update(s, rows, drawn, donate=True)
+            return s, self._backend.update(p, rows, fresh, donate=True)
 
         swept: tuple[Array, Array] = self._backend.fori_loop(0, scan.rows.shape[0], body, (s, self._xp.zeros_like(s)))
         return swept

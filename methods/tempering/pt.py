@@ -40,7 +40,6 @@ from spinbench.methods.tempering.pairs import PairReplicas, PairTables, pair_tab
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.models import Model, PairwiseModel, to_pairwise
-from spinbench.models.convert import refuse_groups
 from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
@@ -68,7 +67,7 @@ class ParallelTempering(Method):
         "houdayer": "more sweeps or more chains reach the same errors",
     }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
-    takes: ClassVar[Any] = "any"
+    takes: ClassVar[Any] = "categorical"
     burnt_in: ClassVar[bool] = True
     heaviest: ClassVar[Any] = "cooled"
 
@@ -83,12 +82,7 @@ class ParallelTempering(Method):
         return summed | {"levels": "last"}
 
     def plan(self, model: Model) -> Tables:
-        """Tables of the sweeps, and a ladder by the pilot.
-
-        Raises:
-            UnsupportedError: 1-of-K groups, whose factor graph is taken.
-        """
-        refuse_groups(self.name, model)
+        """Tables of the sweeps, and a ladder by the pilot."""
         tables, constant = self._tables(model)
         found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
         base = np.array(constant + np.log(model.cardinalities).sum())

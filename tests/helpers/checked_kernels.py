@@ -63,8 +63,10 @@ def gibbs_chains() -> Iterator[Run]:
     yield from (("gibbs", complete(12), 20, settings | SINGLE) for settings in (CHIB, STATES))
     yield "gibbs", GRID, 256, STATES | {"precision_bits": 16}
     yield "gibbs", GROUPS, 3, CHIB
+    yield "gibbs", GRID, 3, {"scan": "random"} | STATES
+    yield "gibbs", GRID, 3, {"sample": "update"} | CHIB
     yield "gibbs", GROUPS, 3, {"scan": "random"} | STATES
-    yield "gibbs", GROUPS, 3, {"sample": "update"} | CHIB
+    yield "gibbs", GROUPS, 1, STATES
     yield "gibbs", GROUPS, 3, {"log_z": "chib"}
     yield "gibbs", TRIPLES, 40, CHIB
 

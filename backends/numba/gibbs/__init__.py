@@ -3,8 +3,7 @@
 A form is a file: its compiled loops, `run_*(tables, asked, steps, chains)`, and below them its class, which says how it
 keeps chains and makes its tables. All draw from the same conditional probabilities; `choice` says which one runs:
 
-    units           units.py          1-of-K groups, random scans, single updates: one unit after the other, by the
-                                      updates of unit_updates.py
+    single_updates  single_updates.py random scans, single updates: one variable after the other
     dense           dense.py          long rows: fields are kept, and a row of W is added when its row flips
     pattern_lanes   pattern_lanes.py  from 8 chains on, up to 6 neighbours a row: probabilities are looked up by the
                                       neighbours' states, in vectors of 32 chains; also all of precision_bits

@@ -28,8 +28,8 @@ def choose(source: Source, chains: int) -> Name:
     method, n = source.method, source.model.num_variables
     if method.precision_bits:
         return "pattern_lanes"
-    if source.model.groups or method.sample != "sweep" or method.scan == "random":
-        return "units"
+    if method.sample != "sweep" or method.scan == "random":
+        return "single_updates"
     if source.once(_mean_dense_row) >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
         return "dense"
     if chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, source.widest):

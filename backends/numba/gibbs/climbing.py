@@ -1,4 +1,4 @@
-"""Sweeps at inverse temperatures β: the model's tables times β go through the forms "lanes" and "units" as they are."""
+"""Sweeps at inverse temperatures β: the model's tables times β go through the form "lanes" as they are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Steps
 from spinbench.backends.numba.gibbs.lanes import Lanes, sweep_lanes
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat, Source
-from spinbench.backends.numba.gibbs.units import run_sweeps
 
 NOTHING = Asked(False, False, 0, 0, 0.0)
 """What sweeps report besides their states."""
@@ -29,7 +28,7 @@ class Rungs(NamedTuple):
 def _tempered(f, beta):
     """The tables of p*^β."""
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
-    return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.first, f.sizes, f.strides)
+    return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
 
 
 @nb.njit(**INLINE)
@@ -83,28 +82,10 @@ def _climb_lanes(f, rungs, keys, s, slopes):
             t += 1
 
 
-@nb.njit(**JIT)
-def _climb_units(f, rungs, keys, s, slopes):
-    """slopes (K, S, C)."""
-    sums, log_t = np.zeros(s.shape), np.zeros(len(s))
-    chains = Chains(keys, s, np.zeros_like(s), log_t, sums, log_t)
-    t = rungs.first
-    for k in range(len(rungs.betas)):
-        g = _tempered(f, rungs.betas[k])
-        for j in range(rungs.sweeps):
-            run_sweeps(g, False, NOTHING, Steps(t, t + 1), chains)
-            row_slopes(f, s, slopes[k, j])
-            t += 1
-
-
 def load_rungs(source: Source) -> None:
     """Compile what `climb_rungs` runs, and what is seen of chains that have climbed."""
     row_slopes(source.flat, np.empty((0, 0), dtype=source.real), np.empty(0))
     none = Rungs(np.empty(0), 1, 0)
-    if source.model.groups:
-        s = np.empty((1, 0), dtype=source.real)
-        _climb_units(source.flat, none, row_keys(0, s.T), s, np.empty((0, 1, 1)))
-        return
     keys, s, _ = Lanes(source).begin(0, np.empty((0, 1), dtype=source.real))
     _climb_lanes(source.flat, none, keys, s, np.empty((0, 1, *s.shape[::2])))
 
@@ -113,10 +94,6 @@ def climb_rungs(source: Source, seed: int, rungs: Rungs, states: Array) -> tuple
     """From `states` (C, N) through all rungs, one after the other: (states, slopes (K, S, C) after each sweep)."""
     chains = len(states)
     shape = len(rungs.betas), rungs.sweeps
-    if source.model.groups:
-        s, slopes = states.copy(), np.empty((*shape, chains))
-        _climb_units(source.flat, rungs, row_keys(seed, states.T), s, slopes)
-        return s, slopes
     lanes = Lanes(source)
     keys, s, _ = lanes.begin(seed, states.T)
     slopes = np.empty((*shape, len(s), s.shape[2]))

@@ -12,7 +12,7 @@ from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.vector_memory import aligned_empty, aligned_zeros
 
 Array = npt.NDArray[Any]
-Name = Literal["pattern_lanes", "pattern_rows", "lanes", "sites", "dense", "units"]
+Name = Literal["pattern_lanes", "pattern_rows", "lanes", "sites", "dense", "single_updates"]
 WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
 BLOCK_VECTORS = 4

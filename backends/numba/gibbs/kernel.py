@@ -20,9 +20,9 @@ from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import in_lanes, lane_looks, load_looks, looks
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
+from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.gibbs.tables import Source
-from spinbench.backends.numba.gibbs.units import Units
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
@@ -32,7 +32,9 @@ from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]
 
-FORMS: dict[Name, type[Form]] = {form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, Units)}
+FORMS: dict[Name, type[Form]] = {
+    form.name: form for form in (PatternLanes, PatternRows, Lanes, Sites, Dense, SingleUpdates)
+}
 LOOK_STREAM = 1 << 129
 """Added to the seed for the numbers of looks; no seed of the chains is so large that it matters."""
 CLIMB_STREAM = 1 << 130
@@ -46,7 +48,7 @@ class GibbsState:
     Attributes:
         step: steps so far, burn-in included.
         keys, s, x: random numbers, states and fields of the chains, as the form keeps them.
-        held: (C,) log T at the begin of the present sweep ("units").
+        held: (C,) log T at the begin of the present sweep ("single_updates").
         seed: of the run.
         climbed: sweeps so far at other temperatures.
         look_keys: (C, 2) uint64, of looks; None where nothing is looked at.

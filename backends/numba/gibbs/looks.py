@@ -14,10 +14,10 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
     whole_vectors,
 )
+from spinbench.backends.numba.gibbs.single_updates import log_transition, update_row
 from spinbench.backends.numba.gibbs.tables import Source
-from spinbench.backends.numba.gibbs.unit_updates import log_transition, update_unit
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
-from spinbench.backends.numba.simd.memory import address, keep, load_table, load_uniform, store_sum, store_uniform
+from spinbench.backends.numba.simd.memory import address, keep, load_uniform, store_sum, store_uniform
 from spinbench.backends.numba.simd.random import fill_rows
 from spinbench.backends.numba.simd.vector_memory import line_address, store_state_vector
 from spinbench.backends.numba.simd.vectors import spread
@@ -63,8 +63,7 @@ def load_looks(source: Source, chains: int) -> None:
 
 def in_lanes(source: Source, chains: int) -> bool:
     """Whether looks go in vectors of chains: many do, unless their blocks would take much memory."""
-    n, rows = source.model.num_variables, not source.model.groups and source.tables.single is None
-    return rows and chains >= MANY_CHAINS and n <= MOST_ROWS
+    return chains >= MANY_CHAINS and source.model.num_variables <= MOST_ROWS
 
 
 @nb.njit(**INLINE)
@@ -112,17 +111,16 @@ def run_looks(f, keys, step, mode, s, log_t, log_r):
 
     keys (C, 2), apart from those of the sweeps; mode (N,) s*. R is the sweep in reverse order.
     """
-    g, units, n = pointers(f), f.first.size, s.shape[1]
+    g, n = pointers(f), s.shape[1]
     u, x, drawn = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype), empty_array(n, s.dtype)
     v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
     for c in range(s.shape[0]):
-        log_t[c] = log_transition(g, units, address(s, c * n))
+        log_t[c] = log_transition(g, n, address(s, c * n))
         copy_into(drawn, mode)
         fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
-        for k in range(units):
-            q = units - 1 - k
-            update_unit(g, q, row, fields, load_uniform(v, load_table(g.first, q)))
-        log_r[c] = log_transition(g, units, row)
+        for i in range(n - 1, -1, -1):
+            update_row(g, i, row, fields, load_uniform(v, i))
+        log_r[c] = log_transition(g, n, row)
     keep(u)
     keep(x)
     keep(drawn)

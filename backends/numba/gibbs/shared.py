@@ -62,9 +62,7 @@ def pointers(f):
         address(f.biases, 0),
         address(f.forced, 0),
         address(f.sign, 0),
-        address(f.first, 0),
-        address(f.sizes, 0),
-        address(f.strides, 0),
+        address(f.sequence, 0),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, entries_of
-from spinbench.mathematics.graphs.sweep_layouts import Scan, units_of
+from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.transition import Tables
 from spinbench.models import PairwiseModel
@@ -32,9 +32,7 @@ class Flat(NamedTuple):
         biases: (N,).
         forced: (N,) the field of a row when all earlier rows have their values in s* and all later ones are 0.
         sign: (N,) 1 - 2 s*.
-        first: (U,) int64, row of the first member of each unit, in the order of single updates.
-        sizes: (U,) int64, members of a 1-of-K group, 0 for a binary variable.
-        strides: (U,) int64, rows from a member to the next.
+        sequence: (N,) int64, the rows in the order of single updates.
     """
 
     start: Array
@@ -44,9 +42,7 @@ class Flat(NamedTuple):
     biases: Array
     forced: Array
     sign: Array
-    first: Array
-    sizes: Array
-    strides: Array
+    sequence: Array
 
 
 FEW = 2**16
@@ -131,7 +127,6 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
     weights = np.empty(len(rows.columns), dtype=real)
     put_later_first = _later_first if len(rows.columns) > FEW else few_later_first
     put_later_first(rows.start, rows.columns, rows.weights, tables.mode, columns, weights, later, pull)
-    first, sizes, strides = _unit_rows(model, tables)
     return Flat(
         start=rows.start.astype(np.int64),
         later=later,
@@ -140,9 +135,7 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
         biases=biases.astype(real),
         forced=(biases + pull).astype(real),
         sign=(1 - 2 * tables.mode).astype(real),
-        first=first,
-        sizes=sizes,
-        strides=strides,
+        sequence=np.arange(n) if tables.single is None else tables.single.rows[:, 0].copy(),
     )
 
 
@@ -182,7 +175,7 @@ def empty_flat(real: np.dtype[Any]) -> Flat:
     """Of no rows."""
     integers, reals = np.empty(0, dtype=np.int64), np.empty(0, dtype=real)
     columns = np.empty(0, dtype=np.uint32)
-    return Flat(integers, integers, columns, reals, reals, reals, reals, integers, integers, integers)
+    return Flat(integers, integers, columns, reals, reals, reals, reals, integers)
 
 
 def head_and_tail(rows: AnyRows) -> tuple[int, int]:
@@ -205,20 +198,3 @@ def _spans(rows: AnyRows) -> list[tuple[int, int]]:
     n = len(rows.start) - 1
     step = max(1, AT_ONCE // max(1, int(np.diff(rows.start).max(initial=0))))
     return [(low, min(low + step, n)) for low in range(0, n, step)]
-
-
-def _unit_rows(model: PairwiseModel, tables: Tables) -> tuple[Array, Array, Array]:
-    if tables.single is None and not model.groups:  # sweeps in the order of the rows
-        n = model.num_variables
-        return np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    units = units_of(model)
-    position = np.empty(model.num_variables, dtype=np.int64)
-    position[tables.order] = np.arange(model.num_variables)
-    if tables.single is None:
-        sequence = position[units.members[:, 0]].argsort(kind="stable")
-    else:
-        sequence = units.of[tables.order[tables.single.rows[:, 0, 0]]]
-    members = position[units.members[sequence]]
-    sizes = np.where(units.grouped, units.sizes, 0)[sequence]
-    strides = members[:, 1] - members[:, 0] if members.shape[1] > 1 else np.zeros_like(sizes)
-    return members[:, 0].copy(), sizes, strides

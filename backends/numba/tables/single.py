@@ -134,7 +134,8 @@ def conditionals(t, order, x, p):
 
 
 @nb.njit(**SCALAR)
-def _run_chain(t, order, asked, start, gamma, x, p, sums, weights, since):
+def _run_chain(t, order, asked, key, x, p, sums, weights, since):
+    start, gamma = key
     units = order.size
     each = 1 if asked.alone else units
     since[:] = asked.first
@@ -173,5 +174,5 @@ def run_single(t, order, asked, count, chains, p, sums):
     for k in range(x.shape[0]):
         for c in range(min(x.shape[2], count - k * x.shape[2])):
             states, latest, total = x[k, :, c].copy(), p[k, :, c].copy(), sums[k, :, c].copy()
-            _run_chain(t, order, asked, keys[k, 0, c], keys[k, 1, c], states, latest, total, weights, since)
+            _run_chain(t, order, asked, (keys[k, 0, c], keys[k, 1, c]), states, latest, total, weights, since)
             x[k, :, c], p[k, :, c], sums[k, :, c] = states, latest, total

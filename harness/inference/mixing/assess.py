@@ -16,11 +16,11 @@ from spinbench.inference.mixing.meeting import IntArray, Mixing, first_below
 from spinbench.inference.runner import check_model
 from spinbench.inference.starts import dispersed
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
+from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs import coupling
 from spinbench.methods.gibbs.coupling import Pairs, pairs_of
-from spinbench.models import Model
-from spinbench.models.convert import refuse_groups
+from spinbench.models import Model, PairwiseModel
 
 METHODS = ("gibbs",)
 BACKENDS = ("numba", "numpy")
@@ -72,7 +72,7 @@ def mixing(
     room for, 1024 at most. A pair that has not met when the budget is spent leaves it "not resolved".
 
     Args:
-        model: any model without 1-of-K groups.
+        model: any model; a 1-of-K group counts as one variable.
         method: whose sweeps; gibbs.
         budget: wall-clock ("10 s"); loading and compiling code is not counted.
         tv: the distance in total variation.
@@ -81,11 +81,13 @@ def mixing(
         backend: numba or numpy; by default the first that runs here.
 
     Raises:
-        UnsupportedError: another method, or a model with 1-of-K groups.
+        UnsupportedError: another method.
         SpinbenchError: an argument is out of range.
         BudgetError: hard zeros leave so little that chains have not found their starts within the budget.
     """
     seconds = _checked(model, method, budget, tv, seed, scan)
+    if isinstance(model, PairwiseModel) and model.groups:
+        model = merge_groups(model)
     name, advance = _backend(backend)
     tables = factor_tables(model)
     chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
@@ -108,7 +110,6 @@ def _checked(model: Model, method: str, budget: Budget | int | str, tv: object, 
     check_model(model)
     if method not in METHODS:
         raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
-    refuse_groups("mixing", model)
     parsed = Budget.parse(budget)
     if parsed.seconds is None:
         raise BudgetError(f"mixing takes a budget in seconds, and {parsed} was given; examples: '10 s', '500 ms'")

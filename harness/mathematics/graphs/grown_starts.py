@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.graphs.colouring import Adjacency
+from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.mathematics.graphs.rows import compressed_rows, matrix
-from spinbench.mathematics.graphs.sweep_layouts import Units, unit_edges, units_of
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 IntArray = npt.NDArray[np.int64]
@@ -42,7 +43,9 @@ def grow(model: Model, start: States, rng: np.random.Generator) -> None:
         start: (N, C) uniform states.
         rng: of the draws.
     """
-    if isinstance(model, PairwiseModel):
+    if isinstance(model, PairwiseModel) and model.groups:
+        _grow_groups(model, start, rng)
+    elif isinstance(model, PairwiseModel):
         _grow_pairs(model, start, rng)
     else:
         _grow_graph(model, start, rng)
@@ -78,34 +81,26 @@ def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
 
 
 def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -> None:
-    n, units = model.num_variables, units_of(model)
+    n = model.num_variables
     rows = compressed_rows(model, np.arange(n))
-    if model.groups:
-        graph = Adjacency.of(len(units.sizes), unit_edges(model, units))
-    else:
-        graph = Adjacency(rows.start.astype(np.int64), rows.columns)
     couplings = matrix(rows)
     grown = np.zeros(start.shape)  # what has not grown yet has no weight
-    for distance, layer in enumerate(layers(graph, rng)):
-        members = np.unique(units.members[layer])
+    for distance, layer in enumerate(layers(Adjacency(rows.start.astype(np.int64), rows.columns), rng)):
         if distance:
             # to pick out most of the rows takes longer than to multiply them all
-            pull = (couplings @ grown)[members] if 2 * len(members) > n else couplings[members] @ grown
-            start[members] = _drawn(model.biases[members, None] + pull, units, members, rng)
-        grown[members] = start[members]
+            pull = (couplings @ grown)[layer] if 2 * len(layer) > n else couplings[layer] @ grown
+            fields = model.biases[layer, None] + pull
+            start[layer] = rng.logistic(size=fields.shape) < fields
+        grown[layer] = start[layer]
 
 
-def _drawn(fields: FloatArray, units: Units, members: IntArray, rng: np.random.Generator) -> States:
-    """(M, C) states of the members of whole units, by their fields."""
-    drawn = (rng.logistic(size=fields.shape) < fields).astype(np.int8)
-    rows = np.flatnonzero(units.grouped[units.of[members]])
-    if len(rows):
-        rows = rows[np.argsort(units.of[members[rows]], kind="stable")]
-        chances = fields[rows] + rng.gumbel(size=(len(rows), fields.shape[1]))
-        first = np.flatnonzero(np.diff(units.of[members[rows]], prepend=-1))
-        most = np.maximum.reduceat(chances, first, axis=0)
-        drawn[rows] = chances == np.repeat(most, np.diff(np.append(first, len(rows))), axis=0)
-    return drawn
+def _grow_groups(model: PairwiseModel, start: States, rng: np.random.Generator) -> None:
+    """Of variables of several states in place of groups."""
+    graph = merge_groups(replace(model, origin=None))
+    assert graph.origin is not None
+    states = graph.origin.lower(start.T).T
+    _grow_graph(graph, states, rng)
+    start[:] = graph.origin.lift(states.T).T
 
 
 def _grow_graph(model: FactorGraph, start: States, rng: np.random.Generator) -> None:

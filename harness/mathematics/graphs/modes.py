@@ -26,7 +26,7 @@ AHEAD = 128
 
 
 def find_mode(model: PairwiseModel, order: npt.NDArray[np.int64], tables: Sweep | Scan, seed: int = 0) -> FloatArray:
-    """A local maximum of p(s) under single-unit changes, the best of several searches.
+    """A local maximum of p(s) under changes of one variable, the best of several searches.
 
     While a model is there, it is known what was found.
 
@@ -104,34 +104,20 @@ def _sweep(
             pull = _pull(block.neighbours, block.weights, s)
         else:
             pull = _pull_windows(block.windows, block.weights, s)
-        x = block.biases.reshape(-1, 1) + pull
-        if block.biases.ndim == 1:
-            s[low:high] = _draw_binary(x, rng, temperature)
-        else:
-            x = x.reshape(*block.biases.shape, -1)
-            s[low:high] = _draw_member(x, np.array(-np.inf), rng, temperature).reshape(high - low, -1)
+        s[low:high] = _draw_binary(block.biases[:, None] + pull, rng, temperature)
         low = high
 
 
 def _sweep_chunks(scan: Scan, s: FloatArray, rng: np.random.Generator, temperature: float) -> None:
     for b in range(len(scan.rows)):
-        kept = scan.valid[b] > 0
-        rows = scan.rows[b][kept]
-        flat = rows.ravel()
+        flat = scan.rows[b][scan.valid[b] > 0]
         if scan.columns is None:
             pull = scan.weights[flat] @ s
         else:
             entries = scan.start[flat] + scan.window[:, None]
             weights = np.where(scan.window[:, None] < scan.degree[flat], scan.weights[entries], 0.0)
             pull = _pull(scan.columns[entries], weights[:, :, None], s)
-        x = scan.biases[flat, None] + pull
-        if scan.absent is None or scan.off is None:
-            s[flat] = _draw_binary(x, rng, temperature)
-            continue
-        absent = scan.absent[b][kept].T[:, :, None]
-        x = x.reshape(*rows.shape, -1).swapaxes(0, 1) + absent
-        drawn = _draw_member(x, scan.off[b][kept, None], rng, temperature)
-        s[rows.T] = np.where(absent < 0, drawn[:1], drawn)  # a repeated member is the first
+        s[flat] = _draw_binary(scan.biases[flat, None] + pull, rng, temperature)
 
 
 def _sweep_rows(scan: Scan, s: FloatArray, fields: FloatArray, rng: np.random.Generator, temperature: float) -> None:
@@ -178,11 +164,3 @@ def _draw_binary(x: FloatArray, rng: np.random.Generator, temperature: float) ->
     if temperature == 0:
         return x > 0
     return 2 * rng.random(x.shape) - 1 < np.tanh(x / (2 * temperature))
-
-
-def _draw_member(x: FloatArray, off: FloatArray, rng: np.random.Generator, temperature: float) -> FloatArray:
-    """Which of the members, axis 0 of x (K, w, R), is 1; none with log weight `off`. By Gumbel's trick."""
-    scores = np.concatenate([np.broadcast_to(off, x.shape[1:])[None], x])
-    if temperature > 0:
-        scores = scores + temperature * rng.gumbel(size=scores.shape)
-    return np.asarray(np.arange(1, len(scores))[:, None, None] == scores.argmax(axis=0), dtype=np.float64)

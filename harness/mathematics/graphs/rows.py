@@ -78,12 +78,6 @@ def compressed_rows(model: PairwiseModel, order: npt.NDArray[np.signedinteger[An
     position: AnyInts = np.empty(n, dtype=np.int32 if n < 2**31 else np.int64)
     position[order] = np.arange(n, dtype=position.dtype)
     edges, weights = model.edges, model.couplings
-    if model.groups:
-        unit = np.arange(n)
-        for group in model.groups:
-            unit[list(group)] = group[0]
-        between = unit[edges[:, 0]] != unit[edges[:, 1]]
-        edges, weights = edges[between], weights[between]
     first, second = position[edges[:, 0]], position[edges[:, 1]]
     if has_most(n, len(edges)):
         return SquareRows(pair_table(n, first, second, weights))

@@ -1,4 +1,4 @@
-"""Fields a_i + Σ_j W_ij s_j of blocks and of chunks of units over a backend's arrays; s (N, C) as in `updates`."""
+"""Fields a_i + Σ_j W_ij s_j of blocks and of chunks over a backend's arrays; s (N, C) as in `updates`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fields:
         self._xp = backend.xp
 
     def of_block(self, block: Block, s: Array, low: int) -> Array:
-        """(n, C) or (K, G, C): a_i + Σ_j W_ij s_j of the block whose rows begin at `low`."""
+        """(n, C) a_i + Σ_j W_ij s_j of the block whose rows begin at `low`."""
         xp = self._xp
         x = xp.reshape(block.biases, (-1, 1))
         if block.windows is not None:
@@ -39,7 +39,7 @@ class Fields:
                 x = self._backend.add_product(x, near, block.weights[k, ...])
         else:
             x = x + xp.zeros_like(s[:1, :])
-        return x if block.biases.ndim == 1 else xp.reshape(x, (*block.biases.shape, -1))
+        return x
 
     def _dense_product(self, weights: Array, s: Array, low: int) -> Array:
         """Σ_j W_ij s_j for the rows of a block, among which there are no couplings: at an end, they are left out."""
@@ -61,17 +61,16 @@ class Fields:
             x = self._backend.add_product(x, near, weights[k, ...])
         return x
 
-    def of_chunk(self, scan: Scan, members: Array, s: Array) -> Array:
-        """(K, w, C) for members (w, K)."""
+    def of_chunk(self, scan: Scan, rows: Array, s: Array) -> Array:
+        """(w, C) for rows (w,)."""
         xp = self._xp
-        flat = xp.reshape(members.T, (-1,))
         if scan.columns is None:
-            pull = xp.matmul(xp.take(scan.weights, flat, axis=0), s)
+            pull = xp.matmul(xp.take(scan.weights, rows, axis=0), s)
         else:
-            columns, weights = self.entries(scan, flat)
+            columns, weights = self.entries(scan, rows)
             near = xp.reshape(xp.take(s, xp.reshape(columns, (-1,)), axis=0), (*columns.shape, -1))
             pull = xp.sum(weights[..., None] * near, axis=0)
-        return xp.reshape(pull + xp.take(scan.biases, flat)[:, None], (*members.T.shape, -1))
+        return pull + xp.take(scan.biases, rows)[:, None]
 
     def entries(self, scan: Scan, rows: Array) -> tuple[Array, Array]:
         """Neighbours and couplings of `rows` (…), each (D, …); weights are 0 where there are fewer than D."""

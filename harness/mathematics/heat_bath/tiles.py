@@ -26,7 +26,7 @@ AT_ONCE = {"cpu": 1, "gpu": 4}
 
 def in_tiles(scan: Scan) -> bool:
     """Whether a scan's chunks are rows of W, one binary variable each, in their order."""
-    return scan.columns is None and scan.absent is None and scan.rows.shape[1] == 1
+    return scan.columns is None and scan.rows.shape[1] == 1
 
 
 class Tiles:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HeatBath:
-    """Updates of binary variables and 1-of-K groups from their conditionals, for generic programs.
+    """Updates of binary variables from their conditionals, for generic programs.
 
     States s are (N, C) of 0 and 1 in the backend's real type, in the row order of the tables (`Layout.order`), and are
     given up: what is returned takes their place. Sweeps have two forms: over the few blocks of a `Sweep`, unrolled, or
@@ -37,7 +36,7 @@ class HeatBath:
         if not backward:
             return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
         for low, high, block in reversed(spans(sweep)):
-            drawn = self.draws.of_block(block, self.fields.of_block(block, s, low), u[low:high, :])[1]
+            drawn = self.draws.draw(self.fields.of_block(block, s, low), u[low:high, :])[1]
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
         return s
 
@@ -46,7 +45,7 @@ class HeatBath:
         probabilities = []
         for index, (low, high, block) in enumerate(spans(sweep)):
             x = fields[index] if index < len(fields) else self.fields.of_block(block, s, low)
-            p, drawn = self.draws.of_block(block, x, u[low:high, :])
+            p, drawn = self.draws.draw(x, u[low:high, :])
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
             probabilities.append(p)
         return s, probabilities
@@ -63,79 +62,62 @@ class HeatBath:
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             b = chunks - 1 - i if backward else i
-            return self.update_chunk(scan, b, *carry, self._xp.take(u, self._backend.take(scan.rows, b)[:, 0], axis=0))
+            return self.update_chunk(scan, b, *carry, self._xp.take(u, self._backend.take(scan.rows, b), axis=0))
 
         swept: tuple[Array, Array] = self._backend.fori_loop(0, chunks, body, (s, p))
         return swept
 
     def update_chunk(self, scan: Scan, b: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
-        """Update the units of chunk b with uniforms u (w, C); p is passed through where it is ()."""
-        members = self._backend.take(scan.rows, b)
-        x = self.fields.of_chunk(scan, members, s)
-        fresh, drawn = self.draws.of_units(*self.unit_tables(scan, b), x, u)
-        rows = self._xp.reshape(members.T, (-1,))
-        s = self._backend.update(s, rows, self._xp.reshape(drawn, (-1, s.shape[1])), donate=True)
-        if isinstance(p, tuple):
-            return s, p
-        return s, self._backend.update(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])), donate=True)
+        """Update the rows of chunk b with uniforms u (w, C); p is passed through where it is ()."""
+        rows = self._backend.take(scan.rows, b)
+        fresh, drawn = self.draws.draw(self.fields.of_chunk(scan, rows, s), u)
+        s = self._backend.update(s, rows, drawn, donate=True)
+        return s, p if isinstance(p, tuple) else self._backend.update(p, rows, fresh, donate=True)
 
-    # Random scan: every chain updates a unit of its own
+    # Random scan: every chain updates a variable of its own
 
     def update_anywhere(self, scan: Scan, s: Array, p: Array, where: Array, u: Array) -> tuple[Array, Array]:
-        """`where`, u: (C,) uniforms that choose the unit and its state."""
-        xp, units = self._xp, scan.rows.shape[0]
-        chosen = xp.minimum(xp.astype(xp.floor(where * units), scan.rows.dtype), units - 1)
-        members = xp.take(scan.rows, chosen, axis=0)[:, 0, :].T
+        """`where`, u: (C,) uniforms that choose the variable and its state."""
+        xp, count = self._xp, scan.rows.shape[0]
+        chosen = xp.minimum(xp.astype(xp.floor(where * count), scan.rows.dtype), count - 1)
+        rows = xp.take(scan.rows, chosen, axis=0)[:, 0]
         chains = xp.arange(s.shape[1])
         flat = xp.reshape(s, (-1,))
         if scan.columns is None:
-            pull = xp.sum(self._backend.take(scan.weights, members) * s.T, axis=-1)
+            pull = xp.sum(self._backend.take(scan.weights, rows) * s.T, axis=-1)
         else:
-            columns, weights = self.fields.entries(scan, members)
+            columns, weights = self.fields.entries(scan, rows)
             pull = xp.sum(weights * self._backend.take(flat, columns * s.shape[1] + chains), axis=0)
-        x = self._backend.take(scan.biases, members) + pull
-        absent = None if scan.absent is None else xp.take(scan.absent, chosen, axis=0)[:, 0, :].T
-        off = None if scan.off is None else xp.take(scan.off, chosen, axis=0)[:, 0]
-        fresh, drawn = self.draws.of_units(absent, off, x, u)
-        cells = xp.reshape(members * s.shape[1] + chains, (-1,))
-        s = xp.reshape(self._backend.update(flat, cells, xp.reshape(drawn, (-1,)), donate=True), s.shape)
+        fresh, drawn = self.draws.draw(self._backend.take(scan.biases, rows) + pull, u)
+        cells = rows * s.shape[1] + chains
+        s = xp.reshape(self._backend.update(flat, cells, drawn, donate=True), s.shape)
         if not isinstance(p, tuple):
-            flat = self._backend.update(xp.reshape(p, (-1,)), cells, xp.reshape(fresh, (-1,)), donate=True)
-            p = xp.reshape(flat, p.shape)
+            p = xp.reshape(self._backend.update(xp.reshape(p, (-1,)), cells, fresh, donate=True), p.shape)
         return s, p
 
     def conditionals(self, sweep: Sweep | Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
         if isinstance(sweep, Sweep):
             found = []
-            for low, high, block in spans(sweep):
-                found.append(self.draws.of_block(block, self.fields.of_block(block, s, low), s[low:high, :])[0])
+            for low, _, block in spans(sweep):
+                found.append(self._backend.sigmoid(self.fields.of_block(block, s, low)))
             return self._xp.concat(found, axis=0)
         if in_tiles(sweep):
             return self.tiles.conditionals(sweep, s)
 
         def body(b: Any, p: Array) -> Array:
-            members = self._backend.take(sweep.rows, b)
-            absent, off = self.unit_tables(sweep, b)
-            u = self._xp.take(s, members[:, 0], axis=0)
-            fresh = self.draws.of_units(absent, off, self.fields.of_chunk(sweep, members, s), u)[0]
-            rows = self._xp.reshape(members.T, (-1,))
-            return self._backend.update(p, rows, self._xp.reshape(fresh, (-1, s.shape[1])), donate=True)
+            rows = self._backend.take(sweep.rows, b)
+            fresh = self._backend.sigmoid(self.fields.of_chunk(sweep, rows, s))
+            return self._backend.update(p, rows, fresh, donate=True)
 
         return self._backend.fori_loop(0, sweep.rows.shape[0], body, self._xp.zeros_like(s))
-
-    def unit_tables(self, scan: Scan, b: Any) -> tuple[Array, Array]:
-        """(K, w, 1) and (w, 1) `absent` and `off` of chunk b, or None."""
-        if scan.absent is None or scan.off is None:
-            return None, None
-        return self._backend.take(scan.absent, b).T[:, :, None], self._backend.take(scan.off, b)[:, None]
 
 
 def spans(sweep: Sweep) -> list[tuple[int, int, Block]]:
     """(first row, end, block) of each block; all static."""
     found, low = [], 0
     for block in sweep.first + sweep.middle + sweep.last:
-        high = low + math.prod(block.biases.shape)
+        high = low + block.biases.shape[0]
         found.append((low, high, block))
         low = high
     return found

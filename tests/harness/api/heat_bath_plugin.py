@@ -22,12 +22,11 @@ class Turns(Method):
     reductions = {"s": "sum"}  # noqa: RUF012
 
     def plan(self, model: PairwiseModel) -> Tables:
-        units = sweeps.units_of(model)
-        plan = sweeps.layout(model, units, "chromatic")
+        plan = sweeps.layout(model, "chromatic")
         rows = sweeps.compressed_rows(model, plan.order)
         if self.blocks:
             return Tables(plan.order, sweeps.sweep_tables(model, plan, rows))
-        return Tables(plan.order, sweeps.scan_tables(model, units, plan, rows))
+        return Tables(plan.order, sweeps.scan_tables(model, plan, rows))
 
     def program(self, backend):
         bath = sweeps.HeatBath(backend)

@@ -10,7 +10,8 @@ import pytest
 
 import spinbench
 from spinbench.api import messages, relaxation
-from spinbench.models import FactorGraph, PairwiseModel, build, generators
+from spinbench.errors import UnsupportedError
+from spinbench.models import build, generators
 from spinbench.testing.laws.cases import potts
 
 SOURCE = Path(__file__).with_name("host_tables_plugin.py").read_text(encoding="utf-8")
@@ -47,13 +48,13 @@ def test_tables_lead_to_a_model_and_back() -> None:
 
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 @pytest.mark.parametrize("blocks", [True, False])
-@pytest.mark.parametrize("model", [generators.grid(4, 4, c2=0.6), potts()], ids=["binary", "groups"])
-def test_sweeps_are_a_building_block(
-    install_plugin: Callable[..., Path], backend: str, blocks: bool, model: PairwiseModel | FactorGraph
-) -> None:
+def test_sweeps_are_a_building_block(install_plugin: Callable[..., Path], backend: str, blocks: bool) -> None:
     install_plugin("spinbench_turns", SWEEPS, {"methods": {"turns": "Turns"}})
+    model = generators.grid(4, 4, c2=0.6)
     found = spinbench.run(model, "turns", backend, 600, chains=32, seed=2, blocks=blocks)
     marginals, errors = np.hstack(found.marginals), np.hstack(found.marginals_se)
     exact = np.hstack(spinbench.exact(model, cache=False).marginals)
     assert (np.abs(marginals - exact) <= 4.5 * errors).all()
     assert errors.max() < 0.02
+    with pytest.raises(UnsupportedError, match="has 1-of-K groups"):
+        spinbench.run(potts(), "turns", backend, 10, blocks=blocks)

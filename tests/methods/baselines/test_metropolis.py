@@ -11,10 +11,9 @@ from scipy import stats
 from small_graphs import MODELS, bound, check_run, exact_start, law, parted
 
 import spinbench
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.mathematics.graphs.table_layouts import reported_rows
 from spinbench.methods.baselines.metropolis import Metropolis, Proposal
-from spinbench.models import PairwiseModel
 
 CHAINS = 4096
 PROPOSALS: list[Proposal] = ["uniform", "metropolised_gibbs"]
@@ -83,9 +82,3 @@ def test_short_runs_are_doubted() -> None:
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(SpinbenchError, match="are allowed"):
         Metropolis(**settings)
-
-
-def test_what_it_does_not_take() -> None:
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "metropolis", "numpy", 10)

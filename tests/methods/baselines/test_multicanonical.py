@@ -8,7 +8,7 @@ from small_graphs import MODELS, bound, check_run, exact_start, law, marginals
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.methods.baselines.flat import FlatSweeps
 from spinbench.methods.baselines.multicanonical import Multicanonical, first_levels
 from spinbench.methods.tempering.pilot import HostArrays
@@ -91,9 +91,6 @@ def test_chains_that_make_no_round_trips_are_doubted(backend: str) -> None:
 
 
 def test_what_it_does_not_take() -> None:
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "multicanonical", "numpy", 10)
     with pytest.raises(SpinbenchError, match="from 2 to"):
         Multicanonical(bins=1)
 

@@ -13,7 +13,7 @@ from spinbench.methods.baselines import levels
 from spinbench.methods.baselines.nested import NestedSampling, halves
 from spinbench.methods.baselines.shells import WIDTH, Points, Shells, room
 from spinbench.methods.tempering.pilot import HostArrays
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -107,8 +107,5 @@ def test_labels_have_room_above_a_level() -> None:
 
 
 def test_what_it_does_not_take() -> None:
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "nested", "numpy", 10)
     with pytest.raises(SpinbenchError, match="sweeps=0 was given"):
         NestedSampling(sweeps=0)

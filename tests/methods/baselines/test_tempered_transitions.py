@@ -7,7 +7,7 @@ import pytest
 from small_graphs import MODELS, bound, check_run, exact_start, law, parted
 
 import spinbench
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.mathematics.graphs.table_layouts import reported_rows
 from spinbench.methods.baselines.tempered_transitions import TemperedTransitions
 from spinbench.models import PairwiseModel
@@ -64,8 +64,5 @@ def test_where_few_are_accepted_nothing_is_believed(backend: str) -> None:
 
 
 def test_what_it_does_not_take() -> None:
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "tempered_transitions", "numpy", 10)
     with pytest.raises(SpinbenchError, match="temperatures=-1 was given; an integer from 0"):
         TemperedTransitions(temperatures=-1)

@@ -8,11 +8,10 @@ from small_graphs import MODELS, bound, check_run, exact_start, marginals, parte
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.errors import UnsupportedError
 from spinbench.inference import registry
 from spinbench.methods.baselines.weighing import weighed
 from spinbench.methods.baselines.zanella import Zanella
-from spinbench.models import FactorGraph, PairwiseModel
+from spinbench.models import FactorGraph
 
 CHAINS = 4096
 
@@ -78,9 +77,3 @@ def test_chains_that_cannot_leave_are_doubted() -> None:
     for found in (alone, spinbench.run(parted(), "zanella", "numpy", 200, chains=16)):
         assert "marginals not mixed" in found.status
     assert "too short" in spinbench.run(MODELS["bits"], "zanella", "numpy", 5, chains=16).status
-
-
-def test_what_it_does_not_take() -> None:
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "zanella", "numpy", 10)

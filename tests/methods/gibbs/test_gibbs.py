@@ -22,15 +22,14 @@ from spinbench.models import PairwiseModel
 
 BACKENDS = ["numpy", "numba", "jax"]
 PRECISIONS = ["float32", "float64"]
-GROUPS = ((0, 3, 4), (1, 2), (9,))
 
 
-def random_model(n, density, scale, seed, groups=()):
+def random_model(n, density, scale, seed):
     rng = np.random.default_rng(seed)
     W = np.triu(rng.normal(size=(n, n)) * scale, 1) * (rng.random((n, n)) < density)
     edges = np.argwhere(W)
     biases = scale * rng.normal(size=n)
-    return PairwiseModel.from_edges(biases, edges, W[edges[:, 0], edges[:, 1]], log_constant=0.7, groups=groups)
+    return PairwiseModel.from_edges(biases, edges, W[edges[:, 0], edges[:, 1]], log_constant=0.7)
 
 
 def grid(rows, columns, seed=0):
@@ -55,12 +54,10 @@ MODELS = {
     "zero": PairwiseModel.from_edges([0.3, -1.0, 0.0, 2.0], [[0, 1], [1, 2]], [0.0, 0.0]),
     "huge": random_model(5, 0.5, 300.0, 4),
     "many blocks": random_model(9, 1.0, 0.5, 7),
-    "groups": random_model(10, 0.4, 1.0, 5, GROUPS),
-    "many blocks of groups": random_model(10, 1.0, 0.5, 6, GROUPS),
     "grid": grid(3, 3),
     "lists": random_model(9, 0.3, 1.0, 1),
     "lists with a hub": hub(11),
-    "many blocks of lists": random_model(10, 0.5, 0.7, 8, GROUPS),
+    "many blocks of lists": random_model(10, 0.9, 0.4, 8),
     "windows": grid(3, 4, 1),
 }
 """Small models get dense tables, unless lists of neighbours or windows are asked for."""
@@ -121,11 +118,11 @@ SETTINGS = {
 }
 # Compiling for a model of new shape costs JAX seconds.
 JAX_CASES = {
-    *((name, "default") for name in ("dense", "disconnected", "groups")),
-    ("many blocks of groups", "raster"),
+    *((name, "default") for name in ("dense", "disconnected")),
+    ("many blocks", "raster"),
     ("disconnected", "random"),
     ("many blocks", "raster update"),
-    ("groups", "random update"),
+    ("dense", "random update"),
     ("lists with a hub", "default"),
     ("windows", "default"),
     ("many blocks of lists", "random update"),
@@ -142,7 +139,7 @@ CASES = [
 def precisions(backend, name, setting):
     """Both where that is cheap."""
     if backend == "jax":
-        return ["float32" if name == "groups" else "float64"]
+        return ["float32" if name == "dense" else "float64"]
     return PRECISIONS if setting in ("default", "raster") else ["float64"]
 
 
@@ -177,7 +174,7 @@ STATIONARY = {
 }
 
 
-STATIONARY_CASES = [*(("dense", setting) for setting in STATIONARY), ("groups", "default"), ("groups", "random update")]
+STATIONARY_CASES = [("dense", setting) for setting in STATIONARY]
 
 
 @pytest.mark.parametrize(
@@ -209,18 +206,15 @@ def test_exact_draws_stay_exact(backend, name, setting):
     assert abs(weights.mean() * mode_p - 1) < 4 * weights.std() / np.sqrt(chains) * mode_p
 
 
-def transition(model, tables, order_of_units, s):
+def transition(model, tables, order, s):
     """log T(s* <- s) from the definition; s (N,) in the order of variables."""
     mode = np.empty(model.num_variables)
     mode[tables.order] = tables.mode
-    group_of = {i: group for group in model.groups for i in group}
     s, total = s.astype(float), 0.0
-    for i in order_of_units:
-        members = group_of.get(i, (i,))
-        options = np.repeat(s[None], len(members) + (i not in group_of), axis=0)
-        options[:, list(members)] = 0.0
-        options[np.arange(len(members)), list(members)] = 1.0
-        s[list(members)] = mode[list(members)]
+    for i in order:
+        options = np.repeat(s[None], 2, axis=0)
+        options[:, i] = 0.0, 1.0
+        s[i] = mode[i]
         total += model.log_weight(s) - np.logaddexp.reduce(model.log_weight(options))
     return total
 
@@ -235,17 +229,14 @@ def transition(model, tables, order_of_units, s):
 )
 def test_transition_probabilities_are_those_of_the_sweep(backend, name, setting):
     model, method = MODELS[name], SETTINGS[setting]
-    precision = "float32" if backend == "jax" and name == "groups" else "float64"
+    precision = "float32" if backend == "jax" and name == "dense" else "float64"
     tables, bound = engine(name, backend, precision, method)
     start = exact_draws(name, 16, 5)
     seen = [bound.look(bound.init(0, start))]
     if method.weighs_steps:
         seen.append(bound.advance(bound.init(0, start), 1)[1])
-    firsts = [min(group) for group in model.groups]
-    later = {i for group in model.groups for i in group} - set(firsts)
     order = range(model.num_variables) if method.scan == "raster" else tables.order.tolist()
-    sequence = [i for i in order if i not in later]
-    expected = [transition(model, tables, sequence, s) for s in start.T]
+    expected = [transition(model, tables, order, s) for s in start.T]
     for values in seen:
         assert values["log_t"] == pytest.approx(expected, rel=1e-9 if precision == "float64" else 1e-4)
 
@@ -268,9 +259,9 @@ BATCHED = [
     ("disconnected", "empirical"),
     ("disconnected", "raster"),
     ("disconnected", "random"),
-    ("many blocks of groups", "raster"),
+    ("many blocks", "raster"),
     ("many blocks", "raster update"),
-    ("groups", "random update"),
+    ("dense", "random update"),
 ]
 
 
@@ -280,7 +271,7 @@ BATCHED = [
 )
 def test_results_depend_on_the_seed_and_not_on_the_batches(backend, name, setting):
     method = SETTINGS[setting]
-    precision = "float32" if backend == "jax" and name == "groups" else "float64"
+    precision = "float32" if backend == "jax" and name == "dense" else "float64"
     _, bound = engine(name, backend, precision, method)
     start = exact_draws(name, 16, 5)
 
@@ -340,7 +331,7 @@ def test_bad_settings_are_refused_in_a_sentence(settings):
 
 
 def test_too_many_units_for_a_random_scan_are_refused(monkeypatch):
-    monkeypatch.setattr(gibbs, "MAX_RANDOM_UNITS", 8)
+    monkeypatch.setattr(gibbs, "MAX_RANDOM_VARIABLES", 8)
     with pytest.raises(UnsupportedError, match=r"9 variables.*scan=chromatic"):
         Gibbs(scan="random").plan(MODELS["grid"])
 

@@ -7,7 +7,7 @@ import pytest
 
 import spinbench
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.inference import registry
 from spinbench.methods.population import smc
 from spinbench.methods.population.estimates import weighed
@@ -173,9 +173,6 @@ def test_runs_of_large_models_are_cut(monkeypatch):
 
 
 def test_what_it_does_not_take():
-    groups = PairwiseModel.from_edges(np.zeros(4), [(0, 2)], [1.0], groups=((0, 1), (2, 3)))
-    with pytest.raises(UnsupportedError, match="1-of-K groups"):
-        spinbench.run(groups, "smc", "numba", 10)
     for setting, value in (("moves", 0), ("particles", -1), ("temperatures", 2.5), ("resample", 1.5)):
         with pytest.raises(SpinbenchError, match=setting):
             Annealed(**{setting: value})

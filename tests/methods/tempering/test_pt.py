@@ -150,10 +150,7 @@ def test_replicas_that_remember_have_to_come_round(trips: int, efficient: float,
     assert moving._replace(barrier=0.4).enough
 
 
-def test_groups_and_settings_are_refused() -> None:
-    model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1, 2)])
-    with pytest.raises(spinbench.errors.UnsupportedError, match="1-of-K groups"):
-        spinbench.run(model, "pt", "numpy", 10)
+def test_settings_are_refused() -> None:
     with pytest.raises(spinbench.errors.SpinbenchError, match="'houdayer' any more; more sweeps"):
         spinbench.run(graph(0), "pt", "numpy", 10, houdayer=1)
     for settings in ({"rungs": 1}, {"rungs": -2}, {"sweeps": 0}, {"sweeps": 1.5}):

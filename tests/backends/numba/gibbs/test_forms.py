@@ -94,7 +94,7 @@ def test_looks_of_a_sparse_model_go_without_its_rows():
     assert not {"rows", "flat"} & vars(kernel._source).keys()
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "single_updates"])
 def test_states_are_handed_over_in_a_byte_each(form):
     model, method = MODELS["sparse"], Gibbs()
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
@@ -126,14 +126,14 @@ def test_what_is_prepared_makes_no_step(method, chains):
 def test_forms_agree(name, scan, form):
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals)
-        plain = run(MODELS[name], method, "units", "float64", CHAINS)
+        plain = run(MODELS[name], method, "single_updates", "float64", CHAINS)
         fast = run(MODELS[name], method, form, "float64", CHAINS)
         for one, other in zip(plain, fast, strict=True):
             for key in method.reductions:
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "single_updates"])
 def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
     method = Gibbs(marginals="empirical")
     for precision in ("float32", "float64"):
@@ -143,7 +143,7 @@ def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
             assert np.array_equal(one["s"][:, :3], other["s"])
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "units"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "single_updates"])
 def test_threads_change_nothing(form):
     one, three = Gibbs(), Gibbs(threads=3)
     for plain, shared in zip(
@@ -174,7 +174,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
     assert sites.wave_of(kernel._made.tables, whole=False)[:2] == (3, 64)
-    plain = run(model, method, "units", "float64", 2)
+    plain = run(model, method, "single_updates", "float64", 2)
     waves = run(model, method, "sites", "float64", 2)
     for one, other in zip(plain, waves, strict=True):
         for key in method.reductions:
@@ -188,14 +188,13 @@ def test_the_form_follows_model_scan_and_chains():
 
     wide, long_rows, large = grid(20, 20, 0), random_model(150, 1.0, 0), grid(300, 300, 0)
     hub = PairwiseModel.from_edges(np.zeros(400), [(0, i) for i in range(1, 400)], np.ones(399))
-    grouped = PairwiseModel.from_edges([0.0, 1.0], np.zeros((0, 2), dtype=int), [], groups=[(0, 1)])
     assert form(wide, 1) == "pattern_rows"
     assert form(wide, 8) == form(large, 100) == "pattern_lanes"
     assert form(wide, 1, scan="raster") == "pattern_rows"
     assert form(large, 1) == form(hub, 1) == "sites"
     assert form(hub, 16) == "lanes"
     assert form(MODELS["sparse"], 1, scan="raster") == "sites"
-    assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == form(grouped, 1) == "units"
+    assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == "single_updates"
     assert form(long_rows, 1) == form(long_rows, 100) == form(long_rows, 1, marginals="empirical") == "dense"
     assert form(wide, 1, marginals="empirical", precision_bits=16) == "pattern_lanes"
 

@@ -140,13 +140,13 @@ def test_chains_are_those_of_the_definitions(form, name, scan):
 
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_give_the_chains_of_single_units(name, scan):
+def test_rows_give_the_chains_of_single_updates(name, scan):
     """They use the same numbers."""
     model = MODELS[name]
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals, log_z="chib")
-        rows, units = (run(made(model, method, form), model) for form in ("pattern_rows", "units"))
-        for one, other in zip(units, rows, strict=True):
+        rows, single = (run(made(model, method, form), model) for form in ("pattern_rows", "single_updates"))
+        for one, other in zip(single, rows, strict=True):
             for key in method.reductions:
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 

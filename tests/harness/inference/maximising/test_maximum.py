@@ -16,7 +16,7 @@ from spinbench.inference.maximising import annealing
 from spinbench.inference.maximising.annealing import RUNGS
 from spinbench.inference.maximising.cooling import cooled
 from spinbench.inference.maximising.temperatures import hot_and_cold
-from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
+from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
 
 MODELS = many(10, 3)
 GRID = generators.grid(8, 8, seed=2)
@@ -34,8 +34,6 @@ def run(model: Model, method: str = "gibbs", backend: str = "numpy", budget: Any
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
 @pytest.mark.parametrize("method", ["exact", "gibbs", "blocks", "pt"])
 def test_small_models_end_in_their_heaviest_state(model: Model, method: str) -> None:
-    if method in ("blocks", "pt") and isinstance(model, PairwiseModel) and model.groups:
-        pytest.skip(f"{method} takes the factor graph of a model with groups")
     found = run(model, method)
     assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-9, abs=1e-9)
     assert float(model.log_weight(found.best_state)) == found.best_log_weight

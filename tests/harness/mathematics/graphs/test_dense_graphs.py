@@ -15,7 +15,7 @@ from spinbench.mathematics.graphs.rows import (
     is_dense,
     reach_outside,
 )
-from spinbench.mathematics.graphs.sweep_layouts import chosen_tables, layout, units_of
+from spinbench.mathematics.graphs.sweep_layouts import chosen_tables, layout
 from spinbench.models import PairwiseModel, generators, lattices
 
 
@@ -76,9 +76,8 @@ def test_colours_of_many_edges_are_those_of_waves(monkeypatch: pytest.MonkeyPatc
 def test_fields_that_are_kept_tell_the_same_as_those_found_anew(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modes, "AHEAD", ahead)
     model = generators.sherrington_kirkpatrick(60, field=0.1, seed=2)
-    units = units_of(model)
-    plan = layout(model, units, "chromatic")
-    tables = chosen_tables(model, units, plan, compressed_rows(model, plan.order))
+    plan = layout(model, "chromatic")
+    tables = chosen_tables(model, plan, compressed_rows(model, plan.order))
     for seed, temperature in enumerate((0.0, 0.3, 3.0)):
         start = np.random.default_rng(seed).integers(0, 2, size=(60, 1)).astype(np.float64)
         kept, anew = start.copy(), start.copy()

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense, matrix, padded_rows
@@ -15,7 +16,6 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
     scan_tables,
     sweep_tables,
-    units_of,
 )
 from spinbench.mathematics.graphs.windows import spread, windowed_rows
 from spinbench.models import PairwiseModel
@@ -34,11 +34,9 @@ def random_edges(n, count, seed):
     return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
-def random_model(n, edges, seed=0, scale=1.0, groups=()):
+def random_model(n, edges, seed=0, scale=1.0):
     rng = np.random.default_rng(seed)
-    return PairwiseModel.from_edges(
-        scale * rng.normal(size=n), edges, scale * rng.normal(size=len(edges)), groups=groups
-    )
+    return PairwiseModel.from_edges(scale * rng.normal(size=n), edges, scale * rng.normal(size=len(edges)))
 
 
 def complete_edges(n):
@@ -102,9 +100,8 @@ def test_levels_give_the_raster_scan(name):
 
 
 def planned(model, order):
-    units = units_of(model)
-    plan = layout(model, units, order)
-    return units, plan, compressed_rows(model, plan.order)
+    plan = layout(model, order)
+    return plan, compressed_rows(model, plan.order)
 
 
 def blocks_of(sweep):
@@ -130,14 +127,11 @@ def block_weights(block, n):
     return table
 
 
-GROUPS = ((0, 7, 3), (2, 5), (9,), (11, 10, 8))
-
-
 def models():
     yield random_model(100, grid_edges(10, 10))
     yield random_model(400, grid_edges(20, 20))
     yield random_model(12, complete_edges(12))
-    yield random_model(12, random_edges(12, 30, 5), groups=GROUPS)
+    yield random_model(12, random_edges(12, 30, 5))
     yield random_model(300, random_edges(300, 900, 3))
     yield random_model(3, np.zeros((0, 2), dtype=np.int64))
 
@@ -145,23 +139,17 @@ def models():
 @pytest.mark.parametrize("model", list(models()))
 @pytest.mark.parametrize("order", ["chromatic", "raster"])
 def test_sweep_tables_hold_the_model(model, order):
-    units, plan, rows = planned(model, order)
+    plan, rows = planned(model, order)
     n = model.num_variables
     assert sorted(plan.order.tolist()) == list(range(n))
     W = model.dense()[np.ix_(plan.order, plan.order)]
-    own = units.of[plan.order]
-    W[own[:, None] == own[None, :]] = 0.0
     low = 0
     sweep = sweep_tables(model, plan, rows)
-    for block, kind in zip(blocks_of(sweep), plan.kinds, strict=True):
+    for block in blocks_of(sweep):
         high = low + block.biases.size
-        assert np.array_equal(block.biases.ravel(), model.biases[plan.order[low:high]])
+        assert np.array_equal(block.biases, model.biases[plan.order[low:high]])
         assert np.allclose(block_weights(block, n), W[low:high])
         assert not W[low:high, low:high].any()
-        assert block.biases.shape[0] == kind if kind else block.biases.ndim == 1
-        if kind:  # the members of a group lie one column down
-            members = own[low:high].reshape(kind, -1)
-            assert (members == members[0]).all()
         low = high
     head = sum(block.biases.size for block in sweep.first)
     tail = n - sum(block.biases.size for block in sweep.last)
@@ -172,20 +160,12 @@ def test_sweep_tables_hold_the_model(model, order):
 @pytest.mark.parametrize("model", list(models()))
 @pytest.mark.parametrize("order", ["chromatic", "raster"])
 def test_scan_tables_hold_the_model(model, order):
-    units, plan, rows = planned(model, order)
-    scan = scan_tables(model, units, plan, rows)
+    plan, rows = planned(model, order)
+    scan = scan_tables(model, plan, rows)
     valid = scan.valid > 0
-    firsts = scan.rows[:, :, 0][valid]
-    assert sorted(own := units.of[plan.order[firsts]]) == sorted(set(own)) == list(range(len(units.sizes)))
-    assert scan.valid.size <= 2 * len(units.sizes)
-    position = np.argsort(plan.order)
-    for b, members in enumerate(scan.rows):
-        for w, unit in enumerate(members):
-            q = units.of[plan.order[unit[0]]]
-            assert set(unit.tolist()) == set(position[units.members[q]].tolist())
-            if scan.absent is not None:
-                assert (scan.absent[b, w] == 0).sum() == units.sizes[q]
-                assert scan.off[b, w] == (-np.inf if units.grouped[q] else 0.0)
+    assert sorted(scan.rows[valid]) == list(range(model.num_variables))
+    assert (scan.rows == np.where(valid, scan.rows, scan.rows[:, :1])).all()
+    assert scan.valid.size <= 2 * model.num_variables
     W = dense_rows(rows, 0, model.num_variables)
     if is_dense(rows):
         assert np.array_equal(scan.weights, W)
@@ -197,12 +177,18 @@ def test_scan_tables_hold_the_model(model, order):
         assert np.array_equal(row, W[i])
 
 
-def test_single_units_keep_their_sequence():
-    model = random_model(12, random_edges(12, 30, 5), groups=GROUPS)
-    units, plan, rows = planned(model, "raster")
-    scan = scan_tables(model, units, plan, rows, np.arange(len(units.sizes)))
-    assert scan.rows.shape[:2] == (len(units.sizes), 1)
-    assert (np.diff(plan.order[scan.rows[:, 0, 0]]) > 0).all()
+def test_single_rows_keep_their_sequence():
+    model = random_model(12, random_edges(12, 30, 5))
+    plan, rows = planned(model, "raster")
+    scan = scan_tables(model, plan, rows, np.argsort(plan.order))
+    assert plan.order[scan.rows[:, 0]].tolist() == list(range(12))
+    assert scan.rows.shape == scan.valid.shape == (12, 1)
+
+
+def test_groups_are_refused():
+    model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1)])
+    with pytest.raises(UnsupportedError, match=r'takes = "categorical" gets variables of K states'):
+        layout(model, "chromatic")
 
 
 def test_one_hub_does_not_widen_the_table():
@@ -210,32 +196,31 @@ def test_one_hub_does_not_widen_the_table():
     hub = np.stack([np.zeros(n // 2, dtype=np.int64), np.arange(1, n, 2)], axis=1)
     path = np.stack([np.arange(2, n - 1), np.arange(3, n)], axis=1)
     model = random_model(n, np.concatenate([hub, path]))
-    _, plan, rows = planned(model, "chromatic")
+    plan, rows = planned(model, "chromatic")
     entries = sum(block.weights.size for block in blocks_of(sweep_tables(model, plan, rows)))
     assert entries <= 4 * model.num_edges + 2 * n
 
 
 def test_lattices_are_read_in_windows():
     for edges, n, windows in ((grid_edges(20, 20), 400, 5), (random_edges(300, 900, 3), 300, None)):
-        _, plan, rows = planned(random_model(n, edges), "chromatic")
+        plan, rows = planned(random_model(n, edges), "chromatic")
         largest = max(blocks_of(sweep_tables(random_model(n, edges), plan, rows)), key=lambda block: block.biases.size)
         assert windows == (None if largest.windows is None else len(largest.windows.starts))
 
 
 def test_padding_is_neutral():
     model = random_model(9, np.array([[0, 1], [0, 2], [0, 3], [4, 5]]))
-    _, _, rows = planned(model, "chromatic")
+    _, rows = planned(model, "chromatic")
     neighbours, weights = padded_rows(rows, 0, 9)
     assert neighbours.shape == weights.shape == (3, 9)
     assert ((weights != 0).sum(axis=0) == np.diff(rows.start)).all()
 
 
-@pytest.mark.parametrize("groups", [(), GROUPS])
 @pytest.mark.parametrize("few", [True, False])
-def test_the_mode_is_found(groups, few):
-    model = random_model(14, complete_edges(14), seed=4, scale=2.0, groups=groups)
-    units, plan, rows = planned(model, "chromatic")
-    tables = sweep_tables(model, plan, rows) if few else scan_tables(model, units, plan, rows)
+def test_the_mode_is_found(few):
+    model = random_model(14, complete_edges(14), seed=4, scale=2.0)
+    plan, rows = planned(model, "chromatic")
+    tables = sweep_tables(model, plan, rows) if few else scan_tables(model, plan, rows)
     assert isinstance(tables, Scan) != few
     found = np.empty(14)
     found[plan.order] = find_mode(model, plan.order, tables)
@@ -246,7 +231,7 @@ def test_the_mode_is_found(groups, few):
 
 def test_the_mode_is_a_local_maximum_of_a_large_model():
     model = random_model(90000, grid_edges(300, 300), scale=2.0)
-    _, plan, rows = planned(model, "chromatic")
+    plan, rows = planned(model, "chromatic")
     s = np.empty(90000)
     s[plan.order] = find_mode(model, plan.order, sweep_tables(model, plan, rows))
     fields = model.biases + model.csr() @ s
@@ -280,7 +265,7 @@ def test_neighbours_at_known_distances_get_slots(known):
 
 def test_distances_of_far_blocks_are_counted_in_short_tables(monkeypatch):
     model = random_model(10_000, grid_edges(100, 100))
-    plan = layout(model, units_of(model), "chromatic")
+    plan = layout(model, "chromatic")
     rows, longest, count = compressed_rows(model, plan.order), [], np.bincount
 
     def counted(values):

@@ -12,7 +12,7 @@ from spinbench.api import Backend
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.mathematics.graphs.rows import compressed_rows
-from spinbench.mathematics.graphs.sweep_layouts import Scan, layout, scan_tables, units_of
+from spinbench.mathematics.graphs.sweep_layouts import Scan, layout, scan_tables
 from spinbench.mathematics.heat_bath import tiles
 from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 from spinbench.models import PairwiseModel, generators
@@ -26,8 +26,8 @@ def tables(n: int, size: float) -> Scan:
     rng = np.random.default_rng([n, int(10 * size)])
     first, second = np.triu_indices(n, 1)
     model = PairwiseModel(rng.normal(0, 1, n), np.stack([first, second], axis=1), rng.normal(0, size, len(first)))
-    plan = layout(model, units_of(model), "raster")
-    return scan_tables(model, units_of(model), plan, compressed_rows(model, plan.order))
+    plan = layout(model, "raster")
+    return scan_tables(model, plan, compressed_rows(model, plan.order))
 
 
 def put(backend: Backend, tree: Any) -> Any:
@@ -100,5 +100,5 @@ def test_forced_fields_and_conditionals(backend, n, form):
 
 def test_other_scans_go_chunk_by_chunk():
     model = generators.grid(30, 30, seed=1)
-    plan = layout(model, units_of(model), "raster")
-    assert not in_tiles(scan_tables(model, units_of(model), plan, compressed_rows(model, plan.order)))
+    plan = layout(model, "raster")
+    assert not in_tiles(scan_tables(model, plan, compressed_rows(model, plan.order)))
