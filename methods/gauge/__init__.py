@@ -8,11 +8,11 @@ A run passes through these files:
 
 * `g_bp`, `g_mf`: the methods, each what it adds to the settings, the plan and the estimate that all share, `method`;
 * `prepare`: the plan. A model becomes a Forney model, is contracted, and labels are chosen for its states;
-* `kernel`: the engine on NumPy, one Newton step of a search a step. On JAX it is `spinbench.backends.jax.gauge`;
+* `kernel`: the engine, on every backend; one Newton step of a search a step;
 * `search`: what is done with Newton steps: labels, starts, corrections. The maximisations themselves are in `ascent`;
 * `looks`: where a maximisation ends, its gauge is looked at: `bounds` has lower bounds on the gauged tables, with
   rounding taken off, and `corrections` the sums of their terms with few ones;
-* `sequential`: G-BP-sequential goes on from the best gauge, term by term, and ends with the exact sum of `remainder`;
+* `sequential`: G-BP-sequential goes on from the best gauge, term by term;
 * `progress`: the report that all of these keep up to date, and that the engine hands out at any time.
 
 Which of the parts are worth having is in docs/explanations/gauged-parts.md.

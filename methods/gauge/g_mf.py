@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spinbench.errors import SpinbenchError
-from spinbench.methods.gauge.ascent.solver import Solver
+from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.kernel import GaugePlan
 from spinbench.methods.gauge.method import Gauged
 from spinbench.methods.gauge.progress import Report
@@ -47,7 +47,7 @@ class GaugedMeanField(Gauged):
                 "field_starts >= 1 are needed"
             )
 
-    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, formulas: Formulas) -> Iterator[None]:
         return search_mean_field(
             plan.models,
             report,
@@ -55,7 +55,7 @@ class GaugedMeanField(Gauged):
             restarts=self.restarts_for(plan.models[0].num_edges),
             field_starts=self.field_starts,
             seed=self.seed,
-            solver=solver,
+            formulas=formulas,
         )
 
     def restarts_for(self, edges: int) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel, Reduction
-from spinbench.methods.gauge.ascent.newton import ENDS
-from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
+from spinbench.methods.gauge.ascent.newton import ENDS, ON_HOST, Ascents
+from spinbench.methods.gauge.ascent.objectives import Formulas, formulas_of
+from spinbench.methods.gauge.ascent.point_mass import CENTRE
 from spinbench.methods.gauge.progress import Report, trivial
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
@@ -23,6 +25,8 @@ REDUCTIONS: dict[str, Reduction] = dict.fromkeys(
 )
 """bound (1,); bounds (names, 1); marginals (N, 1), 0.5 while there are none; residual, unverified, finished and
 iterations (1,); end (1,), an index into `ENDS`."""
+ON_NUMPY = "nothing of it is compiled for numba: its steps are NumPy's"
+TERMS_ON_NUMPY = "the terms after the first maximisation are bounded in NumPy, since each has a graph of its own"
 LARGEST = 1e300
 """Stands for an infinite residual, since statistics are finite."""
 
@@ -57,7 +61,7 @@ class Searcher(Protocol):
         """Before the first step."""
         ...
 
-    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, formulas: Formulas) -> Iterator[None]:
         """One Newton step at a time."""
         ...
 
@@ -71,20 +75,21 @@ class Search:
 
 
 class GaugeKernel(Kernel):
-    """Bounds are float64 whatever precision is asked for: rounding of float32 would break them.
+    """On every backend: the objectives and their derivatives by its arrays, the rest on the host.
 
-    All chains share one answer, the best of all labels and restarts, which the seed and the chains' start states do
-    not change.
-
-    Attributes:
-        solver: whose Newton steps they are.
+    Bounds are float64 whatever precision is asked for: rounding of float32 would break them. All chains share one
+    answer, the best of all labels and restarts, which the seed and the chains' start states do not change.
     """
-
-    solver: ClassVar[Solver] = ON_NUMPY
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: GaugePlan) -> None:
         self._method: Searcher = method
         self._plan = tables
+        if backend.name == "numba":
+            self.notes = (ON_NUMPY,)
+        elif backend.name == "jax" and "sequential" in self._method.names:
+            self.notes = (TERMS_ON_NUMPY,)
+        backend_class: Callable[..., Backend] = type(backend)
+        self._formulas = _formulas_on(backend_class, backend.device)
 
     def init(self, seed: int, start: npt.NDArray[np.int8]) -> Search:
         report = self._method.report(self._plan)
@@ -92,7 +97,16 @@ class GaugeKernel(Kernel):
             trivial(self._plan.models[0], report)
             report.finished = True
             return Search(report, iter(()))
-        return Search(report, self._method.search(self._plan, report, self.solver))
+        return Search(report, self._method.search(self._plan, report, self._formulas))
+
+    def warm(self, state: Search, steps: int) -> Search:
+        """There is no burn-in: this is where the driver has all compiled, before it starts its clock."""
+        model = self._plan.models[0]
+        if model.num_edges:
+            for joint in (False, True) if "g_mf" in self._method.names else (False,):
+                ascents = Ascents(model, joint, self._formulas)
+                ascents.newton(np.zeros(ascents.size), CENTRE).step()
+        return state
 
     def advance(self, state: Search, steps: int) -> tuple[Search, dict[str, npt.NDArray[Any]]]:
         for _ in range(steps):
@@ -101,6 +115,13 @@ class GaugeKernel(Kernel):
             state.report.finished = next(state.steps, state) is state
             state.report.steps += not state.report.finished
         return state, statistics_of(state.report, self._method.names)
+
+
+@lru_cache(maxsize=8)
+def _formulas_on(backend_class: Callable[..., Backend], device: str) -> Formulas:
+    """In float64. Kept, so that models of one shape share what is compiled."""
+    double = backend_class(precision="float64", device=device)
+    return formulas_of(double.xp, double.compile) if "arrays" in double.provides else ON_HOST
 
 
 def statistics_of(report: Report, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:

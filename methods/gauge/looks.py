@@ -1,13 +1,9 @@
-"""What the ends of maximisations are worth: verified bounds of gauges and points, taken into reports.
-
-Everything is done for M models of one graph at once, one gauge and one report each; a search on NumPy looks at one.
-"""
+"""What the ends of maximisations are worth: verified bounds of gauges and points, taken into a report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +11,8 @@ import numpy.typing as npt
 
 from spinbench.methods.gauge.ascent import field_gauge
 from spinbench.methods.gauge.ascent.newton import End
-from spinbench.methods.gauge.ascent.objectives import Tables, barrier_weights, product_weights
-from spinbench.methods.gauge.bounds import mean_field_rows, node_beliefs, verified_rows
+from spinbench.methods.gauge.ascent.objectives import barrier_weights, product_weights
+from spinbench.methods.gauge.bounds import mean_field_bound, node_beliefs, verified_tables
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.progress import Report
 from spinbench.models.forney.model import ForneyModel
@@ -37,98 +33,57 @@ class Candidate:
 
     model: ForneyModel
     theta: FloatArray
-    tables: Tables
+    tables: Sequence[FloatArray]
     value: float
 
 
 class Ended(NamedTuple):
-    """How M maximisations ended: with what gradient's largest component, and why."""
+    """How a maximisation ended: with what gradient's largest component, and why."""
 
-    residual: Sequence[float] | FloatArray
-    end: Sequence[End]
-
-
-def look_at_gauges(
-    models: Sequence[ForneyModel],
-    theta: FloatArray,
-    ended: Ended,
-    delta: float,
-    reports: Sequence[Report],
-    judge: str,
-) -> list[Candidate | None]:
-    """Offer the bounds of gauges (M, 2E); the candidates by the bound `judge`, None where a gauge gives no bound."""
-    given = tables_of(models)
-    fine, tables = verified_rows(models[0], theta, given)
-    sums = partial_sums(models[0], tables)
-    constants = np.array([model.log_constant for model in models])
-    bounds = {"g_bp": sums.zero + constants, "single": sums.single + constants, "multiple": sums.multiple + constants}
-    beliefs = Beliefs(models[0], theta, given, [barrier_weights(group.degree, delta) for group in models[0].groups])
-    found: list[Candidate | None] = []
-    for row, (model, report) in enumerate(zip(models, reports, strict=True)):
-        if not fine[row]:
-            report.unverified += 1
-            found.append(None)
-            continue
-        for name in bounds.keys() & report.bounds.keys():
-            report.offer(name, float(bounds[name][row]))
-        report.bound = max(report.bound, report.bounds[judge])
-        mine = [table[row] for table in tables]
-        candidate = Candidate(model, theta[row], mine, float(bounds[judge][row]))
-        if candidate.value > report.judged:
-            report.answer(candidate.value, float(ended.residual[row]), ended.end[row])
-            if judge == "g_bp":  # the others are asked for no marginals
-                report.marginals_from(partial(beliefs.marginals, model, row))
-        found.append(candidate)
-    return found
+    residual: float
+    end: End
 
 
-def look_at_points(
-    models: Sequence[ForneyModel],
-    theta: FloatArray,
-    q: FloatArray,
-    ended: Ended,
-    reports: Sequence[Report],
-    name: str,
+def look_at_gauge(
+    model: ForneyModel, theta: FloatArray, ended: Ended, delta: float, report: Report, judge: str
+) -> Candidate | None:
+    """Offer the bounds of a gauge (2E,); the candidate by the bound `judge`, None where the gauge gives no bound."""
+    tables = verified_tables(model, theta)
+    if tables is None:
+        report.unverified += 1
+        return None
+    sums = partial_sums(model, tables)
+    bounds = {"g_bp": sums.zero, "single": sums.single, "multiple": sums.multiple}
+    for name in bounds.keys() & report.bounds.keys():
+        report.offer(name, bounds[name])
+    report.bound = max(report.bound, report.bounds[judge])
+    if bounds[judge] > report.judged:
+        report.answer(bounds[judge], *ended)
+        if judge == "g_bp":  # the others are asked for no marginals
+            weights = [barrier_weights(group.degree, delta) for group in model.groups]
+            report.marginals_from(_marginals(model, theta, weights))
+    return Candidate(model, theta, tables, bounds[judge])
+
+
+def look_at_point(
+    model: ForneyModel, theta: FloatArray, q: FloatArray, ended: Ended, report: Report, name: str
 ) -> None:
-    """Offer the bounds of gauges (M, 2E) and product distributions q (M, E), those also with nearly certain edges made
-    certain; each is the answer where it is the best so far."""
-    given = tables_of(models)
-    fine, tables = verified_rows(models[0], theta, given)
-    snapped = field_gauge.snapped(q)
-    values, certain = (mean_field_rows(models[0], tables, at) for at in (q, snapped))
-    better = certain >= values
-    q = np.where(better[:, None], snapped, q)
-    weights = [product_weights(q[:, g.edges]) + field_gauge.FLOOR / 2**g.degree for g in models[0].groups]
-    beliefs = Beliefs(models[0], theta, given, weights)
-    values = np.where(better, certain, values) + np.array([model.log_constant for model in models])
-    for row, (model, report) in enumerate(zip(models, reports, strict=True)):
-        if not fine[row]:
-            report.unverified += 1
-            continue
-        report.offer(name, float(values[row]))
-        if not values[row] > report.judged:
-            continue
-        report.answer(float(values[row]), float(ended.residual[row]), ended.end[row])
-        report.marginals_from(partial(beliefs.marginals, model, row))
+    """Offer the bound of a gauge (2E,) and a product distribution q (E,), also with nearly certain edges made certain;
+    it is the answer where it is the best so far."""
+    tables = verified_tables(model, theta)
+    if tables is None:
+        report.unverified += 1
+        return
+    value, q = max(
+        ((mean_field_bound(model, tables, at), at) for at in (field_gauge.snapped(q), q)), key=lambda pair: pair[0]
+    )
+    report.offer(name, value)
+    if value > report.judged:
+        report.answer(value, *ended)
+        weights = [product_weights(q[group.edges]) + field_gauge.FLOOR / 2**group.degree for group in model.groups]
+        report.marginals_from(_marginals(model, theta, weights))
 
 
-class Beliefs:
-    """Beliefs of the nodes at M gauges, found for all of them once one is asked for; arguments as of `node_beliefs`."""
-
-    def __init__(
-        self, graph: ForneyModel, theta: FloatArray, given: Sequence[FloatArray], weights: Sequence[FloatArray]
-    ) -> None:
-        self._ask = partial(node_beliefs, graph, theta, given, weights)
-
-    @cached_property
-    def _found(self) -> Tables:
-        return self._ask()
-
-    def marginals(self, model: ForneyModel, row: int) -> FloatArray:
-        """(N,) of the source's variables of one of the models."""
-        return model.variable_marginals([belief[row] for belief in self._found])
-
-
-def tables_of(models: Sequence[ForneyModel]) -> list[FloatArray]:
-    """(M, n, 2**d) a degree group, of models of one graph."""
-    return [np.stack(parts) for parts in zip(*([g.tables for g in model.groups] for model in models), strict=True)]
+def _marginals(model: ForneyModel, theta: FloatArray, weights: Sequence[FloatArray]) -> Callable[[], FloatArray]:
+    """A function that gives (N,) those of the source's variables; a run asks for few of them."""
+    return lambda: model.variable_marginals(node_beliefs(model, theta, weights))

@@ -12,7 +12,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.mathematics.forney.contraction import contract
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS
-from spinbench.methods.gauge.ascent.solver import Solver
+from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare, seconds_of
 from spinbench.methods.gauge.progress import Report, first_report
@@ -85,7 +85,7 @@ class Gauged(Method):
         """Before the first step."""
         return first_report(plan.models, self.names)
 
-    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, formulas: Formulas) -> Iterator[None]:
         """One Newton step at a time; the report is kept up to date."""
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class PointMass(Gauged):
     names: ClassVar[tuple[str, ...]] = ("g_bp", "single", "multiple")
     headline: ClassVar[Headline] = "g_bp"
 
-    def search(self, plan: GaugePlan, report: Report, solver: Solver) -> Iterator[None]:
+    def search(self, plan: GaugePlan, report: Report, formulas: Formulas) -> Iterator[None]:
         best = yield from search_point_mass(
             plan.models,
             report,
@@ -135,10 +135,10 @@ class PointMass(Gauged):
             self.deltas,
             greedy=self.labels == "greedy",
             seed=self.seed,
-            solver=solver,
+            formulas=formulas,
         )
         if self.headline == "sequential" and best is not None:
-            yield from search_sequential(best, report, self.deltas, self._simplify, solver)
+            yield from search_sequential(best, report, self.deltas, self._simplify)
 
     def _simplify(self, model: ForneyModel) -> ForneyModel:
         return contract(model, max(self.merge, 2), self.seed)

@@ -7,15 +7,15 @@ maximisation; what it has found so far is a verified bound at any time.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.ascent.newton import End
-from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
-from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauges, look_at_points
+from spinbench.methods.gauge.ascent.newton import ON_HOST, End
+from spinbench.methods.gauge.ascent.objectives import Formulas
+from spinbench.methods.gauge.looks import Candidate, Ended, look_at_gauge, look_at_point
 from spinbench.methods.gauge.progress import Report
 from spinbench.models.forney.model import ForneyModel
 
@@ -34,7 +34,7 @@ def search_point_mass(
     *,
     greedy: bool = False,
     seed: int = 0,
-    solver: Solver = ON_NUMPY,
+    formulas: Formulas = ON_HOST,
 ) -> Generator[None, None, Candidate | None]:
     """G-BP with its corrections for each relabelled model; returns the best `Candidate` by the headline, or None.
 
@@ -45,12 +45,12 @@ def search_point_mass(
         deltas: of the barrier.
         greedy: whether to go over the edges in the end, and relabel each where that raises the bound.
         seed: of the order of the edges.
-        solver: whose steps they are.
+        formulas: of the objectives.
     """
     judge = "multiple" if headline == "sequential" else headline
     best: Candidate | None = None
     for model in models:
-        found = yield from _one_model(model, report, judge, deltas, solver)
+        found = yield from _one_model(model, report, judge, deltas, formulas)
         if found is not None and (best is None or found.value > best.value):
             best = found
     if best is None or not greedy:
@@ -58,22 +58,21 @@ def search_point_mass(
     for edge in np.random.default_rng(seed).permutation(best.model.num_edges):
         flips = np.zeros(best.model.num_edges, dtype=np.int64)
         flips[edge] = 1
-        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas, solver)
+        found = yield from _one_model(best.model.relabel(flips), report, judge, deltas, formulas)
         if found is not None and found.value > best.value + 1e-9:
             best = found
     return best
 
 
 def _one_model(
-    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float], solver: Solver
+    model: ForneyModel, report: Report, judge: str, deltas: Sequence[float], formulas: Formulas
 ) -> Generator[None, None, Candidate | None]:
     """Returns the best candidate of one labelling by the bound `judge`."""
     best: Candidate | None = None
-    for stage in point_mass.continuation(model, deltas, solver=solver):
-        ended = stage.end and np.isfinite(stage.delta)
-        if ended:
-            at = Ended([stage.residual], [stage.end])
-            (found,) = look_at_gauges([model], stage.theta[None], at, stage.delta, [report], judge)
+    for stage in point_mass.continuation(model, deltas, formulas=formulas):
+        if stage.end and np.isfinite(stage.delta):
+            ended = Ended(stage.residual, stage.end)
+            found = look_at_gauge(model, stage.theta, ended, stage.delta, report, judge)
             if found is not None and (best is None or found.value > best.value):
                 best = found
         yield
@@ -88,7 +87,7 @@ def search_mean_field(
     restarts: int,
     field_starts: int,
     seed: int = 0,
-    solver: Solver = ON_NUMPY,
+    formulas: Formulas = ON_HOST,
 ) -> Generator[None, None, None]:
     """G-MF for each relabelled model.
 
@@ -102,59 +101,46 @@ def search_mean_field(
         restarts: starts of the joint ascent from perturbed mean field; the first one is from an early stage of G-BP.
         field_starts: runs of mean field.
         seed: of the starts.
-        solver: whose steps they are.
+        formulas: of the objectives.
     """
     rng = np.random.default_rng(seed)
     for model in models:
-        q = yield from _field(model, report, solver, rng.uniform(0.1, 0.9, (model.num_edges, field_starts)))
+        q = yield from _field(model, report, rng.uniform(0.1, 0.9, (model.num_edges, field_starts)))
         early = None
-        for stage in point_mass.continuation(model, deltas, solver=solver):
+        for stage in point_mass.continuation(model, deltas, formulas=formulas):
             if np.isfinite(stage.delta) and stage.end:
                 if stage.delta == deltas[min(point_mass.EARLY, len(deltas)) - 1]:
                     early = stage.theta
-                point = Point(model, stage.theta, np.zeros(model.num_edges))
-                _look(point, report, "g_bp", stage.residual, stage.end)
+                ended = Ended(stage.residual, stage.end)
+                look_at_point(model, stage.theta, np.zeros(model.num_edges), ended, report, "g_bp")
             yield
         if early is None:
             continue
-        yield from _joint(Point(model, early, np.full(model.num_edges, 0.1)), report, solver)
+        yield from _joint(model, early, np.full(model.num_edges, 0.1), report, formulas)
         inside = early if model.has_zeros else np.zeros(2 * model.num_edges)
         for k in range(restarts):
             spread = 0.01 if k == 0 else 0.05
             start = q[:, k % q.shape[1]] + spread * rng.standard_normal(model.num_edges)
-            yield from _joint(Point(model, inside, start), report, solver)
+            yield from _joint(model, inside, start, report, formulas)
 
 
-class Point(NamedTuple):
-    """A gauge and a product distribution: angles theta (2E,) and q (E,) of a model."""
-
-    model: ForneyModel
-    theta: FloatArray
-    q: FloatArray
-
-
-def _field(model: ForneyModel, report: Report, solver: Solver, start: FloatArray) -> Generator[None, None, FloatArray]:
+def _field(model: ForneyModel, report: Report, start: FloatArray) -> Generator[None, None, FloatArray]:
     """Mean field from q (E, starts); returns where it ends, best first."""
-    ascents, q = solver.field(model), start
-    for sweep, (q, change) in enumerate(ascents.ascend(start)):
-        if sweep % SWEEPS == 0 or field_end(change) == "gradient":
-            best = q[:, int(ascents.value(q).argmax())]
-            _look(Point(model, np.zeros(2 * model.num_edges), best), report, "mf", change, field_end(change))
+    tables, q = mean_field.field_tables(model), start
+    identity = np.zeros(2 * model.num_edges)
+    for sweep, (q, change) in enumerate(mean_field.ascend(tables, start)):
+        end: End = "gradient" if change < mean_field.TOLERANCE else "limit"
+        if sweep % SWEEPS == 0 or end == "gradient":
+            best = q[:, int(mean_field.value(tables, q).argmax())]
+            look_at_point(model, identity, best, Ended(change, end), report, "mf")
         yield
-    return q[:, np.argsort(-ascents.value(q), kind="stable")]
+    return q[:, np.argsort(-mean_field.value(tables, q), kind="stable")]
 
 
-def field_end(change: float) -> End:
-    """Of mean field, whose last sweep changed q by so much."""
-    return "gradient" if change < mean_field.TOLERANCE else "limit"
-
-
-def _joint(start: Point, report: Report, solver: Solver) -> Generator[None, None, None]:
-    for joint in field_gauge.ascent(start.model, start.theta, start.q, solver=solver):
+def _joint(
+    model: ForneyModel, theta: FloatArray, q: FloatArray, report: Report, formulas: Formulas
+) -> Generator[None, None, None]:
+    for joint in field_gauge.ascent(model, theta, q, formulas=formulas):
         if joint.end:
-            _look(Point(start.model, joint.theta, joint.q), report, "g_mf", joint.residual, joint.end)
+            look_at_point(model, joint.theta, joint.q, Ended(joint.residual, joint.end), report, "g_mf")
         yield
-
-
-def _look(point: Point, report: Report, name: str, residual: float, end: End) -> None:
-    look_at_points([point.model], point.theta[None], point.q[None], Ended([residual], [end]), [report], name)

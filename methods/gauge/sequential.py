@@ -1,8 +1,8 @@
 """G-BP-sequential: every term of Z = Π f_{a,G}(0) + Σ_i Z_i, equation (9), bounded by G-BP of its own.
 
 Z_i sums the states in which e_i is the first edge that is 1: edges before it are pinned to 0, e_i to 1, and the sum
-over the rest is the partition function of a smaller model, whose labels are right already. The last of them are summed
-exactly, with the term of x = 0.
+over the rest is the partition function of a smaller model, whose labels are right already. The last of them contract to
+nothing, and so are exact.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from collections.abc import Callable, Generator, Sequence
 import numpy as np
 
 from spinbench.errors import ModelError
-from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
-from spinbench.methods.gauge.corrections import corrections
+from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.looks import Candidate
 from spinbench.methods.gauge.progress import Report, first_report
-from spinbench.methods.gauge.remainder import remainder
 from spinbench.methods.gauge.search import search_point_mass
 from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
@@ -27,27 +25,26 @@ def search_sequential(
     report: Report,
     deltas: Sequence[float],
     simplify: Callable[[ForneyModel], ForneyModel],
-    solver: Solver = ON_NUMPY,
 ) -> Generator[None, None, None]:
     """Raise `report.bound` by the terms of the sum, edge by edge; before the last edge it is a bound as well.
 
-    A term is at least what G-BP-multiple finds for it, so the result is at least that of G-BP-multiple.
+    A term is at least what G-BP-multiple finds for it, so the result is at least that of G-BP-multiple. Each term has a
+    graph of its own, for which compiling would take longer than the ascent: NumPy's formulas serve every backend.
 
     Args:
         candidate: the gauge that defines the terms.
         report: kept up to date.
         deltas: of the barrier.
         simplify: an exact contraction of the conditioned models.
-        solver: whose steps they are.
     """
     gauged = gauged_model(candidate)
-    first, (rest,) = remainder(candidate.model, [table[None] for table in candidate.tables])
-    total = candidate.model.log_constant + float(rest)
+    edges = gauged.num_edges
+    total = float(gauged.log_weight(np.zeros(edges, dtype=np.int64)))
     report.offer_answer("sequential", total)
-    for edge in range(first):
+    for edge in range(edges):
         term = condition_first_one(gauged, edge)
         if term is not None:
-            value = yield from _term(term, report, deltas, simplify, solver)
+            value = yield from _term(term, report, deltas, simplify)
             total = float(np.logaddexp(total, value))
             report.offer_answer("sequential", total)
         yield
@@ -58,14 +55,13 @@ def _term(
     report: Report,
     deltas: Sequence[float],
     simplify: Callable[[ForneyModel], ForneyModel],
-    solver: Solver,
 ) -> Generator[None, None, float]:
-    at_identity = corrections(term, [group.tables for group in term.groups])[1]
+    at_identity = partial_sums(term, [group.tables for group in term.groups]).multiple
     small = simplify(term)
     if not small.num_edges:
         return max(at_identity, small.log_constant)
     own = first_report([small], ("g_bp", "single", "multiple"))
-    yield from search_point_mass([small], own, "multiple", deltas, solver=solver)
+    yield from search_point_mass([small], own, "multiple", deltas)
     report.unverified += own.unverified
     return max(at_identity, own.bound)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spinbench.methods.gauge import bounds
 from spinbench.models.forney import build
 from spinbench.models.forney.model import ForneyModel
 
@@ -18,21 +17,9 @@ def enumerated_log_z(model: ForneyModel) -> float:
     return float(np.logaddexp.reduce(model.log_weight(states)))
 
 
-def verify(model: ForneyModel, theta: np.ndarray) -> list[np.ndarray] | None:
-    """Lower bounds on the gauged tables at angles theta (2E,), (n, 2**d) a degree group; None where they give none."""
-    rows = np.asarray(theta, dtype=np.float64).reshape(1, -1)
-    fine, tables = bounds.verified_rows(model, rows, [group.tables[None] for group in model.groups])
-    return [table[0] for table in tables] if fine[0] else None
-
-
 def point_mass_bound(model: ForneyModel, tables: Sequence[np.ndarray]) -> float:
     """log Π_a f_{a,G}(0), the objective (8) of G-BP."""
     return model.log_constant + float(sum(np.log(table[:, 0]).sum() for table in tables))
-
-
-def mean_field_bound(model: ForneyModel, tables: Sequence[np.ndarray], q: np.ndarray) -> float:
-    """The objective (6) of G-MF for q (E,) = q_e(x_e = 1)."""
-    return model.log_constant + float(bounds.mean_field_rows(model, [table[None] for table in tables], q[None])[0])
 
 
 def side_by_side(models: Sequence[ForneyModel]) -> ForneyModel:

@@ -1,28 +1,19 @@
-"""The gauged methods, and mean field on the Forney model, in compiled code."""
+"""Mean field on the Forney model in compiled code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gauge import fields
-from spinbench.backends.numba.gauge.solver import CompiledSolver
-from spinbench.methods.gauge.ascent.solver import Solver
-from spinbench.methods.gauge.kernel import GaugeKernel
 from spinbench.methods.messages.forney_mf import FieldPlan, ForneyMeanField
 from spinbench.models import Model
 
 FloatArray = npt.NDArray[np.float64]
-
-
-class NumbaGaugeKernel(GaugeKernel):
-    """`GaugeKernel` with compiled Newton steps and sweeps."""
-
-    solver: ClassVar[Solver] = CompiledSolver()
 
 
 @dataclass

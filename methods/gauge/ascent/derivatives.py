@@ -9,9 +9,8 @@ of the labels (a, b) of slots k and m, Δ = f_00 f_11 - f_01 f_10,
 
 a = 0 for the own angle of slot k and 1 for the opposite one, b likewise for m.
 
-Arrays have what belongs to a node first and whatever is side by side after it: tables (2**d, ...), first slot slowest,
-and angles (d, ...), where (...) are nodes, or nodes and members of a batch. `xp` is the array namespace; nothing
-branches on values.
+Nodes stand on the last axis: tables are (2**d, n), first slot slowest, and angles (d, n). `xp` is the array namespace;
+nothing branches on values.
 """
 
 from __future__ import annotations
@@ -22,156 +21,150 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Array = Any
 
 
-class _Places(NamedTuple):
-    """Where the entries of a table stand, R = 2**(d-1) or 2**(d-2) labels of the other slots, P pairs of slots.
+class Derivatives(NamedTuple):
+    """Of one sum a node, in the node's coordinates: d own angles, d opposite ones, d logits if any.
 
     Attributes:
-        halves: (2, d, R) entries with label a in slot k.
-        quarters: (2, 2, P, R) entries with labels (a, b) in the slots of a pair.
-        first, second: (P,) the slots of each pair, first < second.
-        others: (d, 2, d, R) label of slot k in `halves`, 0. or 1.
-    """
-
-    halves: IntArray
-    quarters: IntArray
-    first: IntArray
-    second: IntArray
-    others: npt.NDArray[np.float64]
-
-
-class Local(NamedTuple):
-    """Of one sum, in the v coordinates of each node: d own angles, d opposite ones, d logits if any.
-
-    Attributes:
-        gradient: (v, ...).
-        hessian: (K, ...) the entries that may differ; `angle_entries` and `joint_entries` say which stands where.
+        gradient: (2d or 3d, n).
+        hessian: (K, n) the entries that may differ, at the places that `hessian_places` names.
     """
 
     gradient: Array
     hessian: Array
 
 
-def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Any = np) -> Local:
-    """Of Σ_x w(x) log f(x) in the 2d angles.
+class _Layout(NamedTuple):
+    """Of tables of d slots, P pairs of them; sums over entries are products with its matrices of 0 and 1.
 
-    Args:
-        tables: (2**d, ...) gauged, positive wherever the weight is not 0.
-        weights: (2**d, ...), constants.
-        tangent, secant: (d, ...) of the own angle minus the opposite one.
-        xp: array namespace.
+    Attributes:
+        flipped: (d, 2**d) the entry with the label of slot k flipped.
+        halves: (d, 2, 2**d) whether slot k has label a.
+        halves_with_one: (d, 2·d, 2**d) whether slot k has label a and slot m label 1, a slower than m.
+        ones: (1 + d + P, 2**d) 1, whether slot k has label 1, and whether both slots of a pair have.
+        quarters: (2, 2, P, 2**(d-2)) the entries with labels (a, b) in the slots of a pair.
+        first, second: (P,) the slots of each pair, first < second.
     """
-    return Local(*_angles(tables, weights, tangent, secant, xp)[:2])
 
-
-def joint_derivatives(tables: Array, q: Array, floors: Array, tangent: Array, secant: Array, xp: Any = np) -> Local:
-    """Of Σ_x (Π_k q_k(x_k) + floors(x)) log f(x) in the 2d angles and the d logits of q.
-
-    Args:
-        tables: (2**d, ...) gauged, positive.
-        q: (d, ...) q_k(x_k = 1).
-        floors: (2**d, ...) or one for all, weights that do not change.
-        tangent, secant: (d, ...) of the own angle minus the opposite one.
-        xp: array namespace.
-    """
-    places = _places(q.shape[0])
-    product = slot_products(q, xp)
-    gradient, hessian, ratio = _angles(tables, product + floors, tangent, secant, xp)
-    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k), and what the angles' gradient is made of is linear in the weights
-    flipped = product[places.halves] * ratio  # (2, d, R, ...)
-    given = places.others.reshape(*places.others.shape, *[1] * (tables.ndim - 1))
-    moved = (given * flipped).sum(axis=3) - q[:, None, None] * flipped.sum(axis=2)  # (d, 2, d, ...)
-    spread = q * (1.0 - q)
-    turned = xp.asarray(np.eye(len(q)).reshape(len(q), len(q), *[1] * (q.ndim - 1))) * (tangent * spread)
-    crossed = xp.stack([secant * moved[:, 0] + turned, turned - secant * moved[:, 1]], axis=1)  # (d, 2, d, ...)
-    energy = product * xp.log(tables)
-    all_, one = energy.sum(axis=0), energy[places.halves[1]].sum(axis=1)
-    logits = one - q * all_
-    first, second = places.first, places.second
-    both = energy[places.quarters[1, 1]].sum(axis=1)
-    both = both - q[first] * one[second] - q[second] * one[first] + q[first] * q[second] * all_
-    hessian = xp.concatenate([hessian, (1.0 - 2.0 * q) * logits, both, crossed.reshape(-1, *q.shape[1:])])
-    return Local(xp.concatenate([gradient, logits]), hessian)
-
-
-def angle_entries(degree: int) -> IntArray:
-    """(2d, 2d) of `angle_derivatives`: the entry of `Local.hessian` at each place of the Hessian."""
-    return joint_entries(degree)[: 2 * degree, : 2 * degree]
-
-
-@lru_cache(maxsize=32)
-def joint_entries(degree: int) -> IntArray:
-    """(3d, 3d) of `joint_derivatives`: the entry of `Local.hessian` at each place of the Hessian.
-
-    The entries are own-own, opposite-opposite and own-opposite angles of a slot (d each), angles of two slots
-    (2, 2, P), logits with themselves (d), with each other (P), and with angles (d, 2, d).
-    """
-    first, second = np.triu_indices(degree, 1)
-    slots, pairs = np.arange(degree), np.arange(len(first))
-    where = np.zeros((3 * degree, 3 * degree), dtype=np.int64)
-    own, other, logit = slots, slots + degree, slots + 2 * degree
-    start = 0
-
-    def put(rows: IntArray, columns: IntArray) -> None:
-        nonlocal start
-        where[rows, columns] = where[columns, rows] = start + np.arange(rows.size).reshape(rows.shape)
-        start += rows.size
-
-    put(own, own)
-    put(other, other)
-    put(own, other)
-    for a in (0, degree):
-        for b in (0, degree):
-            put(first[pairs] + a, second[pairs] + b)
-    put(logit, logit)
-    put(logit[first], logit[second])
-    rows, columns = np.broadcast_arrays(logit[:, None, None], np.stack([own, other])[None])
-    put(rows, columns)
-    return where
-
-
-def slot_products(q: Array, xp: Any = np) -> Array:
-    """(2**d, ...) products Π_k q_k(x_k) from q (d, ...), the q_k(x_k = 1)."""
-    weights = xp.ones_like(q[:1])
-    for one in q:
-        weights = xp.stack([weights * (1.0 - one), weights * one], axis=1).reshape(-1, *one.shape)
-    return weights
+    flipped: IntArray
+    halves: FloatArray
+    halves_with_one: FloatArray
+    ones: FloatArray
+    quarters: IntArray
+    first: IntArray
+    second: IntArray
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where tables all but vanish; no step ends there
-def _angles(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Any) -> tuple[Array, Array, Array]:
-    """As in `Local`, and (2, d, R, ...) f(x with x_k flipped) / f(x) as in `_Places.halves`."""
-    places = _places(tangent.shape[0])
+def angle_derivatives(tables: Array, weights: Array, tangent: Array, secant: Array, xp: Any = np) -> Derivatives:
+    """Of Σ_x w(x) log f(x) in the 2d angles.
+
+    Args:
+        tables: (2**d, n) gauged, positive wherever the weight is not 0.
+        weights: (2**d, n) or (2**d, 1), constants.
+        tangent, secant: (d, n) of the own angle minus the opposite one.
+        xp: array namespace.
+    """
+    layout = _layout(tangent.shape[0])
     safe = xp.where(weights != 0, tables, 1.0)
-    halves = weights[places.halves]
-    ratio = tables[places.halves[::-1]] / safe[places.halves]
-    pulls = halves * ratio
-    total, pull, pull2 = halves.sum(axis=2), pulls.sum(axis=2), (pulls * ratio).sum(axis=2)  # (2, d, ...)
-    signed, squared = (total[1] - total[0]) / 2, secant * secant
-    gradient = [tangent * signed + secant * pull[0], tangent * signed - secant * pull[1]]
+    ratio = tables[layout.flipped] / safe
+    pulls = weights * ratio
+    pull, pull2 = layout.halves @ pulls, layout.halves @ (pulls * ratio)  # (d, 2, n)
+    low, high = pull[:, 0], pull[:, 1]
+    total = layout.halves @ weights
+    signed, squared = (total[:, 1] - total[:, 0]) / 2, secant * secant
+    turn, bend = tangent * signed, 2.0 * secant * tangent
+    gradient = xp.concat([turn + secant * low, turn - secant * high])
     within = [
-        squared * (signed - pull2[0]) + 2.0 * secant * tangent * pull[0],
-        2.0 * secant * tangent * pull[1] - squared * (signed + pull2[1]),
-        -squared * (total[0] + total[1]) / 2,
+        squared * (signed - pull2[:, 0]) + bend * low,
+        bend * high - squared * (signed + pull2[:, 1]),
+        -squared * (total[:, 0] + total[:, 1]) / 2,
     ]
-    f = tables[places.quarters]
-    minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]  # (P, R, ...)
-    bends = ((weights / (safe * safe))[places.quarters] * minors).sum(axis=3)  # (2, 2, P, ...)
-    between = secant[places.first] * secant[places.second] * bends
-    return xp.concatenate(gradient), xp.concatenate([*within, between.reshape(-1, *tangent.shape[1:])]), ratio
+    f = tables[layout.quarters]
+    minors = f[0, 0] * f[1, 1] - f[0, 1] * f[1, 0]  # (P, 2**(d-2), n)
+    bends = ((weights / (safe * safe))[layout.quarters] * minors).sum(axis=3)  # (2, 2, P, n)
+    between = secant[layout.first] * secant[layout.second] * bends
+    return Derivatives(gradient, xp.concat([*within, between.reshape(-1, tangent.shape[1])]))
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def joint_derivatives(
+    tables: Array, q: Array, floor: float, tangent: Array, secant: Array, xp: Any = np
+) -> Derivatives:
+    """Of Σ_x (Π_k q_k(x_k) + floor) log f(x) in the 2d angles and the d logits of q.
+
+    Args:
+        tables: (2**d, n) gauged, positive.
+        q: (d, n) q_k(x_k = 1).
+        floor: weight that does not change.
+        tangent, secant: (d, n) of the own angle minus the opposite one.
+        xp: array namespace.
+    """
+    degree, n = q.shape
+    layout = _layout(degree)
+    product = slot_products(q, xp)
+    angles = angle_derivatives(tables, product + floor, tangent, secant, xp)
+    # ∂q_a(x) / ∂logit_k = q_a(x) (x_k - q_k), and what the angles' gradient is made of is linear in the weights
+    pulls = product * (tables[layout.flipped] / tables)
+    pull = (layout.halves @ pulls)[:, :, None]
+    moved = (layout.halves_with_one @ pulls).reshape(degree, 2, degree, n) - q * pull  # (slot of angles, a, logit, n)
+    turned = np.eye(degree)[:, :, None] * (tangent * q * (1.0 - q))
+    secant = secant[:, None]
+    crossed = xp.concat([secant * moved[:, 0] + turned, turned - secant * moved[:, 1]])  # (2d, logit, n)
+    moments = layout.ones @ (product * xp.log(tables))
+    one = moments[1 : degree + 1]
+    logits = one - q * moments[0]
+    first, second = layout.first, layout.second
+    both = moments[degree + 1 :] - q[first] * one[second] - q[second] * logits[first]
+    parts = [angles.hessian, (1.0 - 2.0 * q) * logits, both, crossed.reshape(-1, n)]
+    return Derivatives(xp.concat([angles.gradient, logits]), xp.concat(parts))
 
 
 @lru_cache(maxsize=32)
-def _places(degree: int) -> _Places:
-    entries = np.arange(2**degree)
-    ones = entries >> np.arange(degree - 1, -1, -1)[:, None] & 1  # (d, 2**d)
-    halves = np.array([[entries[row == a] for row in ones] for a in (0, 1)])
+def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
+    """(K,) the node's two coordinates of each entry of `Derivatives.hessian`.
+
+    The entries are own-own, opposite-opposite and own-opposite angles of a slot (d each), angles of two slots
+    (2, 2, P), and for G-MF logits with themselves (d), with each other (P), and with angles (2, d, d).
+    """
+    slots = np.arange(degree)
+    own, other, logit = slots, slots + degree, slots + 2 * degree
     first, second = np.triu_indices(degree, 1)
-    pairs = list(zip(first, second, strict=True))
-    quarters = np.array(
-        [[[entries[(ones[k] == a) & (ones[m] == b)] for k, m in pairs] for b in (0, 1)] for a in (0, 1)]
-    ).reshape(2, 2, len(pairs), max(2**degree // 4, 1))
-    return _Places(halves, quarters.astype(np.int64), first, second, ones[:, halves].astype(np.float64))
+    pairs = [(first + a, second + b) for a in (0, degree) for b in (0, degree)]
+    places = [(own, own), (other, other), (own, other), *pairs]
+    if joint:
+        angles = np.concatenate([own, other])
+        places += [(logit, logit), (logit[first], logit[second])]
+        places += [(np.repeat(angles, degree), np.tile(logit, 2 * degree))]
+    rows, columns = (np.concatenate(parts) for parts in zip(*places, strict=True))
+    return rows, columns
+
+
+def slot_products(q: Array, xp: Any = np) -> Array:
+    """(2**d, n) products Π_k q_k(x_k) from q (d, n), the q_k(x_k = 1)."""
+    labels = xp.concat([1.0 - q, q]).reshape(2, *q.shape)  # stack takes NumPy four times as long
+    products = labels[:, 0]
+    for k in range(1, q.shape[0]):
+        products = (products[:, None] * labels[:, k]).reshape(-1, q.shape[1])
+    return products
+
+
+@lru_cache(maxsize=32)
+def _layout(degree: int) -> _Layout:
+    entries = np.arange(2**degree)
+    places = 1 << np.arange(degree - 1, -1, -1)[:, None]
+    one = entries & places > 0  # (d, 2**d)
+    halves = np.stack([~one, one], axis=1)
+    with_one = (halves[:, :, None] & one).reshape(degree, 2 * degree, -1)
+    first, second = np.triu_indices(degree, 1)
+    ones = np.concatenate([np.ones((1, 2**degree), dtype=bool), one, one[first] & one[second]])
+    quarters = [
+        [[entries[(one[k] == a) & (one[m] == b)] for k, m in zip(first, second, strict=True)] for b in (0, 1)]
+        for a in (0, 1)
+    ]
+    index = np.array(quarters, dtype=np.int64).reshape(2, 2, len(first), max(2**degree // 4, 1))
+    return _Layout(entries ^ places, halves * 1.0, with_one * 1.0, ones * 1.0, index, first, second)

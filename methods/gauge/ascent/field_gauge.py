@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent.newton import End, Maximisation
-from spinbench.methods.gauge.ascent.solver import ON_NUMPY, Solver
+from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
+from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,16 +56,16 @@ def ascent(
     theta: FloatArray,
     q: FloatArray,
     schedule: Sequence[tuple[float, float]] = SCHEDULE,
-    solver: Solver = ON_NUMPY,
+    formulas: Formulas = ON_HOST,
 ) -> Iterator[Joint]:
     """One `Joint` a Newton step, from angles that keep all tables positive; nothing where they do not."""
     from scipy.special import expit, logit
 
     edges = model.num_edges
     z = np.concatenate([theta, logit(np.clip(q, NEAREST, 1.0 - NEAREST))])
-    ascents = solver.joint(model)
-    for each in maximisations(schedule):
-        newton = ascents.newton(z, each)
+    ascents = Ascents(model, joint=True, formulas=formulas)
+    for rules in maximisations(schedule):
+        newton = ascents.newton(z, rules)
         if newton.end:
             return
         while not newton.end:

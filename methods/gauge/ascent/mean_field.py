@@ -7,7 +7,7 @@ log Z_MF = max_q Σ_a Σ_x q_a(x) log f_a(x) + Σ_e H(q_e) <= log Z with q_a = �
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ class Slot(NamedTuple):
 
     Attributes:
         others: (m, d - 1) the nodes' other edges.
-        gains: (2**(d-1), m, R or 1) log f(x_k = 1) - log f(x_k = 0).
+        gains: (2**(d-1), m, 1) log f(x_k = 1) - log f(x_k = 0).
     """
 
     others: IntArray
@@ -59,19 +59,19 @@ class Colour(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The nodes of one degree: edges (n, d) and log tables (n, R or 1, 2**d), `FLOOR` or lower at zeros."""
+    """The nodes of one degree: edges (n, d) and log tables (n, 1, 2**d), `FLOOR` or lower at zeros."""
 
     edges: IntArray
     log_tables: FloatArray
 
 
 class FieldTables(NamedTuple):
-    """What the iteration needs, of R runs.
+    """What the iteration needs of a model.
 
     Attributes:
         colours: partition the edges.
         nodes: by degree.
-        constant: () or (R,) log_constant.
+        constant: () log_constant.
     """
 
     colours: tuple[Colour, ...]
@@ -79,15 +79,9 @@ class FieldTables(NamedTuple):
     constant: FloatArray
 
 
-def field_tables(model: ForneyModel, runs: Sequence[ForneyModel] = ()) -> FieldTables:
-    """The tables of `sweep` and `value`.
-
-    Args:
-        model: of all runs, or one of them.
-        runs: the models of R runs, where they differ; all of one graph.
-    """
-    each = [finite_logs(one) for one in runs or [model]]
-    log_tables = [np.stack(parts, axis=-1) for parts in zip(*each, strict=True)]  # (n, 2**d, R or 1)
+def field_tables(model: ForneyModel) -> FieldTables:
+    """The tables of `sweep` and `value`."""
+    log_tables = finite_logs(model)
     colour_of = edge_colours(model)
     colours = []
     for c in range(int(colour_of.max(initial=-1)) + 1):
@@ -97,14 +91,14 @@ def field_tables(model: ForneyModel, runs: Sequence[ForneyModel] = ()) -> FieldT
                 rows = np.flatnonzero(colour_of[group.edges[:, k]] == c)
                 if not len(rows):
                     continue
-                split = logs[rows].reshape(len(rows), 2**k, 2, -1, logs.shape[-1])
-                gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1, logs.shape[-1])
-                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), np.ascontiguousarray(gains.swapaxes(0, 1))))
+                split = logs[rows].reshape(len(rows), 2**k, 2, -1)
+                gains = (split[:, :, 1] - split[:, :, 0]).reshape(len(rows), -1)
+                slots.append(Slot(np.delete(group.edges[rows], k, axis=1), np.ascontiguousarray(gains.T)[..., None]))
                 owners.append(group.edges[rows, k])
         ends = np.argsort(np.concatenate(owners), kind="stable").reshape(-1, 2).T
         colours.append(Colour(np.flatnonzero(colour_of == c), tuple(slots), ends))
-    nodes = tuple(Node(g.edges, logs.swapaxes(1, 2)) for g, logs in zip(model.groups, log_tables, strict=True))
-    return FieldTables(tuple(colours), nodes, np.array([one.log_constant for one in runs] or model.log_constant))
+    nodes = tuple(Node(g.edges, logs[:, None]) for g, logs in zip(model.groups, log_tables, strict=True))
+    return FieldTables(tuple(colours), nodes, np.array(model.log_constant))
 
 
 def sweep(tables: FieldTables, q: Any, xp: Any = np, update: Any = None) -> Any:
@@ -172,35 +166,6 @@ def ascend(
         yield q, change
         if change < tolerance:
             return
-
-
-def ascend_each(
-    models: Sequence[ForneyModel], start: FloatArray, limit: int = 1000
-) -> Generator[None, None, tuple[FloatArray, FloatArray]]:
-    """Mean field of M models of one graph, each as `ascend` does it; gives way after each sweep.
-
-    Args:
-        models: of one graph.
-        start: (E, S) for every model.
-        limit: sweeps.
-
-    Returns:
-        q (M, E, S), best first, and the largest change of each model's last sweep, (M,).
-    """
-    edges, count = start.shape
-    tables = field_tables(models[0], [model for model in models for _ in range(count)])
-    q, last = np.tile(start, (1, len(models))), np.full(len(models), np.inf)
-    for _ in range(limit):
-        going = last >= TOLERANCE
-        if not going.any():
-            break
-        fresh = np.where(np.repeat(going, count), sweep(tables, q), q)
-        change = np.abs(fresh - q).max(axis=0, initial=0.0).reshape(-1, count).max(axis=1)
-        q, last = fresh, np.where(going, change, last)
-        yield
-    order = np.argsort(-value(tables, q).reshape(-1, count), axis=1, kind="stable")
-    split = q.reshape(edges, len(models), count).transpose(1, 0, 2)
-    return np.take_along_axis(split, order[:, None], axis=2), last
 
 
 def finite_logs(model: ForneyModel) -> list[FloatArray]:

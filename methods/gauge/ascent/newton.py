@@ -1,15 +1,22 @@
-"""Newton's method with a line search for the barrier objectives of `spinbench.methods.gauge.ascent.objectives`."""
+"""Newton's method with a line search for the barrier objectives of `spinbench.methods.gauge.ascent.objectives`.
+
+Values and derivatives are those of an array library, see `Formulas`; all else is done on the host.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.methods.gauge.ascent.objectives import Objective, Point, Tables
+from spinbench.methods.gauge.ascent.linear import BandSolver
+from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, formulas_of, places_of
+from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
+Tables = tuple[FloatArray, ...]
 End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
 """Why an ascent has ended; "" while it has not.
 
@@ -22,14 +29,18 @@ CONVERGED = frozenset[End]({"gradient", "flat", "slow"})
 
 SUFFICIENT = 1e-4
 """Share of the slope that a step must gain (Armijo)."""
-KEPT = 0.01
-"""No table entry may fall below this share of itself in one step (fraction to the boundary)."""
 SHORTER = (0.1, 0.8)
 """A step that takes an entry below that goes on from this share, the second number, of where the entry meets its limit
 if it falls in a line, but from no less than the first number of the step; any other step that gains too little is
 halved."""
 TRIALS = 24
 """Lengths of a step at most."""
+ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
+"""Largest changes of a coordinate in one step."""
+FAR_LOGIT = 16.0
+"""Logits beyond, and pushed outwards, stay where they are."""
+FIRST_SHIFT = 1e-3
+"""λ, which shifts the Hessian, at first."""
 FLAT, FLAT_STEPS = 1e-13, 3
 """So many steps that each gain less than this, relative to the value, end an ascent."""
 SLOW, SLOW_STEPS = 1e-5, 10
@@ -55,6 +66,55 @@ class Maximisation(NamedTuple):
     patience: int
 
 
+ON_HOST = formulas_of(np)
+"""NumPy's."""
+
+
+class Ascents:
+    """Ascents on one graph; its arrays are laid out once for all of them.
+
+    Attributes:
+        size: number of coordinates, of which the first `num_angles` are angles.
+        num_angles: 2E.
+        step_limits: (size,) largest changes in one step.
+        slots, tables: the graph, and its tables without a gauge, as `objectives` takes them.
+        solver: of the systems of equations.
+        formulas: of the objective.
+    """
+
+    def __init__(self, model: ForneyModel, joint: bool, formulas: Formulas = ON_HOST) -> None:
+        """`joint`: of G-MF in angles and logits, else of G-BP in angles."""
+        self.formulas = formulas
+        self.slots = tuple(np.ascontiguousarray(group.own.T) for group in model.groups)
+        self.tables = nodes_last([group.tables for group in model.groups])
+        edges = np.arange(model.num_edges)
+        owners = np.concatenate([np.repeat(edges, 2), edges] if joint else [np.repeat(edges, 2)])
+        self.size = len(owners)
+        self.num_angles = 2 * len(edges)
+        self.step_limits = np.where(np.arange(self.size) < self.num_angles, ANGLE_STEP, LOGIT_STEP)
+        places = places_of(self.slots, joint)
+        self._slopes = places.slopes
+        self.solver = BandSolver(places.rows, places.columns, owners)
+
+    def newton(
+        self, z: FloatArray, rules: Maximisation, *, zero_weight: float = 1.0, tables: Sequence[FloatArray] = ()
+    ) -> Newton:
+        """From coordinates z; "stalled" at once where they do not keep all tables positive.
+
+        Args:
+            z: angles (2E,), and logits (E,) in G-MF.
+            rules: of this maximisation.
+            zero_weight: see `objectives`.
+            tables: (n, 2**d) a degree group; the model's by default.
+        """
+        given = nodes_last(tables) if tables else self.tables
+        return Newton(self, z, given, rules, Weights(rules.conditioning, rules.weight, zero_weight))
+
+    def gradient(self, slopes: FloatArray) -> FloatArray:
+        """(size,) from its summands."""
+        return np.asarray(np.bincount(self._slopes, slopes, self.size))
+
+
 class Newton:
     """Ascent of one objective from a point inside its domain.
 
@@ -62,92 +122,105 @@ class Newton:
     to step.
 
     Attributes:
-        z: where it stands.
-        point: the objective there.
+        z: where it stands, which no later step writes into.
+        value: of the objective there.
+        tables: gauged ones there.
         residual: largest component of the gradient before the last step, over the coordinates that may move.
         end: why it has ended.
         steps: taken so far.
     """
 
-    def __init__(
-        self, objective: Objective, z: FloatArray, *, tolerance: float, limit: int, patience: int | None = None
-    ) -> None:
-        """`patience`: steps after which slow progress ends the ascent; by default it never does."""
-        self.objective = objective
+    def __init__(self, ascents: Ascents, z: FloatArray, given: Tables, rules: Maximisation, weights: Weights) -> None:
         self.z = z
-        self.point = objective.evaluate(z)
         self.residual = np.inf
-        self.end: End = "" if np.isfinite(self.point.value) else "stalled"
         self.steps = 0
-        self._tolerance = tolerance
-        self._limit = limit
-        self._shift = 1e-3
-        self._flat = 0
-        self._patience = limit + 1 if patience is None else patience
-        self._mark = self.point.value
+        self._ascents, self._given, self._rules, self._weights = ascents, given, rules, weights
+        self.value, self.tables = self._evaluate(z, tuple(0.0 * table for table in given))
+        self.end: End = "" if np.isfinite(self.value) else "stalled"
+        self._shift = FIRST_SHIFT
+        self._flat_steps = 0
+        self._mark = self.value
 
     def step(self) -> None:
         """One Newton step, or the end."""
-        if self._slow():
+        if self._is_slow():
             self.end = "slow"
             return
-        gradient, entries = self.objective.derivatives(self.z, self.point.tables)
-        free = self.objective.free(self.z, gradient)
+        ascents = self._ascents
+        parts = ascents.formulas.differentiate(ascents.slots, self.z, self.tables, self._weights)
+        slopes, bends = map(np.asarray, parts)
+        gradient = ascents.gradient(slopes)
+        free = self._free(gradient)
         slope = np.where(free, gradient, 0.0)
-        if not (np.isfinite(slope).all() and np.isfinite(entries).all()):
+        if not (np.isfinite(slope).all() and np.isfinite(bends).all()):
             self.end = "stalled"
             return
         self.residual = float(np.abs(slope).max(initial=0.0))
-        if self.residual < self._tolerance:
+        if self.residual < self._rules.tolerance:
             self.end = "gradient"
             return
-        if self.steps >= self._limit:
+        if self.steps >= self._rules.limit:
             self.end = "limit"
             return
         self.steps += 1
-        move, self._shift = self.objective.pattern.ascent(entries, slope, free, self._shift)
-        move = move / max(1.0, float(np.max(np.abs(move) / self.objective.steps)))
-        length, found = self._search(move, float(slope @ move))
-        if found is None:
+        move, self._shift = ascents.solver.ascent(bends, slope, free, self._shift)
+        self._go_along(move / max(1.0, float((np.abs(move) / ascents.step_limits).max())), slope)
+
+    def _is_slow(self) -> bool:
+        """At every `SLOW_STEPS`-th step: whether those since the last time gained next to nothing."""
+        if self.steps % SLOW_STEPS:
+            return False
+        gain, self._mark = self.value - self._mark, self.value
+        return self.steps >= self._rules.patience and gain < SLOW * (1.0 + abs(self.value))
+
+    def _free(self, gradient: FloatArray) -> npt.NDArray[np.bool_]:
+        """(size,) which coordinates may move; angles always do."""
+        free = np.ones(self._ascents.size, dtype=bool)
+        logits, pushes = self.z[self._ascents.num_angles :], gradient[self._ascents.num_angles :]
+        free[self._ascents.num_angles :] = (np.abs(logits) <= FAR_LOGIT) | (pushes * logits < 0)
+        return free
+
+    def _go_along(self, move: FloatArray, slope: FloatArray) -> None:
+        """To the first point along the move that gains enough; where there is none, λ grows."""
+        rise, length = float(slope @ move), 1.0
+        for _ in range(TRIALS):
+            z = self.z + length * move
+            value, tables = self._evaluate(z, self.tables)
+            if value >= self.value + SUFFICIENT * length * rise:
+                break
+            length *= _next_share(self.tables, tables)
+        else:
             self._shift *= 100.0
             if self._shift > 1e8:
                 self.end = "stalled"
             return
-        gain = found.value - self.point.value
-        self.z, self.point = self.z + length * move, found
+        gain = value - self.value
+        self.z, self.value, self.tables = z, value, tables
         if length == 1.0:
             self._shift = max(0.2 * self._shift, 1e-12)
         elif length < 0.2:
             self._shift = min(4.0 * self._shift, 1e6)
-        self._flat = self._flat + 1 if gain < FLAT * (1.0 + abs(found.value)) else 0
-        if self._flat >= FLAT_STEPS:
+        self._flat_steps = self._flat_steps + 1 if gain < FLAT * (1.0 + abs(value)) else 0
+        if self._flat_steps >= FLAT_STEPS:
             self.end = "flat"
 
-    def _slow(self) -> bool:
-        """At every `SLOW_STEPS`-th step: whether those since the last time gained next to nothing."""
-        if self.steps % SLOW_STEPS:
-            return False
-        gain, self._mark = self.point.value - self._mark, self.point.value
-        return self.steps >= self._patience and gain < SLOW * (1.0 + abs(self.point.value))
-
-    def _search(self, move: FloatArray, slope: float) -> tuple[float, Point | None]:
-        floors = [KEPT * table for table in self.point.tables]
-        length = 1.0
-        for _ in range(TRIALS):
-            found = self.objective.evaluate(self.z + length * move, floors)
-            if found.value >= self.point.value + SUFFICIENT * length * slope:
-                return length, found
-            length *= _share(self.point.tables, found.tables, floors)
-        return length, None
+    def _evaluate(self, z: FloatArray, start: Tables) -> tuple[float, Tables]:
+        value, tables = self._ascents.formulas.evaluate(self._ascents.slots, z, self._given, start, self._weights)
+        return float(value), tuple(tables)
 
 
-def _share(start: Tables, found: Tables, floors: Tables) -> float:
-    """Of a step from `start` that led to `found` in vain: how much of it comes next."""
-    tables = zip(start, found, floors, strict=False)  # nothing is found where the gauge is singular
-    meets = [
-        float(((at[below] - floor[below]) / (at[below] - table[below])).min())
-        for at, table, floor in tables
-        if (below := table <= floor).any()
-    ]
+def nodes_last(tables: Sequence[FloatArray]) -> Tables:
+    """(2**d, n) arrays from (n, 2**d) ones."""
+    return tuple(np.ascontiguousarray(table.T) for table in tables)
+
+
+def _next_share(start: Tables, tables: Tables) -> float:
+    """Of a step from `start` that led to `tables` in vain: how much of it comes next."""
+    meets = []
+    for old, new in zip(start, tables, strict=True):
+        at, table = np.asarray(old), np.asarray(new)  # NaN where the gauge is singular
+        below = table <= KEPT * at
+        if below.any():
+            meets.append(float(((1.0 - KEPT) * at[below] / (at[below] - table[below])).min()))
     least, of_it = SHORTER
     return max(least, of_it * min(meets)) if meets else 0.5

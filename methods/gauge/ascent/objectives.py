@@ -1,57 +1,171 @@
-"""The smooth objectives that G-BP and G-MF maximise, with exact Hessians.
+"""The smooth objectives that G-BP and G-MF maximise, with exact gradients and Hessians.
 
-Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017: equation (6) is G-MF, (8) is G-BP. Positivity of
-the gauged tables is kept by the objectives themselves: the weight of every log f_{a,G}(x) is positive.
+Ahn, Chertkov and Shin, "Gauging Variational Inference", NIPS 2017: equation (6) is G-MF, (8) is G-BP. Both are
 
-Angles are flat, theta (2E,), indexed 2·edge + side as in `forney.gauges`; tables are (n, 2**d), one array a degree
-group.
+    Σ_a Σ_x w_a(x) log f_{a,G}(x) + conditioning · Σ_e log cos(φ_e - ψ_e) [+ Σ_e H(q_e)].
+
+In G-BP, w_a is `barrier` · 2^-d, and `zero_weight` more at x = 0: its maximum tends to that of (8) as the barrier falls
+to 0, and with `zero_weight` 0 it is the analytic centre. In G-MF, w_a is q_a(x) + `barrier` · 2^-d. Positivity of the
+gauged tables is kept by the objectives themselves: the weight of every log f_{a,G}(x) is positive.
+
+Coordinates z are the angles theta (2E,), indexed 2·edge + side as in `forney.gauges`, and in G-MF the logits (E,) of q;
+tables are (2**d, n), one array a degree group, and `slots` the own half edges (d, n) of each group. The functions
+neither branch on values nor write in place, so that they can be compiled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.forney import gauges
 from spinbench.methods.gauge.ascent.derivatives import (
-    Local,
     angle_derivatives,
-    angle_entries,
+    hessian_places,
     joint_derivatives,
-    joint_entries,
+    slot_products,
 )
-from spinbench.methods.gauge.ascent.linear import Pattern
-from spinbench.models.forney.model import DegreeGroup, ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
-Tables = list[FloatArray]
+IntArray = npt.NDArray[np.int64]
+Array = Any
 
 LEAST_COSINE = 1e-4
 """Of φ - ψ on every edge: its gauge's condition number is at most twice the inverse."""
-ANGLE_STEP, LOGIT_STEP = 0.7, 4.0
-"""Largest changes of a coordinate in one step."""
-FAR_LOGIT = 16.0
-"""Logits beyond, and pushed outwards, stay where they are."""
+KEPT = 0.01
+"""No table entry may fall below this share of itself in one step (fraction to the boundary)."""
 
 
-class Point(NamedTuple):
-    """An evaluated point.
+class Weights(NamedTuple):
+    """Of the terms of an objective, see above; `zero_weight` counts in G-BP alone."""
+
+    conditioning: float
+    barrier: float
+    zero_weight: float = 1.0
+
+
+class Formulas(NamedTuple):
+    """The two functions that an ascent calls, for one array library.
 
     Attributes:
-        value: of the objective; -inf where it is not defined.
-        tables: gauged tables, one (n, 2**d) array a degree group.
+        evaluate: see there; without `xp`.
+        differentiate: see there; without `xp`.
     """
 
-    value: float
-    tables: Tables
+    evaluate: Callable[..., tuple[Array, Sequence[Array]]]
+    differentiate: Callable[..., tuple[Array, Array]]
 
 
-def bits_of(degree: int) -> FloatArray:
-    """(degree, 2**degree) x_k of each table entry."""
-    entries = np.arange(2**degree)
-    return np.asarray(entries >> np.arange(degree - 1, -1, -1)[:, None] & 1, dtype=np.float64)
+class Places(NamedTuple):
+    """Which coordinates the results of `differentiate` belong to.
+
+    Attributes:
+        slopes: (S,) of each summand of the gradient.
+        rows, columns: (B,) of each summand of the Hessian, which stands for both halves.
+    """
+
+    slopes: IntArray
+    rows: IntArray
+    columns: IntArray
+
+
+def formulas_of(xp: Any, compile_function: Callable[[Any], Any] = lambda function: function) -> Formulas:
+    """Those of an array namespace, as a backend compiles them."""
+    return Formulas(compile_function(partial(evaluate, xp=xp)), compile_function(partial(differentiate, xp=xp)))
+
+
+def evaluate(
+    slots: Sequence[Array], z: Array, given: Sequence[Array], start: Sequence[Array], weights: Weights, xp: Any = np
+) -> tuple[Array, list[Array]]:
+    """The objective and the gauged tables at z; -inf where an entry does not exceed its floor.
+
+    Args:
+        slots: the graph.
+        z: coordinates.
+        given: tables without a gauge.
+        start: tables where a step began, of whose entries `KEPT` remains; zeros: all entries are to be positive.
+        weights: of the terms.
+        xp: array namespace.
+    """
+    edges = _num_edges(slots)
+    theta, logits = z[: 2 * edges], z[2 * edges :]
+    cosine = xp.cos(theta - _opposite(theta))  # of every edge twice
+    cosine = xp.where((cosine > LEAST_COSINE).all(), cosine, np.nan)
+    tables = _gauge(slots, theta, cosine, given, xp)
+    inside = cosine[0] > 0
+    for table, old in zip(tables, start, strict=True):
+        inside = inside & (table > KEPT * old).all()
+    value = weights.conditioning * xp.log(cosine).sum() / 2
+    q = _sigmoid(logits, xp)
+    if len(logits):
+        value = value + (xp.logaddexp(0.0, logits) - logits * q).sum()
+    for own, table in zip(slots, tables, strict=True):
+        logs = xp.log(xp.where(inside, table, 1.0))
+        value = value + weights.barrier / len(table) * logs.sum()
+        if len(logits):
+            value = value + (slot_products(q[own // 2], xp) * logs).sum()
+        else:
+            value = value + weights.zero_weight * logs[0].sum()
+    return xp.where(inside, value, -np.inf), tables
+
+
+def differentiate(
+    slots: Sequence[Array], z: Array, tables: Sequence[Array], weights: Weights, xp: Any = np
+) -> tuple[Array, Array]:
+    """Summands of the gradient and of the Hessian, in the order of `places_of`.
+
+    Args:
+        slots: the graph.
+        z: coordinates.
+        tables: gauged ones at z.
+        weights: of the terms.
+        xp: array namespace.
+    """
+    edges = _num_edges(slots)
+    theta, logits = z[: 2 * edges], z[2 * edges :]
+    difference = theta - _opposite(theta)
+    tangent, secant = xp.tan(difference), 1.0 / xp.cos(difference)
+    q = _sigmoid(logits, xp)
+    slopes, bends = [], []
+    for own, table in zip(slots, tables, strict=True):
+        turns = tangent[own], secant[own]
+        if len(logits):
+            local = joint_derivatives(table, q[own // 2], weights.barrier / len(table), *turns, xp)
+        else:
+            shares = barrier_weights(len(own), weights.barrier, weights.zero_weight, xp)
+            local = angle_derivatives(table, shares[:, None], *turns, xp)
+        slopes.append(local.gradient.reshape(-1))
+        bends.append(local.hessian.reshape(-1))
+    slopes.append(-weights.conditioning * tangent)
+    bends += [-weights.conditioning * secant * secant, weights.conditioning * (secant * secant)[::2]]
+    if len(logits):
+        spread = q * (1.0 - q)
+        slopes.append(-logits * spread)
+        bends.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
+    return xp.concat(slopes), xp.concat(bends)
+
+
+def places_of(slots: Sequence[IntArray], joint: bool) -> Places:
+    """The places of what `differentiate` returns, for G-MF (`joint`) or G-BP."""
+    edges = _num_edges(slots)
+    angles, logits = np.arange(2 * edges), np.arange(2 * edges, 3 * edges)
+    slopes, rows, columns = [], [], []
+    for own in slots:
+        coordinates = np.concatenate([own, own ^ 1, *([2 * edges + own // 2] if joint else [])])
+        row, column = hessian_places(len(own), joint)
+        slopes.append(coordinates.ravel())
+        rows.append(coordinates[row].ravel())
+        columns.append(coordinates[column].ravel())
+    slopes.append(angles)
+    rows += [angles, angles[::2]]
+    columns += [angles, angles[1::2]]
+    if joint:
+        for places in (slopes, rows, columns):
+            places.append(logits)
+    return Places(np.concatenate(slopes), np.concatenate(rows), np.concatenate(columns))
 
 
 def product_weights(p: Any, xp: Any = np) -> Any:
@@ -64,195 +178,37 @@ def product_weights(p: Any, xp: Any = np) -> Any:
     return weights
 
 
-def barrier_weights(degree: int, delta: float) -> FloatArray:
-    """(2**d,) δ 2^-d, and 1 more at x = 0: with equal totals at both ends of an edge the objective is bounded."""
-    weights = np.full(2**degree, delta / 2**degree)
-    weights[0] += 1.0
-    return weights
+def barrier_weights(degree: int, barrier: Array, zero_weight: Array = 1.0, xp: Any = np) -> Array:
+    """(2**d,) w_a of G-BP: with equal totals at both ends of an edge the objective is bounded."""
+    return xp.where(np.arange(2**degree) == 0, zero_weight, 0.0) + barrier / 2**degree
 
 
-class Objective:
-    """What Newton's method asks for; all of it but the weights of log f is common to G-BP and G-MF.
-
-    Attributes:
-        model: of positive tables.
-        size: number of coordinates.
-        pattern: where the entries of Hessians stand.
-        steps: (size,) largest changes in one step.
-        conditioning: weight of Σ_e log cos(φ_e - ψ_e), which keeps gauges away from singular ones.
-    """
-
-    def __init__(self, model: ForneyModel, pattern: Pattern, conditioning: float, tables: Tables | None = None) -> None:
-        self.model = model
-        self.pattern = pattern
-        self.size = size = pattern.size
-        self.steps = np.full(size, ANGLE_STEP)
-        self.conditioning = conditioning
-        self._source = [group.tables for group in model.groups] if tables is None else tables
-
-    def evaluate(self, z: FloatArray, floors: Tables | None = None) -> Point:
-        """Value and tables; -inf where an entry does not exceed its floor (by default 0)."""
-        theta = z[: 2 * self.model.num_edges]
-        cosines = np.cos(theta[0::2] - theta[1::2])
-        if not (cosines > LEAST_COSINE).all():
-            return Point(-np.inf, [])
-        tables = [
-            gauges.transform(f, theta[g.own], theta[g.other])
-            for g, f in zip(self.model.groups, self._source, strict=True)
-        ]
-        for k, table in enumerate(tables):
-            if not (table > (0.0 if floors is None else floors[k])).all():
-                return Point(-np.inf, tables)
-        return Point(self._value(z, tables) + self.conditioning * float(np.log(cosines).sum()), tables)
-
-    def derivatives(self, z: FloatArray, tables: Tables) -> tuple[FloatArray, FloatArray]:
-        """Gradient (size,) and the Hessian's entries, as `pattern` takes them."""
-        slopes, values = [], []
-        for group, table in zip(self.model.groups, tables, strict=True):
-            local, hessian = self._local(z, group, table)
-            slopes.append(local)
-            values.append(hessian.ravel())
-        gradient = self.pattern.total(slopes)
-        first = slice(0, 2 * self.model.num_edges, 2)
-        second = slice(1, 2 * self.model.num_edges, 2)
-        difference = z[first] - z[second]
-        slope = self.conditioning * np.tan(difference)
-        gradient[first] -= slope
-        gradient[second] += slope
-        bend = self.conditioning / np.cos(difference) ** 2
-        values += [-bend, -bend, bend, bend]
-        self._add_entropy(z, gradient, values)
-        return gradient, np.concatenate(values)
-
-    def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
-        """(size,) which coordinates may move."""
-        return np.ones(self.size, dtype=bool)
-
-    def _value(self, z: FloatArray, tables: Tables) -> float:
-        raise NotImplementedError
-
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient (n, v) and Hessian (n, v, v) of the nodes' own terms, in their coordinates as in `pattern`."""
-        raise NotImplementedError
-
-    def _add_entropy(self, z: FloatArray, gradient: FloatArray, values: list[FloatArray]) -> None:
-        """Adds to the gradient and to the Hessian's entries; G-BP has no entropy."""
+def _num_edges(slots: Sequence[Array]) -> int:
+    """Every half edge stands in one slot."""
+    return int(sum(own.shape[0] * own.shape[1] for own in slots)) // 2
 
 
-class PointMassObjective(Objective):
-    """Σ_a [log f_{a,G}(0) + δ 2^-d Σ_x log f_{a,G}(x)], whose maximum tends to that of G-BP as δ → 0.
-
-    With `zero_weight` 0 it is the analytic centre's objective, for the search of an interior point.
-    """
-
-    def __init__(
-        self,
-        model: ForneyModel,
-        delta: float,
-        conditioning: float,
-        *,
-        zero_weight: float = 1.0,
-        tables: Tables | None = None,
-        pattern: Pattern | None = None,
-    ) -> None:
-        super().__init__(model, pattern or angle_pattern(model), conditioning, tables)
-        self.weights = [barrier_weights(g.degree, delta) for g in model.groups]
-        for weights in self.weights:
-            weights[0] += zero_weight - 1.0
-
-    def _value(self, z: FloatArray, tables: Tables) -> float:
-        return float(sum((np.log(t) @ w).sum() for t, w in zip(tables, self.weights, strict=True)))
-
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        weights = next(w for w in self.weights if len(w) == table.shape[1])
-        found = angle_derivatives(table.T, np.broadcast_to(weights, table.shape).T, *_turns(z, group))
-        return _by_node(found, angle_entries(group.degree))
+def _opposite(angles: Array) -> Array:
+    """(2E,) of the other ends of the edges."""
+    return angles.reshape(-1, 2)[:, ::-1].reshape(-1)
 
 
-class MeanFieldObjective(Objective):
-    """Σ_a Σ_x (q_a(x) + ε 2^-d) log f_{a,G}(x) + Σ_e H(q_e) in angles and logits, z = (theta, logits) of 3E.
-
-    The floor ε keeps entries positive that q does not look at.
-    """
-
-    def __init__(self, model: ForneyModel, conditioning: float, floor: float, pattern: Pattern | None = None) -> None:
-        super().__init__(model, pattern or joint_pattern(model), conditioning)
-        self.steps[2 * model.num_edges :] = LOGIT_STEP
-        self.floor = floor
-
-    def free(self, z: FloatArray, gradient: FloatArray) -> npt.NDArray[np.bool_]:
-        first = 2 * self.model.num_edges
-        free = np.ones(self.size, dtype=bool)
-        free[first:] = (np.abs(z[first:]) <= FAR_LOGIT) | (gradient[first:] * z[first:] < 0)
-        return free
-
-    def _value(self, z: FloatArray, tables: Tables) -> float:
-        from scipy.special import expit
-
-        logits = z[2 * self.model.num_edges :]
-        q = expit(logits)
-        value = float(entropies(logits).sum())
-        for group, table in zip(self.model.groups, tables, strict=True):
-            weights = product_weights(q[group.edges]) + self.floor / table.shape[1]
-            value += float((weights * np.log(table)).sum())
-        return value
-
-    def _local(self, z: FloatArray, group: DegreeGroup, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from scipy.special import expit
-
-        q = expit(z[2 * self.model.num_edges + group.edges])
-        found = joint_derivatives(table.T, q.T, self.floor / table.shape[1], *_turns(z, group))
-        return _by_node(found, joint_entries(group.degree))
-
-    def _add_entropy(self, z: FloatArray, gradient: FloatArray, values: list[FloatArray]) -> None:
-        from scipy.special import expit
-
-        first = 2 * self.model.num_edges
-        logits = z[first:]
-        q = expit(logits)
-        spread = q * (1.0 - q)
-        gradient[first:] -= logits * spread
-        values.append(-spread * (1.0 + logits * (1.0 - 2.0 * q)))
+def _gauge(slots: Sequence[Array], theta: Array, cosine: Array, given: Sequence[Array], xp: Any) -> list[Array]:
+    """Tables with the axis of every slot multiplied by the matrix of its half edge."""
+    scale = 1.0 / xp.sqrt(cosine)
+    cosines, sines = xp.cos(theta) * scale, xp.sin(theta) * scale
+    # by old label, then by new one: the rows are (cos own, sin own) and (-sin other, cos other)
+    entries = xp.concat([cosines, -_opposite(sines), sines, _opposite(cosines)]).reshape(2, 2, -1)
+    gauged = []
+    for own, table in zip(slots, given, strict=True):
+        matrices, n = entries[:, :, own], own.shape[1]
+        for k in range(len(own)):
+            split = table.reshape(2**k, 2, -1, n)
+            low, high = matrices[0, :, None, k], matrices[1, :, None, k]  # (2, 1, n)
+            table = (low * split[:, :1] + high * split[:, 1:]).reshape(-1, n)
+        gauged.append(table)
+    return gauged
 
 
-def angle_pattern(model: ForneyModel) -> Pattern:
-    """Of Hessians in the angles."""
-    return Pattern([np.concatenate([g.own, g.other], axis=1) for g in model.groups], _owners(model, 2), _pairs(model))
-
-
-def joint_pattern(model: ForneyModel) -> Pattern:
-    """Of Hessians in the angles and logits."""
-    logits = np.arange(2 * model.num_edges, 3 * model.num_edges)
-    nodes = [np.concatenate([g.own, g.other, logits[g.edges]], axis=1) for g in model.groups]
-    return Pattern(nodes, _owners(model, 3), [*_pairs(model), (logits, logits)])
-
-
-def _owners(model: ForneyModel, width: int) -> npt.NDArray[np.int64]:
-    """(width · E,) the edge of each coordinate."""
-    edges = np.arange(model.num_edges)
-    return np.concatenate([np.repeat(edges, 2), edges][: width - 1])
-
-
-def _pairs(model: ForneyModel) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Entries of Σ log cos(φ - ψ)."""
-    first = np.arange(0, 2 * model.num_edges, 2)
-    return [(first, first), (first + 1, first + 1), (first, first + 1), (first + 1, first)]
-
-
-def _turns(z: FloatArray, group: DegreeGroup) -> tuple[FloatArray, FloatArray]:
-    """(d, n) tangent and secant of the own angles minus the opposite ones."""
-    difference = (z[group.own] - z[group.other]).T
-    return np.tan(difference), 1.0 / np.cos(difference)
-
-
-def _by_node(found: Local, entries: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    return found.gradient.T, np.moveaxis(found.hessian[entries], -1, 0)
-
-
-def entropies(logits: FloatArray) -> FloatArray:
-    """H(q) of q = σ(logit), elementwise; 0 at ±inf."""
-    from scipy.special import expit
-
-    size = np.abs(logits)
-    with np.errstate(invalid="ignore"):
-        return np.where(size > 700.0, 0.0, np.log1p(np.exp(-size)) + size * expit(-size))
+def _sigmoid(logits: Array, xp: Any) -> Array:
+    return 1.0 / (1.0 + xp.exp(-logits))

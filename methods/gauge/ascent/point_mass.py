@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.forney import gauges
-from spinbench.methods.gauge.ascent.newton import End, Maximisation
-from spinbench.methods.gauge.ascent.solver import ON_NUMPY, GaugeAscents, Solver
+from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
+from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,25 +54,12 @@ def maximisations(deltas: Sequence[float], limit: int = LIMIT) -> list[Maximisat
     ]
 
 
-def interior(model: ForneyModel) -> FloatArray | None:
-    """(2E,) angles that keep all tables positive, the identity where it does; None where none are found."""
-    theta = np.zeros(2 * model.num_edges)
-    if all((group.tables > 0).all() for group in model.groups):
-        return theta
-    search = _interior_point(model, theta, ON_NUMPY.gauges(model))
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            return None if end.value is None else np.asarray(end.value)
-
-
 def continuation(
     model: ForneyModel,
     deltas: Sequence[float],
     start: FloatArray | None = None,
     limit: int = LIMIT,
-    solver: Solver = ON_NUMPY,
+    formulas: Formulas = ON_HOST,
 ) -> Iterator[Stage]:
     """One `Stage` a Newton step, δ by δ; nothing at all where no interior point is found.
 
@@ -82,25 +69,25 @@ def continuation(
         start: (2E,) angles that keep all tables positive; by default the identity, or what a search finds where tables
             have zeros.
         limit: Newton steps of one δ.
-        solver: whose steps they are.
+        formulas: of the objective.
     """
     theta = np.zeros(2 * model.num_edges) if start is None else start
-    ascents = solver.gauges(model)
+    ascents = Ascents(model, joint=False, formulas=formulas)
     if ascents.newton(theta, CENTRE).end:
         inside = yield from _interior_point(model, theta, ascents)
         if inside is None:
             return
         theta = inside
-    for each in maximisations(deltas, limit):
-        newton = ascents.newton(theta, each)
+    for rules in maximisations(deltas, limit):
+        newton = ascents.newton(theta, rules)
         while not newton.end:
             newton.step()
-            yield Stage(newton.z, newton.residual, each.weight, newton.end)
+            yield Stage(newton.z, newton.residual, rules.weight, newton.end)
         theta = newton.z
 
 
 def _interior_point(
-    model: ForneyModel, theta: FloatArray, ascents: GaugeAscents
+    model: ForneyModel, theta: FloatArray, ascents: Ascents
 ) -> Generator[Stage, None, FloatArray | None]:
     """Angles that keep all tables positive, from some that do not; returns None where none are found.
 

@@ -8,7 +8,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import ModelError, UnsupportedError
-from spinbench.methods.gauge.ascent.linear import Pattern
+from spinbench.methods.gauge.ascent.linear import BandSolver
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.forney import build
 from spinbench.models.forney.generators import gauge_complete
@@ -86,13 +86,13 @@ def test_infinities(value):
 @pytest.mark.parametrize("name", METHODS[1:])
 def test_an_optimiser_that_stalls_leaves_a_bound_and_says_so(name, monkeypatch):
     """Every direction goes downhill, so that no step raises the objective."""
-    sound = Pattern.ascent
+    sound = BandSolver.ascent
 
     def downhill(*arguments):
         direction, shift = sound(*arguments)
         return -direction, shift
 
-    monkeypatch.setattr(Pattern, "ascent", downhill)
+    monkeypatch.setattr(BandSolver, "ascent", downhill)
     model = gauge_complete(4, 0.5, seed=4)
     result = bound(model, name)
     mode = max(model.log_weight(np.arange(64)[:, None] >> np.arange(6) & 1))
@@ -106,8 +106,8 @@ def test_an_optimiser_that_stalls_leaves_a_bound_and_says_so(name, monkeypatch):
 def test_steps_that_are_used_up_say_so(monkeypatch):
     from spinbench.methods.gauge.ascent import point_mass
 
-    start, _, solver = point_mass.continuation.__defaults__
-    monkeypatch.setattr(point_mass.continuation, "__defaults__", (start, 2, solver))
+    start, _, formulas = point_mass.continuation.__defaults__
+    monkeypatch.setattr(point_mass.continuation, "__defaults__", (start, 2, formulas))
     result = bound(gauge_complete(4, 0.5, seed=4), "g_bp")
     assert (result.status, result.diagnostics["out_of_steps"], result.diagnostics["stalled"]) == (
         "not converged",

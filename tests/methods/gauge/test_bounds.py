@@ -8,13 +8,11 @@ import pytest
 
 import spinbench
 from spinbench.mathematics.forney import gauges
-from spinbench.mathematics.forney.contraction import contract
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
-from spinbench.methods.gauge.corrections import corrections
-from spinbench.methods.gauge.remainder import remainder
+from spinbench.methods.gauge.bounds import mean_field_bound, verified_tables
+from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.sequential import condition_first_one
 from spinbench.models import Factor, FactorGraph
-from spinbench.models.forney import build
 
 COUNT = 520
 DELTAS = (1.0, 0.1, 0.01, 1e-4)
@@ -42,10 +40,11 @@ def gauge(models):
 def test_g_bp_and_its_corrections_are_lower_bounds(models, exact, gauge):
     gaps = []
     for model, theta, log_z in zip(models, gauge[2], exact, strict=True):
-        verified = zoo.verify(model, theta)
+        verified = verified_tables(model, theta)
         if verified is None:
             continue
-        values = (zoo.point_mass_bound(model, verified), *corrections(model, verified))
+        values = partial_sums(model, verified)
+        assert values.zero == pytest.approx(zoo.point_mass_bound(model, verified), abs=1e-9)
         assert values[0] <= values[1] <= values[2]
         gaps.append(log_z - np.array(values))
     assert len(gaps) >= 500
@@ -66,12 +65,12 @@ def test_mean_field_and_g_mf_are_lower_bounds(models, exact, gauge):
     for k, model in enumerate(models):
         part = slice(ends[k] - model.num_edges, ends[k])
         plain = [group.tables for group in model.groups]
-        naive = zoo.mean_field_bound(model, plain, q[part, 0])
+        naive = mean_field_bound(model, plain, q[part, 0])
         angles = joint.theta.reshape(-1, 2)[part].ravel()
-        verified = zoo.verify(model, angles)
+        verified = verified_tables(model, angles)
         if verified is None:
             continue
-        both = (zoo.mean_field_bound(model, verified, q) for q in (joint.q[part], field_gauge.snapped(joint.q[part])))
+        both = (mean_field_bound(model, verified, q) for q in (joint.q[part], field_gauge.snapped(joint.q[part])))
         gauged = max(both)
         above.append(max(naive, gauged) - exact[k])
         gained.append(gauged - naive)
@@ -99,28 +98,24 @@ def test_corrections_are_the_terms_with_at_most_one_and_two_ones(graph):
     tables = [group.tables for group in model.groups]
     states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
     weights, ones = model.log_weight(states), states.sum(axis=1)
-    single, multiple = corrections(model, tables)
+    _, single, multiple = partial_sums(model, tables)
     assert zoo.point_mass_bound(model, tables) == pytest.approx(weights[0], abs=1e-12)
     assert single == pytest.approx(np.logaddexp.reduce(weights[ones <= 1]), abs=1e-12)
     assert multiple == pytest.approx(np.logaddexp.reduce(weights[ones <= 2]), abs=1e-12)
 
 
 @pytest.mark.parametrize("graph", zoo.GRAPHS)
-def test_the_last_terms_are_summed_from_the_first_one_whose_graph_is_absorbed(graph):
-    """Two models at once, one of them with a node that is zero where any of its edges is 1."""
-    models = [zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(seed)) for seed in (3, 4)]
-    logs = [group.log_tables.copy() for group in models[1].groups]
-    logs[0][0, 1:] = -np.inf
-    models[1] = build.with_log_tables(models[1], logs, 0.0)
-    tables = [np.stack(parts) for parts in zip(*([g.tables for g in model.groups] for model in models), strict=True)]
-    states = np.arange(2 ** models[0].num_edges)[:, None] >> np.arange(models[0].num_edges) & 1
-    found = remainder(models[0], tables)
-    last = ~states[:, : found.first].any(axis=1)
-    for model, log_sum in zip(models, found.log_sums, strict=True):
-        expected = np.logaddexp.reduce(model.log_weight(states)[last])
-        assert log_sum + model.log_constant == pytest.approx(expected, abs=1e-12)
-    left = [contract(condition_first_one(models[0], edge)).num_edges for edge in range(models[0].num_edges)]
-    assert [edges > 0 for edges in left] == [edge < found.first for edge in range(len(left))]
+def test_terms_by_their_first_one_split_the_sum(graph):
+    model = zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(3))
+    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+    weights = model.log_weight(states)
+    for edge in range(model.num_edges):
+        term = condition_first_one(model, edge)
+        first = states[:, edge] & ~states[:, :edge].any(axis=1)
+        expected = np.logaddexp.reduce(weights[first > 0])
+        assert (zoo.enumerated_log_z(term) if term.num_edges else term.log_constant) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 @pytest.mark.filterwarnings("error")
@@ -146,22 +141,20 @@ def test_tables_beyond_the_range_of_floats_give_bounds_without_warnings(method, 
 def test_gauges_with_negative_entries_give_no_bound():
     model = zoo.random_tables(zoo.complete(4), 0.3, np.random.default_rng(4))
     theta = np.zeros(12)
-    assert zoo.verify(model, theta) is not None
+    assert verified_tables(model, theta) is not None
     theta[0] = 1.2
     tables = gauges.transformed(model, theta.reshape(-1, 2))
     assert min((table / np.abs(table).max(axis=1, keepdims=True)).min() for table in tables) < -0.01
-    assert zoo.verify(model, theta) is None
+    assert verified_tables(model, theta) is None
     theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular
-    assert zoo.verify(model, theta) is None
+    assert verified_tables(model, theta) is None
 
 
 def test_point_masses_and_products_agree():
     model = zoo.random_tables(zoo.complete(4), 1.0, np.random.default_rng(5))
     tables = [group.tables for group in model.groups]
-    assert zoo.mean_field_bound(model, tables, np.zeros(6)) == pytest.approx(
-        zoo.point_mass_bound(model, tables), abs=1e-12
-    )
+    assert mean_field_bound(model, tables, np.zeros(6)) == pytest.approx(zoo.point_mass_bound(model, tables), abs=1e-12)
     fields = mean_field.field_tables(model)
     q = np.random.default_rng(6).uniform(size=(6, 3))
-    expected = [zoo.mean_field_bound(model, tables, q[:, k]) for k in range(3)]
+    expected = [mean_field_bound(model, tables, q[:, k]) for k in range(3)]
     assert mean_field.value(fields, q) == pytest.approx(expected, abs=1e-12)

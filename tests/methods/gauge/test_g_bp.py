@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.mathematics.forney import gauge_messages
 from spinbench.methods.gauge.ascent import point_mass
+from spinbench.methods.gauge.bounds import verified_tables
 from spinbench.methods.gauge.g_bp import (
     GaugedBeliefPropagation,
     GaugedBeliefPropagationMultiple,
@@ -28,12 +30,12 @@ FINE = tuple(10.0**-k for k in range(10))
 def g_bp(model, deltas=FINE):
     """The bound on a model as it stands: neither contracted nor relabelled."""
     *_, last = point_mass.continuation(model, deltas)
-    return zoo.point_mass_bound(model, zoo.verify(model, last.theta))
+    return zoo.point_mass_bound(model, verified_tables(model, last.theta))
 
 
 def run(method, model):
     """The report of a whole search."""
-    kernel = GaugeKernel(method, None, model, method.plan(model))
+    kernel = GaugeKernel(method, NumpyBackend(), model, method.plan(model))
     state = kernel.init(0, None)
     while not state.report.finished:
         state, _ = kernel.advance(state, 50)
