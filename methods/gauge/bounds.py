@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.forney import gauges
-from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE, product_weights
+from spinbench.methods.gauge.ascent.derivatives import slot_products
+from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,7 +57,7 @@ def mean_field_bound(model: ForneyModel, tables: Sequence[FloatArray], q: FloatA
 
     value = model.log_constant + float((entr(q) + entr(1.0 - q)).sum())
     for group, table in zip(model.groups, tables, strict=True):
-        weights = product_weights(q[group.edges])
+        weights = slot_products(q[group.edges].T).T
         with np.errstate(divide="ignore", invalid="ignore"):
             value += float(np.where(weights > 0, weights * np.log(table), 0.0).sum())
     return value

@@ -88,6 +88,7 @@ class GaugeKernel(Kernel):
             self.notes = (ON_NUMPY,)
         elif backend.name == "jax" and "sequential" in self._method.names:
             self.notes = (TERMS_ON_NUMPY,)
+        self._compiles = type(backend).compile is not Backend.compile
         backend_class: Callable[..., Backend] = type(backend)
         self._formulas = _formulas_on(backend_class, backend.device)
 
@@ -102,7 +103,7 @@ class GaugeKernel(Kernel):
     def warm(self, state: Search, steps: int) -> Search:
         """There is no burn-in: this is where the driver has all compiled, before it starts its clock."""
         model = self._plan.models[0]
-        if model.num_edges:
+        if model.num_edges and self._compiles:
             for joint in (False, True) if "g_mf" in self._method.names else (False,):
                 ascents = Ascents(model, joint, self._formulas)
                 ascents.newton(np.zeros(ascents.size), CENTRE).step()

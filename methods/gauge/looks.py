@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.methods.gauge.ascent import field_gauge
+from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.ascent.newton import End
-from spinbench.methods.gauge.ascent.objectives import barrier_weights, product_weights
+from spinbench.methods.gauge.ascent.objectives import barrier_weights
 from spinbench.methods.gauge.bounds import mean_field_bound, node_beliefs, verified_tables
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.methods.gauge.progress import Report
@@ -80,7 +81,7 @@ def look_at_point(
     report.offer(name, value)
     if value > report.judged:
         report.answer(value, *ended)
-        weights = [product_weights(q[group.edges]) + field_gauge.FLOOR / 2**group.degree for group in model.groups]
+        weights = [slot_products(q[group.edges].T).T + field_gauge.FLOOR / 2**group.degree for group in model.groups]
         report.marginals_from(_marginals(model, theta, weights))
 
 

@@ -14,7 +14,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.trees import OnHost
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent import mean_field
-from spinbench.methods.gauge.ascent.objectives import product_weights
+from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.methods.gauge.prepare import check_merge, forney_form, seconds_of
 from spinbench.models import Model
 from spinbench.models.forney.model import ForneyModel
@@ -152,7 +152,7 @@ class ForneyMeanField(Method):
         """
         small = tables.form.value
         q = mean_field.certain(small, trace.total("q")[:, 0])
-        beliefs = [product_weights(q[group.edges]) for group in small.groups]
+        beliefs = [slot_products(q[group.edges].T).T for group in small.groups]
         value = mean_field.bound(small, q)
         return Estimate(
             marginals=by_state(np.clip(small.variable_marginals(beliefs), 0.0, 1.0), model.cardinalities),

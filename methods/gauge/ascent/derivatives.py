@@ -145,11 +145,11 @@ def hessian_places(degree: int, joint: bool) -> tuple[IntArray, IntArray]:
 
 
 def slot_products(q: Array, xp: Any = np) -> Array:
-    """(2**d, n) products Π_k q_k(x_k) from q (d, n), the q_k(x_k = 1)."""
-    labels = xp.concat([1.0 - q, q]).reshape(2, *q.shape)  # stack takes NumPy four times as long
-    products = labels[:, 0]
+    """(2**d, ...) products Π_k q_k(x_k) from q (d, ...), the q_k(x_k = 1); d is at least 1."""
+    labels = xp.reshape(xp.concat([1.0 - q, q]), (2, *q.shape))  # stack takes NumPy four times as long
+    products = labels[:, 0, ...]
     for k in range(1, q.shape[0]):
-        products = (products[:, None] * labels[:, k]).reshape(-1, q.shape[1])
+        products = xp.reshape(products[:, None, ...] * labels[:, k, ...], (2 ** (k + 1), *q.shape[1:]))
     return products
 
 

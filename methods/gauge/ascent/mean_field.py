@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spinbench.api import Precision
 from spinbench.mathematics.arrays import take
 from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.methods.gauge.ascent.objectives import product_weights
+from spinbench.methods.gauge.ascent.derivatives import slot_products
 from spinbench.models.forney.model import ForneyModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ class Colour(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The nodes of one degree: edges (n, d) and log tables (n, 1, 2**d), `FLOOR` or lower at zeros."""
+    """The nodes of one degree: edges (d, n) and log tables (2**d, n, 1), `FLOOR` or lower at zeros."""
 
     edges: IntArray
     log_tables: FloatArray
@@ -97,7 +97,7 @@ def field_tables(model: ForneyModel) -> FieldTables:
                 owners.append(group.edges[rows, k])
         ends = np.argsort(np.concatenate(owners), kind="stable").reshape(-1, 2).T
         colours.append(Colour(np.flatnonzero(colour_of == c), tuple(slots), ends))
-    nodes = tuple(Node(g.edges, logs[:, None]) for g, logs in zip(model.groups, log_tables, strict=True))
+    nodes = tuple(Node(g.edges.T, logs.T[..., None]) for g, logs in zip(model.groups, log_tables, strict=True))
     return FieldTables(tuple(colours), nodes, np.array(model.log_constant))
 
 
@@ -135,8 +135,8 @@ def value(tables: FieldTables, q: Any, xp: Any = np, precision: Precision = "flo
     r = xp.clip(1.0 - q, smallest, 1.0)
     total = tables.constant - xp.sum(p * xp.log(p) + r * xp.log(r), axis=0)
     for node in tables.nodes:
-        weights = product_weights(xp.permute_dims(take(xp, q, node.edges), (0, 2, 1)), xp)
-        total = total + xp.sum(weights * node.log_tables, axis=(0, 2))
+        weights = slot_products(take(xp, q, node.edges), xp)
+        total = total + xp.sum(weights * node.log_tables, axis=(0, 1))
     return total
 
 
@@ -145,7 +145,7 @@ def bound(model: ForneyModel, q: FloatArray) -> float:
     p, r = q[q > 0], 1.0 - q[q < 1]
     total = model.log_constant - float((p * np.log(p)).sum() + (r * np.log(r)).sum())
     for group in model.groups:
-        weights = product_weights(q[group.edges])
+        weights = slot_products(q[group.edges].T).T
         total += float(weights[weights > 0] @ group.log_tables[weights > 0])
     return total
 

@@ -168,16 +168,6 @@ def places_of(slots: Sequence[IntArray], joint: bool) -> Places:
     return Places(np.concatenate(slopes), np.concatenate(rows), np.concatenate(columns))
 
 
-def product_weights(p: Any, xp: Any = np) -> Any:
-    """(..., 2**d) products Π_k p_k(x_k) from p (..., d), the p_k(x_k = 1)."""
-    weights = xp.expand_dims(xp.prod(xp.ones_like(p), axis=-1), axis=-1)  # 1, also where d = 0
-    for k in range(p.shape[-1]):
-        one = p[..., k : k + 1]
-        halves = xp.stack([weights * (1.0 - one), weights * one], axis=-1)
-        weights = xp.reshape(halves, (*p.shape[:-1], 2 ** (k + 1)))
-    return weights
-
-
 def barrier_weights(degree: int, barrier: Array, zero_weight: Array = 1.0, xp: Any = np) -> Array:
     """(2**d,) w_a of G-BP: with equal totals at both ends of an edge the objective is bounded."""
     return xp.where(np.arange(2**degree) == 0, zero_weight, 0.0) + barrier / 2**degree

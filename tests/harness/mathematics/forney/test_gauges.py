@@ -8,8 +8,7 @@ import pytest
 from spinbench import reference
 from spinbench.mathematics.forney import gauges
 from spinbench.mathematics.forney.gauge_messages import bethe, message_angles, node_beliefs, sum_product
-from spinbench.methods.gauge.ascent.derivatives import angle_derivatives
-from spinbench.methods.gauge.ascent.objectives import product_weights
+from spinbench.methods.gauge.ascent.derivatives import angle_derivatives, slot_products
 from spinbench.methods.gauge.corrections import partial_sums
 from spinbench.models.forney import build, convert
 from spinbench.models.forney.generators import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
@@ -120,14 +119,14 @@ def test_relabelled_angles_give_the_same_entries_permuted():
     np.testing.assert_allclose(after, before, rtol=1e-10, atol=1e-12)
 
 
-def test_product_weights_are_probabilities_of_products():
+def test_slot_products_are_probabilities_of_products():
     model = multigraph()
     q = np.random.default_rng(8).random((3, model.num_edges))
     for group in model.groups:
-        weights = product_weights(q[:, group.edges])
+        weights = slot_products(np.moveaxis(q[:, group.edges], 2, 0))
         bits = (np.arange(2**group.degree)[:, None] >> np.arange(group.degree - 1, -1, -1)) & 1
         picked = np.where(bits == 1, q[:, group.edges][:, :, None], 1 - q[:, group.edges][:, :, None])
-        np.testing.assert_allclose(weights, picked.prod(axis=-1))
+        np.testing.assert_allclose(np.moveaxis(weights, 0, 2), picked.prod(axis=-1))
 
 
 def feasible(model, seed):
