@@ -17,7 +17,6 @@ from spinbench import PairwiseModel
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.simd import ledger
 from spinbench.models import FactorGraph, Model, generators
-from spinbench.models.forney.generators import gauge_regular
 
 Run = tuple[str, Model, int, dict[str, Any]]
 """Method, model, chains and what else `spinbench.run` takes."""
@@ -101,12 +100,7 @@ def exact() -> Iterator[Run]:
     yield "exact", GRID, 1, {"solver": "grid"}
 
 
-def gauge() -> Iterator[Run]:
-    """Blocks of two rows, and of three in G-MF, with fill."""
-    yield from ((method, gauge_regular(12, 3, 0.5, seed=0), 1, {}) for method in ("g_bp", "g_mf"))
-
-
-FAMILIES = (gibbs_rows, gibbs_chains, dhmc_leapfrog, dhmc_rotation, block_gibbs, tables, exact, gauge)
+FAMILIES = (gibbs_rows, gibbs_chains, dhmc_leapfrog, dhmc_rotation, block_gibbs, tables, exact)
 
 
 def main(family: str) -> None:

@@ -81,8 +81,8 @@ class FieldTables(NamedTuple):
 
 def field_tables(model: ForneyModel) -> FieldTables:
     """The tables of `sweep` and `value`."""
-    log_tables = finite_logs(model)
-    colour_of = edge_colours(model)
+    log_tables = _finite_logs(model)
+    colour_of = _edge_colours(model)
     colours = []
     for c in range(int(colour_of.max(initial=-1)) + 1):
         slots, owners = [], []
@@ -168,7 +168,7 @@ def ascend(
             return
 
 
-def finite_logs(model: ForneyModel) -> list[FloatArray]:
+def _finite_logs(model: ForneyModel) -> list[FloatArray]:
     """Log tables by degree, with finite entries for zeros, below all others."""
     tables = [group.log_tables for group in model.groups]
     lowest = min([float(logs[logs > -np.inf].min(initial=0.0)) for logs in tables], default=0.0)
@@ -181,7 +181,7 @@ def _updated(q: FloatArray, index: IntArray, rows: FloatArray) -> FloatArray:
     return q
 
 
-def edge_colours(model: ForneyModel) -> IntArray:
+def _edge_colours(model: ForneyModel) -> IntArray:
     """(E,) colours of edges, those at a node all different."""
     pairs = [
         np.stack([group.edges[:, k], group.edges[:, m]], axis=1)
