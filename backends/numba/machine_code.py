@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import time
-from functools import cache, lru_cache
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,12 @@ CONSTANTS = ("blocks/tables.py", "buckets/draws.py", "relaxed/dhmc_tables.py")
 """Modules of `methods` whose constants are compiled into kernels."""
 
 _NUMBA = "numba-"
-_KERNELS = "kernels-"
+KERNEL_LOCATOR = "spinbench.backends.numba.kernel_cache.KernelLocator"
+NUMBA_LOCATORS = (
+    *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
+    *("IPythonCacheLocator", "ZipCacheLocator"),
+)
+"""Those that Numba asks where nobody has chosen any."""
 
 
 @cache
@@ -61,26 +66,18 @@ def use_cache_of_sources() -> None:
 
     The kernels themselves are kept by what their sources say and not by where they lie, in the user's folder, too:
     every installation of the same sources finds them compiled. In the debug mode of `simd` they go nowhere else, and
-    Numba checks the indices of arrays, too. To be called before a module with kernels is imported.
+    Numba checks the indices of arrays, too. `kernel_cache.njit` calls it for each kernel.
     """
     from numba.core import config
 
     settings: Any = config  # its names are made at run time
     if debug_mode.ON or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
-    _keep_kernels_in(settings.CACHE_DIR)
+    locators = settings.CACHE_LOCATOR_CLASSES or ",".join(NUMBA_LOCATORS)
+    if KERNEL_LOCATOR not in locators:
+        settings.CACHE_LOCATOR_CLASSES = f"{KERNEL_LOCATOR},{locators}"
     if debug_mode.ON:
         settings.BOUNDSCHECK = 1
-
-
-@lru_cache(maxsize=1)
-def _keep_kernels_in(folder: str) -> None:
-    """Once, unless another folder is chosen: every run makes a backend."""
-    from spinbench.backends.numba import stored_code
-
-    kernels = Path(folder) / f"{_KERNELS}{sources_digest()}"
-    stored_code.keep_by_place(Path(__file__).parent, kernels)
-    stored_code.keep_below(numba_folder(), kernels)
 
 
 def _prune(folder: Path, keep: Path) -> None:

@@ -168,19 +168,20 @@ def answer_reader() -> Reader:
 
 def code_reader() -> Reader:
     """Of machine code: what is not whole is compiled again."""
-    from spinbench.backends.numba.stored_code import StoredCode
+    from spinbench.backends.numba import kernel_cache
 
-    stored = StoredCode(str(Path.cwd()), "kernel", "1")
-    stored.save("key", {"code": 1})
-    index, code = Path("kernel.nbi"), next(Path().glob("kernel*.nbc"))
-    whole = index.read_bytes(), code.read_bytes()
+    folder = Path("kernel")
+    folder.mkdir(exist_ok=True)
+    whole = {folder / "kernel.nbi": b"index", folder / "kernel.1.nbc": bytes(range(256))}
+    for file, content in whole.items():
+        file.write_bytes(content)
+    kernel_cache._seal(folder)
 
     def read(data: bytes) -> None:
-        draw = random.Random(data)
-        chosen, kept = (index, (code, whole[1])) if draw.random() < 0.5 else (code, (index, whole[0]))
-        kept[0].write_bytes(kept[1])
-        chosen.write_bytes(data)
-        assert stored.load("key") in (None, {"code": 1}), "other code"
+        chosen = random.Random(data).choice(sorted(whole))
+        for file, content in whole.items():
+            file.write_bytes(data if file == chosen else content)
+        assert kernel_cache.is_whole(folder) == (data == whole[chosen]), "other code"
 
     return read
 
@@ -210,7 +211,7 @@ def reader(kind: str, folder: Path) -> tuple[list[bytes], Reader]:
             return [cache.path(MODEL, "auto").read_bytes()], read
         case "machine code":
             read = code_reader()
-            return [path.read_bytes() for path in Path().glob("kernel*.nb?")], read
+            return [path.read_bytes() for path in Path().glob("kernel/kernel*.nb?")], read
     raise KeyError(kind)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.blocks.sums import OPTIONS, add_log_probability, add_marginals, draw, forward
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.random import uniform
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ class Steps(NamedTuple):
     fixed: float
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _fill_uniform(keys, counter, count, fixed, u):
     """Numbers counter, counter + 1, … of each chain."""
     for i in range(count):
@@ -46,7 +46,7 @@ def _fill_uniform(keys, counter, count, fixed, u):
             u[i, lane] = fixed if fixed >= 0 else uniform(keys[0, lane], keys[1, lane], counter + np.uint64(i))
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_steps(m, w, room, blocks, chains, steps, sums, target, logs):
     """Draw the listed blocks in each step; or, given a target, find how likely they end there, and put them there.
 
@@ -70,7 +70,7 @@ def run_steps(m, w, room, blocks, chains, steps, sums, target, logs):
                     add_marginals(m, block, room, sums[g])
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def log_weights(values, offsets, members, strides, x):
     """(G, L) sums of the factors' log weights of states x (G, N, L)."""
     found = np.zeros((x.shape[0], x.shape[2]))

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.shared import vector_width
-from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep
@@ -35,7 +35,7 @@ from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import ABYSS, Tables
 
 Array = npt.NDArray[Any]
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **PART}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, **CALLEE}
 LEAST = constant(1e-36, 1e-300)
 """Sums below it are not trusted, and taken for 0."""
 NEGLIGIBLE = constant(1e-9, 1e-17)
@@ -79,7 +79,7 @@ def make_weights(t: Tables, real: np.dtype[Any]) -> Weights:
     return Weights(t.values.astype(real), linear.astype(real), t.offsets, t.floors)
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def forward(m, w, block, x, beta, tempered, room):
     """T: p(v | separator) of all buckets of a block, at the chains' β where they are tempered."""
     low, high = m.starts[block], m.starts[block + 1]
@@ -94,7 +94,7 @@ def forward(m, w, block, x, beta, tempered, room):
         _sum_out(m, low, high, room, True)
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _base(m, w, i, x, bases):
     """bases: where the table of link i is entered at the states outside the block."""
     for lane in range(x.shape[1]):
@@ -105,7 +105,7 @@ def _base(m, w, i, x, bases):
             bases[lane] += x[v, lane] * stride
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _fill(m, w, low, high, x, beta, tempered, room, logs):
     """Rows of groups: products of weights; or, unless `logs` is None, sums of β log weights."""
     W, bases = room.W, room.bases
@@ -127,7 +127,7 @@ def _fill(m, w, low, high, x, beta, tempered, room, logs):
                         W[first + r, lane] = value if fresh else W[first + r, lane] + value
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _to_weights(rows, first, count):
     """Exponentials of logarithms in place, the largest of each chain 1. Returns their sums and the largest."""
     R = address(rows, 0)
@@ -146,7 +146,7 @@ def _to_weights(rows, first, count):
     return total, top
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _sum_out(m, low, high, room, logs):
     """Bucket by bucket, from products or from `logs`; whether next to nothing was lost.
 
@@ -194,7 +194,7 @@ def _sum_out(m, low, high, room, logs):
     return not any_lane(worst > NEGLIGIBLE(worst))
 
 
-@nb.njit(forceinline=True, **OPTIONS)
+@njit(forceinline=True, **OPTIONS)
 def _lose(parent, K, place, least, scale, lost):
     """By how much entries of a bucket's message may be too small, of which the largest is 1; its parent is told."""
     L = address(lost, 0)
@@ -210,7 +210,7 @@ def _lose(parent, K, place, least, scale, lost):
     return whole
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _entry(m, b, x, lane):
     """The first entry of the bucket's variable, given the separator's states."""
     s = 0
@@ -219,7 +219,7 @@ def _entry(m, b, x, lane):
     return m.entries[b] + s * m.cards[b]
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def draw(m, block, x, room):
     """x with the block drawn by the room's uniform numbers."""
     T, u, low = room.T, room.u, m.starts[block]
@@ -238,7 +238,7 @@ def draw(m, block, x, room):
             x[v, lane] = found
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def add_log_probability(m, block, target, x, room, logs):
     """logs (L,) += log p(block = target | rest), and x takes the target's states."""
     for b in range(m.starts[block], m.starts[block + 1]):
@@ -250,7 +250,7 @@ def add_log_probability(m, block, target, x, room, logs):
         copy_into(x[m.variable[b]], target[m.variable[b]])
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def add_marginals(m, block, room, sums):
     """sums (N, K, L) += the block's marginals given the rest, times variables' shares. T becomes p(v, separator)."""
     T, A, out, rows = address(room.T, 0), address(room.A, 0), room.W, m.rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.random import ULP, hash64
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
 from spinbench.methods.buckets.layout import Array, Buckets
@@ -51,7 +51,7 @@ class Space(NamedTuple):
     mixed: Array
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def advance(source, keys, index, steps, sums):
     """So many draws of each chain, from streams with keys (2, C), beginning with step `index`."""
     at, rows, bins = source.at, sums.rows, sums.bins
@@ -89,7 +89,7 @@ def advance(source, keys, index, steps, sums):
         sums.weights[chain, 0], sums.weights[chain, 1], sums.weights[chain, 2] = scale, total, squares
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _one(source, start, gamma, counter, space):
     """One draw into x; its log weight relative to the bound, -inf where it is dead."""
     at, weights, logs = source.at, source.weights, source.logs

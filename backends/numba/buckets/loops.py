@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import exp, log
 
 OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
@@ -15,7 +15,7 @@ LEAST = -708.0
 """Of what is less the exponential counts as 0."""
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def fill(shape, strides, out):
     """The index along `strides` of each entry of a table of this shape, in C order."""
     out[0] = 0
@@ -28,7 +28,7 @@ def fill(shape, strides, out):
         done *= shape[axis]
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def forward(at, theta, weights, logs, probabilities, messages):
     """The bound; conditionals and messages are written."""
     total, most = at.constant, 0
@@ -49,7 +49,7 @@ def forward(at, theta, weights, logs, probabilities, messages):
     return total
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _gather(at, c, begin, size, theta, messages, logs):
     """ψ_c, into `logs`."""
     for i in range(size):
@@ -64,7 +64,7 @@ def _gather(at, c, begin, size, theta, messages, logs):
             logs[begin + i] += theta[at.shifts[c] + at.maps[place + i]]
 
 
-@nb.njit(forceinline=True, **OPTIONS)
+@njit(forceinline=True, **OPTIONS)
 def _rows(logs, probabilities, messages, card, weight, tops, sums):
     """w log Σ exp(ψ / w) of each row, of which the conditionals and their logs are written; ψ stands in `logs`."""
     inverse, sign, count = 1.0 / weight, 1.0 if weight > 0 else -1.0, len(messages)
@@ -93,7 +93,7 @@ def _rows(logs, probabilities, messages, card, weight, tops, sums):
             probabilities[r * card + x] *= sums[r]
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def backward(at, logs, probabilities, upward, shifts, entropies):
     """The gradient: g_c in place of the conditionals, and its marginals."""
     upward[:] = 0.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import HALF, ONE, exp, sigmoid
 from spinbench.backends.numba.simd.random import fill_rows
 from spinbench.mathematics.graphs.rows import AnyRows
@@ -104,14 +104,14 @@ def work_space(flat: Flat, sweeps: int) -> Work:
     )
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def set_levels(f, beta, levels):
     """levels (E,) at the inverse temperature beta, of the kernel's precision."""
     for e in range(levels.size):
         levels[e] = ONE(beta) - exp(-(beta * f.strengths[e]))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -119,7 +119,7 @@ def _root(parent, i):
     return i
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _join(f, s, u, w):
     """parent: the root of each row's cluster, its lowest row."""
     first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, w.levels, w.chosen, w.parent
@@ -138,7 +138,7 @@ def _join(f, s, u, w):
         parent[i] = parent[parent[i]]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def move(f, beta, s, p, w):
     """One move of a chain at the inverse temperature beta; s (N,) 0 and 1, p (N,) the probabilities of 1.
 
@@ -159,7 +159,7 @@ def move(f, beta, s, p, w):
         s[i] = own if u[edges + r] < q else one - own
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def sweep(f, beta, s, u, x):
     """One Gibbs sweep of a chain at beta with uniform numbers u (N,); x (N,) becomes the fields."""
     start, columns, weights, biases = f.start, f.columns, f.weights, f.biases
@@ -175,7 +175,7 @@ def sweep(f, beta, s, u, x):
             s[i] = ONE(x[i]) if up else x[i] - x[i]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_clusters(f, asked, steps, betas, keys, s, sums, w):
     """Steps first … end - 1 of chains s (C, N) at betas (C,): p or s of each is added to sums (C, N) float64.
 

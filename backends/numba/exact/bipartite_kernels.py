@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from spinbench.backends.numba.kernel_cache import njit
 
 OPTIONS: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp"}}
 

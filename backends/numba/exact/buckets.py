@@ -11,9 +11,9 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from spinbench.backends.numba.exact.options import CALLED, ONCE
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.orders.plan import separators

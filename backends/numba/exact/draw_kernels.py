@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, SOURCE, prepare
 from spinbench.backends.numba.exact.options import CALLED, ONCE
+from spinbench.backends.numba.kernel_cache import njit
 
 
 @njit(**CALLED)

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from spinbench.backends.numba.exact.options import SHARED
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load_field, store_field
 

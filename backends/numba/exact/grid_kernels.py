@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.exact.grid_columns import LOW, cross
 from spinbench.backends.numba.exact.options import SHARED
-from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
 from spinbench.backends.numba.simd.memory import address, load_field, load_table, store_field
@@ -33,7 +33,7 @@ def _extremes(front, work):
     return work[0], work[1]
 
 
-@njit(error_model="numpy", **PART)
+@njit(error_model="numpy", **CALLEE)
 def _weigh(site, biases, edges, couplings, coefficients):
     """The factors of the sites in the ±1 form h·σ + Σ J σσ, the largest of each 1.
 

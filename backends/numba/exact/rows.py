@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray
 from spinbench.reference.sparse.arrays import ON_ARRAYS
 from spinbench.reference.sparse.tables import IntArray, Loops

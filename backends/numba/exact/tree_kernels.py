@@ -18,7 +18,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
@@ -36,6 +35,7 @@ from spinbench.backends.numba.exact.bucket_kernels import (
 )
 from spinbench.backends.numba.exact.options import CALLED, ONCE, SHARED
 from spinbench.backends.numba.exact.scale_kernels import centre, widen
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 
 LARGE = 2**15

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Steps
 from spinbench.backends.numba.gibbs.lanes import Lanes, sweep_lanes
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat, Source
+from spinbench.backends.numba.kernel_cache import njit
 
 NOTHING = Asked(False, False, 0, 0, 0.0)
 """What sweeps report besides their states."""
@@ -24,14 +24,14 @@ class Rungs(NamedTuple):
     first: int
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _tempered(f, beta):
     """The tables of p*^β."""
     weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
     return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _lane_slopes(f, s, slopes):
     """a·s + ½ sᵀWs of states s (K, N, B) into slopes (K, B) float64."""
     x = np.empty(s.shape[2])
@@ -49,12 +49,12 @@ def _lane_slopes(f, s, slopes):
                 total[c] += x[c] * own[c]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def lane_slopes(f, s, slopes):
     _lane_slopes(f, s, slopes)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def row_slopes(f, s, slopes):
     """The same of states s (C, N) into slopes (C,) float64."""
     for c in range(len(s)):
@@ -68,7 +68,7 @@ def row_slopes(f, s, slopes):
         slopes[c] = total
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _climb_lanes(f, rungs, keys, s, slopes):
     """slopes (K, S, blocks, B)."""
     sums, log_t = np.zeros(s.shape), np.zeros((s.shape[0], s.shape[2]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, row_keys
@@ -27,6 +26,7 @@ from spinbench.backends.numba.gibbs.shared import (
     whole_vectors,
 )
 from spinbench.backends.numba.gibbs.tables import Flat, Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -60,7 +60,7 @@ class Matrix(NamedTuple):
     stride: Any
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add_row(W, i, ahead, change, h):
     """h += change W[i]; row `ahead` is asked for meanwhile."""
     base, later = i * W.stride, ahead * W.stride
@@ -69,7 +69,7 @@ def _add_row(W, i, ahead, change, h):
         store_field_vector(h, k, load_field_vector(h, k) + change * load_table_vector(W.rows, base + k))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _all_fields(f, W, s, h):
     """h = a + W s."""
     for k in range(W.n):
@@ -80,7 +80,7 @@ def _all_fields(f, W, s, h):
             _add_row(W, i, min(i + 1, W.n - 1), here, h)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def fill_fields(f, rows, s, x):
     """x (C, M): the fields of s (C, N)."""
     n, stride = s.shape[1], x.shape[1]
@@ -88,13 +88,13 @@ def fill_fields(f, rows, s, x):
         _all_fields(pointers(f), Matrix(address(rows, 0), n, stride), address(s, c * n), address(x, c * stride))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _copy_fields(h, to, stride, width):
     for k in range(0, stride, width):
         store_field_vector(to, k, load_field_vector(h, k))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _next_forced(f, i, n, s):
     """The next row that differs from s*, or the last."""
     i += 1
@@ -103,7 +103,7 @@ def _next_forced(f, i, n, s):
     return min(i, n - 1)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _next_flip(i, n, thresholds, fields, s):
     """The next row that flips if its field stays as it is, or the last."""
     i += 1
@@ -112,7 +112,7 @@ def _next_flip(i, n, thresholds, fields, s):
     return min(i, n - 1)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _log_forced_dense(f, W, s, fields):
     """log T(s* <- s): the forced sweep, which moves only the rows that differ from s*. Uses up the fields of s."""
     total = 0.0
@@ -125,7 +125,7 @@ def _log_forced_dense(f, W, s, fields):
     return total
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep(W, thresholds, s, fields, used):
     """used: the fields as of the updates."""
     for i in range(W.n):
@@ -138,7 +138,7 @@ def _sweep(W, thresholds, s, fields, used):
             _add_row(W, i, _next_flip(i, W.n, thresholds, fields, s), change, fields)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep_back(W, thresholds, s, fields):
     """The sweep in reverse order."""
     for k in range(W.n):
@@ -151,7 +151,7 @@ def _sweep_back(W, thresholds, s, fields):
             _add_row(W, i, max(i - 1, 0), change, fields)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_dense(f, rows, asked, steps, chains):
     """rows (N, M).
 
@@ -181,7 +181,7 @@ def run_dense(f, rows, asked, steps, chains):
     keep(recent)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_dense_looks(f, rows, keys, step, mode, s, h, log_t, log_r):
     """As `ladders.run_looks`, at the states s (C, N) of fields h (C, M); of s*, mode (1, N), they are the last of h."""
     n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import (
@@ -37,6 +36,7 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
@@ -76,7 +76,7 @@ class Block(NamedTuple):
     log_levels: Any
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def lane_field(bias, f, begin, end, b, chain):
     """bias + Σ w s over entries begin … end - 1 of a vector of chains."""
     x = spread(bias)
@@ -86,7 +86,7 @@ def lane_field(bias, f, begin, end, b, chain):
     return x
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add_log_forced(sign, x, b, chain):
     """log p = -max(±x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`."""
     x, odds, some = sign * x, b.chains + chain, load_sum_vector(b.levels, chain)
@@ -95,7 +95,7 @@ def _add_log_forced(sign, x, b, chain):
     store_sum_vector(b.levels, odds, product + (product + ONE(x)) * exp(-magnitude(x)))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def add_levels(b):
     """log_levels += the levels, which become 0."""
     for c in range(0, b.chains, vector_width(b.s)):
@@ -105,7 +105,7 @@ def add_levels(b):
     add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def log_forced_rows(f, head, tail, b):
     """log_levels += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     for i in range(head, tail):
@@ -117,7 +117,7 @@ def log_forced_rows(f, head, tail, b):
             add_levels(b)
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _update_row(f, i, asked, b, chib):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
@@ -135,7 +135,7 @@ def _update_row(f, i, asked, b, chib):
         add_levels(b)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def fill_lanes(f, i, b):
     """totals[i] = the uniform numbers of row i; rows go in their order."""
     bias = load_table(f.biases, i)
@@ -143,7 +143,7 @@ def fill_lanes(f, i, b):
         store_sum_vector(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def update_lanes(f, i, b):
     """Draw row i given the rest with the uniform numbers totals[i]."""
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
@@ -153,7 +153,7 @@ def update_lanes(f, i, b):
         store_state_vector(b.s, own + c, choose(up, ONE(p), ZERO(p)))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def sweep_lanes(f, asked, steps, chains, chib):
     """Sweeps of all chains; chib: None, or log T is asked for."""
     keys, s, _, _, sums, log_t = chains
@@ -191,7 +191,7 @@ def sweep_lanes(f, asked, steps, chains, chib):
     keep(saved)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_lanes(f, asked, steps, chains, chib):
     sweep_lanes(f, asked, steps, chains, chib)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import WORD, Array
@@ -16,6 +15,7 @@ from spinbench.backends.numba.gibbs.shared import (
 )
 from spinbench.backends.numba.gibbs.single_updates import log_transition, update_row
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.memory import address, keep, load_uniform, store_sum, store_uniform
 from spinbench.backends.numba.simd.random import fill_rows
@@ -66,14 +66,14 @@ def in_lanes(source: Source, chains: int) -> bool:
     return chains >= MANY_CHAINS and source.model.num_variables <= MOST_ROWS
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _begin_row(i, state, b):
     """All chains' states of row i."""
     for c in range(0, b.chains, vector_width(b.s)):
         store_state_vector(b.s, i * b.chains + c, spread(state))
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
     """As `run_looks`, of blocks: keys (K, 2, B), s (K, N, B), which become the draws of R; log_t, log_r (K, B)."""
     blocks, n, count = s.shape
@@ -105,7 +105,7 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
     keep(saved)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_looks(f, keys, step, mode, s, log_t, log_r):
     """log T(s* <- s) at the states s (C, N) into log_t (C,), and at as many draws of R(. <- s*) into log_r (C,).
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, BlockForm, Chains, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import (
@@ -81,7 +81,7 @@ class Block(NamedTuple):
     hashes: Any
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def pattern_of(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first = i * len(shape)
@@ -92,7 +92,7 @@ def pattern_of(near, i, shape, s):
     return found
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def entries_of(table, first, pattern, shape):
     """Entries first + pattern; those of the sixth neighbour's two states lie beside each other."""
     if len(shape) < 6:
@@ -101,7 +101,7 @@ def entries_of(table, first, pattern, shape):
     return choose(pattern >= np.uint16(32), look_up(table, first + 32, low), look_up(table, first, low))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def add_pieces(table, row, g, pattern, to):
     """to[piece] += the pieces of a row's number, vectors."""
     for k in range(len(g.pieces)):
@@ -109,7 +109,7 @@ def add_pieces(table, row, g, pattern, to):
         store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def add_sums(parts, pieces, unit, sums):
     """sums += unit times the pieces' sums, which become 0."""
     for k in range(len(pieces)):
@@ -119,7 +119,7 @@ def add_sums(parts, pieces, unit, sums):
             store_field(parts, k * CHAINS + c, np.uint16(0))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _lose(g, i, pattern, b):
     """Add row i's loss."""
     add_pieces(g.losses, i, g, pattern, b.lost)
@@ -127,7 +127,7 @@ def _lose(g, i, pattern, b):
         add_sums(b.lost, g.pieces, -g.most, b.levels)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _begin_level(g, asked, b):
     """Log T of the rows that the sweep does not tell of."""
     for c in range(CHAINS):
@@ -137,7 +137,7 @@ def _begin_level(g, asked, b):
     add_sums(b.lost, g.pieces, -g.most, b.levels)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add_level(levels, log_t):
     """log_t = log(e^log_t + e^level)."""
     for c in range(0, CHAINS, 8):
@@ -145,7 +145,7 @@ def _add_level(levels, log_t):
         store_sum_vector(log_t, c, at_least(level, before) + log1p(exp(-magnitude(level - before))))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def draw_row(g, i, pattern, words, b):
     """Row i's new states, of g's `high`, `thresholds` and `shape` and b's `s`, `patterns` and `hashes`."""
     first, own = i << len(g.shape), i * CHAINS
@@ -162,7 +162,7 @@ def draw_row(g, i, pattern, words, b):
     return drawn
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep(g, n, asked, z, gamma, b, chib):
     """With the words that begin with mix(z)."""
     for i in range(n):
@@ -177,7 +177,7 @@ def _sweep(g, n, asked, z, gamma, b, chib):
             _lose(g, i, pattern, b)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _flush(g, n, averaged, recent, sums):
     """sums += the recent ones, which become 0."""
     for i in range(n):
@@ -187,7 +187,7 @@ def _flush(g, n, averaged, recent, sums):
             add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_pattern_lanes(tables, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, pieces = s.shape[0], sums.shape[1], tables.pieces
@@ -217,7 +217,7 @@ def run_pattern_lanes(tables, asked, steps, chains, chib):
     keep(hashes_)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _pointers(g):
     """`Words` with pointers in place of the arrays."""
     return Words(

@@ -8,13 +8,13 @@ colour do not wait for each other, so that many are on their way at once, and th
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts, log_add
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import (
     address,
     keep,
@@ -35,7 +35,7 @@ WORDS = 8
 """64-bit words of a vector."""
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _pattern(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first, found = i * len(shape), np.int64(0)
@@ -44,7 +44,7 @@ def _pattern(near, i, shape, s):
     return found
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _fill(start, gamma, counter, n, u):
     """u[i] = 64 random bits, those of row i in `random.row_numbers` for float64."""
     z = count_up(gamma) * gamma + (start + counter * gamma)
@@ -53,7 +53,7 @@ def _fill(start, gamma, counter, n, u):
         z = z + np.uint64(WORDS) * gamma
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update(g, n, forced, averaged, u, s, sums, counts):
     """One sweep; returns what the rows below `forced` lose."""
     lost, shift = 0.0, len(g.shape)
@@ -70,7 +70,7 @@ def _update(g, n, forced, averaged, u, s, sums, counts):
     return lost
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep(g, n, asked, u, s, sums, counts):
     """One sweep and what its rows lose; branches within the loop would cost as much as a tenth of it."""
     if asked.chib:
@@ -82,7 +82,7 @@ def _sweep(g, n, asked, u, s, sums, counts):
     return _update(g, n, 0, False, u, s, sums, counts)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_pattern_rows(tables, asked, steps, chains):
     keys, s, _, _, sums, log_t = chains
     n, shape = sums.shape[1], tables.shape

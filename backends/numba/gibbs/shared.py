@@ -10,8 +10,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from spinbench.backends.numba import debug_mode
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -29,7 +29,7 @@ KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reas
 """Sums may be reordered, which is what lets LLVM vectorise them."""
 JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": not debug_mode.ON}
 """Threads may run these at once, on chains of their own."""
-CALLED: dict[str, Any] = {**KERNEL, **PART}
+CALLED: dict[str, Any] = {**KERNEL, **CALLEE}
 """What other compiled code calls."""
 INLINE: dict[str, Any] = {**CALLED, "forceinline": True}
 WRITTEN_OUT: dict[str, Any] = {**KERNEL, "inline": "always"}

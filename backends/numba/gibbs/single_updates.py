@@ -5,7 +5,6 @@ This is the plain code for what the other forms leave out: random scans, and sin
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, row_keys
@@ -20,6 +19,7 @@ from spinbench.backends.numba.gibbs.shared import (
     whole_vectors,
 )
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
@@ -37,7 +37,7 @@ from spinbench.backends.numba.simd.random import below, fill_rows, uniform
 from spinbench.backends.numba.simd.vector_memory import aligned_zeros
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def update_row(f, i, s, x, v):
     """Draw row i given the rest with the uniform number v; its field is kept in x."""
     here = field(f, i, s)
@@ -45,7 +45,7 @@ def update_row(f, i, s, x, v):
     store_state(s, i, ONE(here) if v < sigmoid(here) else ZERO(here))
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def log_transition(f, n, s):
     """log T(s* <- s), float64."""
     total = 0.0
@@ -54,14 +54,14 @@ def log_transition(f, n, s):
     return total
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _credit(i, averaged, steps, s, x, sums):
     """sums += `steps` times p(s_i = 1 | rest) as of the last update, or s_i."""
     value = sigmoid(load_field(x, i)) if averaged else load_state(s, i)
     store_sum(sums, i, load_sum(sums, i) + steps * np.float64(value))
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def initial_fields(f, s, x):
     """x of s, both (C, N) and x perhaps wider."""
     g, n = pointers(f), s.shape[1]
@@ -71,7 +71,7 @@ def initial_fields(f, s, x):
             store_field(fields, i, field(g, i, row))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _random_sweep(g, n, t, start, gamma, s, x):
     """As many updates as there are rows, each at a row drawn anew."""
     for k in range(n):
@@ -80,7 +80,7 @@ def _random_sweep(g, n, t, start, gamma, s, x):
         update_row(g, i, s, x, uniform(start, gamma, counter + np.uint64(1)))
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_sweeps(f, random, asked, steps, chains):
     """s, x, sums (C, N): p or s are added at the end of each sweep."""
     keys, s, x, _, sums, log_t = chains
@@ -103,7 +103,7 @@ def run_sweeps(f, random, asked, steps, chains):
     keep(u)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_updates(f, random, asked, steps, chains):
     """The same with single updates for steps. held is log T at the begin of the present sweep, and counts for all
     updates of the sweep.

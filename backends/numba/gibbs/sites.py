@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
@@ -30,6 +29,7 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
 )
 from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import address, keep, load_table
 from spinbench.backends.numba.simd.random import row_numbers
@@ -89,7 +89,7 @@ class Chain(NamedTuple):
     forced: Any
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def near_states(b, q, row, base, s):
     """The states of the neighbours in slot q of rows row, row + 1, …; the slot begins with row `base`."""
     shift = load_table(b.shifts, q)
@@ -98,7 +98,7 @@ def near_states(b, q, row, base, s):
     return gather_states(s, b.columns, load_table(b.places, q) + row - base)
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _band_field(b, block, row, base, s):
     """a_i + Σ_j W_ij s_j of a vector of rows of a block."""
     x = load_table_vector(b.biases, row)
@@ -108,14 +108,14 @@ def _band_field(b, block, row, base, s):
     return x
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _inside(row, low, high, x):
     """Which of the rows from `row` on, as many as x has lanes, are low … high - 1."""
     lanes = count_up(x)
     return (lanes >= low - row) & (lanes < high - row)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _band_pointers(b):
     """`Bands` with pointers in place of the arrays that inner loops use."""
     return Bands(
@@ -134,7 +134,7 @@ def _band_pointers(b):
     )
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _update_rows(b, chain, block, low, high, counter):
     """Update rows low … high - 1 of a block with the numbers of the step that begins at `counter`.
 
@@ -163,7 +163,7 @@ def _update_rows(b, chain, block, low, high, counter):
     return np.float64(total(away))
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _force_rows(b, block, low, high, s):
     """Rows low … high - 1 of a block become s*; returns Σ log p(s*_i | rest) before they do."""
     base, width = load_table(b.bounds, block), vector_width(b.biases)
@@ -179,7 +179,7 @@ def _force_rows(b, block, low, high, s):
     return -np.float64(total(lost))
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _redraw_block(b, block, start, gamma, counter, s):
     """Draws the rows of a block with the numbers of the step that begins at `counter`."""
     low, high, width = load_table(b.bounds, block), load_table(b.bounds, block + 1), vector_width(b.biases)
@@ -191,7 +191,7 @@ def _redraw_block(b, block, start, gamma, counter, s):
         store_state_vector(s, row, choose(_inside(row, low, high, p), drawn, load_state_vector(s, row)))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _run_wave(b, chain, wave, first, sweeps, n, level):
     """`sweeps` sweeps from number `first` on; level[k] += log T of the k-th, as far as updates tell it."""
     last = sweeps * wave.blocks - 1
@@ -212,7 +212,7 @@ def _run_wave(b, chain, wave, first, sweeps, n, level):
                 block, k = 0, k + 1
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_sites(f, bands, wave, asked, steps, chains):
     keys, s, _, _, sums, log_t = chains
     n = sums.shape[1]
@@ -242,7 +242,7 @@ def run_sites(f, bands, wave, asked, steps, chains):
     keep(recent)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_site_looks(bands, varied, fixed, keys, step, s, found):
     """As `ladders.run_looks`, of s (C, M) into found (2, C): log T(s* <- s), and at draws of R(. <- s*).
 

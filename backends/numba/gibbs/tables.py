@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, entries_of
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -139,7 +139,7 @@ def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtyp
     )
 
 
-@nb.njit(cache=True)
+@njit(cache=True)
 def _later_first(start, near, own, mode, columns, weights, later, pull):
     """columns, weights, later of `Flat`; pull (N,): Σ w s* over the earlier rows."""
     for i in range(len(later)):

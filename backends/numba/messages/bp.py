@@ -19,11 +19,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import parallel_sweep, residual_sweep, sequential_sweep, sum_up_all
 from spinbench.backends.numba.messages.tables import Factors, Queue, make_factors, make_queue, work_space
 from spinbench.mathematics.graphs.colouring import raster_levels
@@ -181,7 +181,7 @@ def make_odds(graph: Graph, real: npt.DTypeLike) -> Odds:
     )
 
 
-@nb.njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
 def sweep_odds(field, start, middle, factor, reverse, R, tolerance, steps):
     """Sweeps forth, each variable sending to later ones, and back, until none changes much.
 

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.tables import CARD, FACTOR, START, STRIDE, TABLE, VARIABLE, make_factors
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Pairs
 from spinbench.methods.messages.mf import ROUNDING, MeanField, Tables, start_probabilities
@@ -75,7 +75,7 @@ class MFKernel(Kernel):
         return state, {"q": state.q.T.astype(np.float64), **seen}
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def sweeps(pairs, factors, widest, q, tolerance, steps):
     """Sweeps until no probability changes much; their number and the last sweep's largest change."""
     theta, first, start, degree, others, weights = pairs
@@ -102,7 +102,7 @@ def sweeps(pairs, factors, widest, q, tolerance, steps):
     return steps, change
 
 
-@nb.njit(error_model="numpy")
+@njit(error_model="numpy")
 def _add_expectation(slots, ends, logs, first, slot, q, fields, forbidden):
     """Adds E[log f | x_v] of one factor, and where its zeros have weight."""
     t = slots[slot, FACTOR]
@@ -120,7 +120,7 @@ def _add_expectation(slots, ends, logs, first, slot, q, fields, forbidden):
             forbidden[x] += weight
 
 
-@nb.njit(error_model="numpy")
+@njit(error_model="numpy")
 def _assign(fields, forbidden, first, card, q):
     """q of one variable from its fields; the largest change."""
     peak = -np.inf

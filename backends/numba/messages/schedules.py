@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.callee import CALLEE
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.tables import (
     CARD,
     EARLIER,
@@ -28,14 +29,13 @@ from spinbench.backends.numba.messages.tables import (
     TABLE,
     VARIABLE,
 )
-from spinbench.backends.numba.parts import PART
 from spinbench.backends.numba.simd.functions import larger, smaller
 
 UNCOUNTED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-INLINED: dict[str, Any] = {**UNCOUNTED, **PART, "forceinline": True}
+INLINED: dict[str, Any] = {**UNCOUNTED, **CALLEE, "forceinline": True}
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _pair_message(tables, slot, totals, messages):
     """(whether it is safe, log ratio) of a message between binary variables."""
     slots, values = tables.slots, tables.values
@@ -51,7 +51,7 @@ def _pair_message(tables, slot, totals, messages):
     return True, math.log(above / (values[base] * p0 + values[base + across] * p1))
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _cavities(tables, slot, totals, messages, work):
     """Log cavities of a factor's other variables in work.p, those of slot k from work.begin[k - first] on.
 
@@ -77,7 +77,7 @@ def _cavities(tables, slot, totals, messages, work):
     return size, low
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _term(tables, slot, scope, index, linear, work):
     """Entry `index` of a factor's table times the cavities of the other variables, or the sum of their logarithms.
 
@@ -92,7 +92,7 @@ def _term(tables, slot, scope, index, linear, work):
     return total
 
 
-@nb.njit(**UNCOUNTED, **PART)
+@njit(**UNCOUNTED, **CALLEE)
 def _any_message(tables, slot, totals, messages, work):
     """work.out[1 …] = log ratios of the factor's new message to `slot`."""
     slots, out = tables.slots, work.out
@@ -125,7 +125,7 @@ def _any_message(tables, slot, totals, messages, work):
         out[x] = larger(out[x] - top, tables.floor) - larger(out[0] - top, tables.floor)
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _message(tables, slot, totals, messages, work):
     """work.out[1 …] = log ratios of the factor's new message to `slot`; returns the largest change."""
     factors, t = tables.factors, tables.slots[slot, FACTOR]
@@ -137,7 +137,7 @@ def _message(tables, slot, totals, messages, work):
     return _change(tables.slots, slot, messages, work.out)
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _change(slots, slot, messages, out):
     """Largest change of the message of `slot`, were it replaced by `out`."""
     change = 0.0
@@ -146,14 +146,14 @@ def _change(slots, slot, messages, out):
     return change
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _store(slots, slot, messages, out, damping):
     for x in range(1, slots[slot, CARD]):
         k = slots[slot, MESSAGE] + x - 1
         messages[k] = out[x] if damping == 0 else damping * messages[k] + (1 - damping) * out[x]
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _sum_up(tables, v, messages, totals):
     """totals of one variable."""
     slots, variables = tables.slots, tables.variables
@@ -166,14 +166,14 @@ def _sum_up(tables, v, messages, totals):
         totals[row + x] = total
 
 
-@nb.njit(**UNCOUNTED, cache=True)
+@njit(**UNCOUNTED, cache=True)
 def sum_up_all(tables, messages, totals):
     """totals (R,) of messages (M,)."""
     for v in range(len(tables.variables) - 1):
         _sum_up(tables, v, messages, totals)
 
 
-@nb.njit(**UNCOUNTED, cache=True)
+@njit(**UNCOUNTED, cache=True)
 def parallel_sweep(tables, messages, totals, damping, work, fresh):
     """All messages from the old ones; the largest change. `fresh` (M,) is work space."""
     slots, change = tables.slots, 0.0
@@ -188,7 +188,7 @@ def parallel_sweep(tables, messages, totals, damping, work, fresh):
     return change
 
 
-@nb.njit(**UNCOUNTED, cache=True)
+@njit(**UNCOUNTED, cache=True)
 def sequential_sweep(tables, messages, totals, damping, work):
     """Variables in ascending order, each receiving from factors with lower ones; then back. The largest change.
 
@@ -212,7 +212,7 @@ def sequential_sweep(tables, messages, totals, damping, work):
     return change
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _sift(queue, k):
     """Moves the slot at heap[k] to where its priority belongs; the largest is at the root."""
     heap, place, priority = queue.heap, queue.place, queue.priority
@@ -234,7 +234,7 @@ def _sift(queue, k):
     place[slot] = k
 
 
-@nb.njit(**UNCOUNTED, **PART)
+@njit(**UNCOUNTED, **CALLEE)
 def _propose(tables, first, last, v, messages, totals, work, queue):
     """New proposals to the slots first, …, last - 1, but not to variable v."""
     slots = tables.slots
@@ -247,7 +247,7 @@ def _propose(tables, first, last, v, messages, totals, work, queue):
         _sift(queue, queue.place[slot])
 
 
-@nb.njit(**INLINED)
+@njit(**INLINED)
 def _accept(tables, slot, messages, totals, damping, work, queue):
     """The message that the queue holds for `slot`, which is its root."""
     slots, out = tables.slots, work.out
@@ -259,7 +259,7 @@ def _accept(tables, slot, messages, totals, damping, work, queue):
     _sift(queue, 0)
 
 
-@nb.njit(**UNCOUNTED, cache=True)
+@njit(**UNCOUNTED, cache=True)
 def residual_sweep(tables, messages, totals, damping, work, queue, begun, tolerance):
     """As many updates as there are messages, always of the one that would change most; its change in the end.
 

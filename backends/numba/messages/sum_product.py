@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy.typing as npt
+
+from spinbench.backends.numba.kernel_cache import njit
 
 Array = npt.NDArray[Any]
 
@@ -25,12 +26,12 @@ class Slots(NamedTuple):
     weights: Array
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def softplus(x):
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def message(c, w):
     """softplus(c + w) - softplus(c), without cancellation: log(1 + σ(c) (e^w - 1)), or its mirror image for w < 0."""
     if w < 0.0:
@@ -38,7 +39,7 @@ def message(c, w):
     return math.log1p(math.expm1(w) / (1.0 + math.exp(-c)))
 
 
-@nb.njit(error_model="numpy")
+@njit(error_model="numpy")
 def _send(starts, reverse, weights, incoming, i, field, damping):
     """All messages of node i; the largest change."""
     change = 0.0
@@ -52,7 +53,7 @@ def _send(starts, reverse, weights, incoming, i, field, damping):
     return change
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def run(bounds, slots, biases, incoming, sweeps, damping, tolerance):
     """Send messages in the order of the nodes and back, model by model, until none changes by more than `tolerance`.
 
@@ -85,7 +86,7 @@ def run(bounds, slots, biases, incoming, sweeps, damping, tolerance):
     return left
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def beliefs(slots, biases, incoming, nodes, pairs):
     """Beliefs from messages; slots, biases and incoming as in `run`.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages.schedules import sequential_sweep, sum_up_all
 from spinbench.backends.numba.messages.tables import make_factors, reweighted, work_space
 from spinbench.backends.numba.simd.arrays import empty_array
@@ -51,7 +51,7 @@ class NumbaTRWKernel(TRWKernel):
         return np.array([_log_z(edges, f.order, f.parent, f.edge, nodes.copy(), tables) for f in forests])
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _log_z(edges, order, parent, edge, nodes, tables):
     """log Z on one forest; `nodes` (n, K) is overwritten."""
     n, width = nodes.shape

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import JIT, log_add
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
@@ -60,7 +60,7 @@ def make_particles(x: Array, chains: int, count: int) -> Particles:
     )
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _raise(rise, part):
     """log_w += rise log_p."""
     chains, count = part.log_w.shape
@@ -69,7 +69,7 @@ def _raise(rise, part):
         part.log_w[lane // count, lane % count] += rise * part.log_p[lane // size, lane % size]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def weigh(log_w, weights):
     """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
     top, total, squares = log_w.max(), 0.0, 0.0
@@ -80,7 +80,7 @@ def weigh(log_w, weights):
     return top, total, squares
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def choose_particles(weights, total, u, first, source):
     """Systematic resampling with one uniform number: source (P,) becomes first + the particle of each place."""
     count = weights.size
@@ -92,7 +92,7 @@ def choose_particles(weights, total, u, first, source):
         source[j] = first + i
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _resampled(course, u, x, part):
     """Where too few particles count; u (C,). x (K, N, B) is written to."""
     chains, count = part.log_w.shape
@@ -116,7 +116,7 @@ def _resampled(course, u, x, part):
                 x[lane // size, i, lane % size] = part.spare[at // size, i, at % size]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def anneal(t, course, chains, u, part, sums, begin, end):
     """A run of every population, or of its temperatures those from `begin` on, before `end`: `part` holds its weights
     then, and after the last `sums` (K, R, B) the particles' probabilities.
@@ -143,7 +143,7 @@ def anneal(t, course, chains, u, part, sums, begin, end):
         s += made
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def add_run(part, sums, z, square, p):
     """Adds log Ẑ and twice that to z and square (C,), and log of Ẑ p to p (R, C), in the log domain."""
     chains, count = part.log_w.shape

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.gram import (
     WIDEST_BAND,
     Gram,
@@ -167,7 +167,7 @@ class BlockGibbsKernel(Kernel):
         return state, seen
 
 
-@nb.njit(**ENTRY)
+@njit(**ENTRY)
 def _steps(system, chains, scratch, seen, counter, steps):
     """`steps` samples of every chain, added to `seen`; the next counter."""
     after = counter
@@ -182,7 +182,7 @@ def _steps(system, chains, scratch, seen, counter, steps):
     return after
 
 
-@nb.njit(**ONCE)
+@njit(**ONCE)
 def _step(system, keys, counter, u, p, scratch):
     """s given p, then u and p given s, for one tile."""
     n = system.n

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 from numba.extending import overload
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed import leapfrog, rotation
 from spinbench.backends.numba.relaxed.gram import Gram
 from spinbench.backends.numba.relaxed.leapfrog import Leapfrog
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
     zero_state: Array
 
 
-@nb.njit(**ENTRY)
+@njit(**ENTRY)
 def take_samples(system, settings, chains, scratch, seen, counter, warm, steps):
     """`steps` samples of every chain: moves points and adds to `seen`; the next counter.
 
@@ -101,7 +101,7 @@ def take_samples(system, settings, chains, scratch, seen, counter, warm, steps):
     return counter
 
 
-@nb.njit(**ONCE)
+@njit(**ONCE)
 def _take_tile(system, settings, chains, scratch, seen, t, counter, steps):
     """Samples of tile t."""
     points, accept = chains.points, chains.accept[t]
@@ -115,7 +115,7 @@ def _take_tile(system, settings, chains, scratch, seen, t, counter, steps):
     return counter
 
 
-@nb.njit(**ONCE)
+@njit(**ONCE)
 def _sample(system, settings, scratch, here, keys, counter, step, accept):
     """One sample of one tile; its acceptance probabilities go to `accept`."""
     size = in_lanes(step, lanes(here.p))
@@ -142,7 +142,7 @@ def _choose_travel(system, leaps, size, scratch, here):
     return leapfrog.travel if factor.instance_class is Leapfrog else rotation.travel
 
 
-@nb.njit(**ONCE)
+@njit(**ONCE)
 def _mean_acceptance(accept, count):
     mean = 0.0
     for c in range(count):

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.relaxed.tiles import (
     Layout,
     coefficient,
@@ -52,7 +52,7 @@ ENTRY: Any = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "
 Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
 would cost a step of one chain as much as its products. These are what Python calls.
 """
-KERNEL: Any = {**ENTRY, **PART, "cache": False}
+KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}
 """Of those that they call."""
 ONCE: Any = {**ENTRY, "cache": False, "inline": "always"}
 """Of large functions that one other calls, at one place: LLVM would optimise them for themselves and again for it."""

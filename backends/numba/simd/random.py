@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import overload
 
-from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.simd.formulas import formula, operation
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address
@@ -105,13 +104,13 @@ high31, low32_signed = _part(types.float32, 33, 31), _part(types.float32, 0, 32)
 high32, low32 = _part(types.uint32, 32, 32), _part(types.uint32, 0, 32)
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def uniform(start, gamma, counter):
     """Number `counter` as a float64 multiple of 2^-53 in [0, 1)."""
     return high53(hash64(start, gamma, counter)) * ULP
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def below(start, gamma, counter, n):
     """Number `counter` as an int64 in 0 … n - 1, n < 2^31; the probabilities differ by less than 2^-32."""
     return np.int64(((hash64(start, gamma, counter) >> HIGH) * np.uint64(n)) >> HIGH)
@@ -129,7 +128,7 @@ SHIFT_64 = np.uint64(11)
 
 
 INLINED: Any = OPTIONS
-UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **PART}
+UNCOUNTED: Any = {"error_model": "numpy", "_nrt": False, "forceinline": True, **CALLEE}
 """Without reference counts, see `units.KERNEL`."""
 
 
@@ -166,7 +165,7 @@ def _row_numbers(start, gamma, counter, row, real):
     return single if real == types.float32 else double
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _walk_on(walk, gammas, chain):
     """The hashes of eight chains."""
     here = load_uniform_vector(walk, chain)
@@ -192,7 +191,7 @@ def _lane_numbers(walk, gammas, saved, chain, odd, real):
     return single if real == types.float32 else double
 
 
-@nb.njit(**UNCOUNTED)
+@njit(**UNCOUNTED)
 def fill_rows(key, counter, out):
     """Uniform numbers on [0, 1) of rows 0, 1, … of one chain, as `row_numbers`.
 

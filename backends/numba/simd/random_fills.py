@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from spinbench.backends.numba.parts import PART
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.simd.formulas import formula_pair
 from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
 from spinbench.backends.numba.simd.memory import address
@@ -151,7 +151,7 @@ def fill_normal(keys: Any, counter: Any, out: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-_INNER: Any = {**UNCOUNTED, **PART}
+_INNER: Any = {**UNCOUNTED, **CALLEE}
 
 
 def _overload_fill(stub: Any, pairs: dict[types.Type, tuple[Any, int, tuple[int, ...]]]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from spinbench.api import Array, Key, Precision
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.trees import map_arrays
@@ -62,7 +62,7 @@ def compile_table_bath(precision: Precision) -> None:
     bath.sweep_by_level(backend.key(0), t, x, bath.log_weights(t.entries, x), weights)
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def _find_logits(values, section, b, i, shift, x, at, logits):
     """(K, C) sums of the entries at the states of place i of chunk b, given the rest; `at` (C,) is scratch."""
     logits[:] = 0
@@ -79,7 +79,7 @@ def _find_logits(values, section, b, i, shift, x, at, logits):
                 own[c] += values[at[c] + skip]
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def _find_weights(logits, beta, top, total):
     """Logits (K, C) become weights at beta (C,), the heaviest 1, with the sums `total` (C,); `top` (C,) is scratch."""
     top[:] = logits[0]
@@ -95,7 +95,7 @@ def _find_weights(logits, beta, top, total):
             total[c] += own[c]
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def _draw(weights, total, u, upto, drawn):
     """States into `drawn` (C,), none of weight 0, whatever is rounded; `upto` (C,) is scratch."""
     upto[:] = 0
@@ -107,7 +107,7 @@ def _draw(weights, total, u, upto, drawn):
             drawn[c] += (upto[c] <= u[c] * total[c]) & (upto[c] < total[c])
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _sweep(values, section, backward, x, p, beta, shift, u):
     chunks, width = section.rows.shape
     at, numbers = np.empty(len(beta), dtype=np.int32), np.empty((3, len(beta)), dtype=values.dtype)
@@ -125,13 +125,13 @@ def _sweep(values, section, backward, x, p, beta, shift, u):
                         _keep(own[k], numbers[1], p[section.places[b, k, i]])
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def _keep(weight, total, p):
     for c in range(p.size):
         p[c] = weight[c] / total[c] if total[c] > 0 else 0
 
 
-@nb.njit(**CALLED)
+@njit(**CALLED)
 def _find_level_weights(offered, weights, found):
     """Of D (C,), as `LevelWeights.at` says, into `found` (C,)."""
     last = weights.values.size - 1
@@ -143,7 +143,7 @@ def _find_level_weights(offered, weights, found):
         found[c] = (1 - part) * weights.values[low] + part * weights.values[low + 1] + weights.slope * above
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _sweep_by_level(values, section, shift, x, d, weights, u):
     most = section.states.shape[1]
     at, numbers, one = np.empty(d.size, dtype=np.int32), np.empty((3, d.size), dtype=d.dtype), np.ones_like(d)
@@ -169,7 +169,7 @@ def _sweep_by_level(values, section, shift, x, d, weights, u):
             d[c] = offered[x[v, c], c]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _log_weights(entries, shift, x):
     found, at = np.zeros(x.shape[1], dtype=entries.values.dtype), np.empty(x.shape[1], dtype=np.int32)
     for f in range(entries.bases.size):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numba as nb
 import numpy as np
 
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.random import ULP, hash64
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.methods.gibbs.coupling import IntArray, Pairs
@@ -17,7 +17,7 @@ def advance(t: FactorTables, order: IntArray, pairs: Pairs, lag: int, first: int
     _advance(t, order, pairs, lag, first, last)
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _advance(t, order, pairs, lag, first, last):
     most = t.cardinalities.max() if len(t.cardinalities) else 1
     p, q = np.empty(most), np.empty(most)
@@ -31,7 +31,7 @@ def _advance(t, order, pairs, lag, first, last):
             sweep += 1
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _sweep(t, order, x, y, key, sweep, both, p, q):
     """One sweep of X, or of both; whether they differ."""
     apart = False
@@ -49,7 +49,7 @@ def _sweep(t, order, x, y, key, sweep, both, p, q):
     return apart
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _conditional(t, v, x, p):
     """p(x_v | rest)."""
     card = t.cardinalities[v]
@@ -69,7 +69,7 @@ def _conditional(t, v, x, p):
         p[k] /= total
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _draws(p, q, card, u):
     """States of both by one number."""
     overlap = 0.0
@@ -81,7 +81,7 @@ def _draws(p, q, card, u):
     return _residual(p, q, card, rest), _residual(q, p, card, rest)
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _residual(p, q, card, rest):
     """The state at which the sum of what p has beyond q passes `rest`."""
     reached = 0.0

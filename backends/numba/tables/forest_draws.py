@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from spinbench.api import Array
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.tables.array_sweeps import JIT
 from spinbench.methods.baselines.draws import ForestDraws, Layers
 
@@ -19,7 +19,7 @@ class CompiledForestDraws(ForestDraws):
         return x, log_q
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _draw_forest(layers, u, x, log_q):
     last = len(x) - 1
     for i in range(layers.rows.shape[0]):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp
 from spinbench.backends.numba.simd.memory import address, keep, load_table
 from spinbench.backends.numba.simd.vector_memory import (
@@ -60,7 +60,7 @@ class Moves(NamedTuple):
     end: int
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update_binary(t, v, b, c, moves):
     """The other state with the lesser of 1 and its odds, whatever the proposal."""
     down, up = binary_logits(t, v, b, c)
@@ -76,7 +76,7 @@ def _update_binary(t, v, b, c, moves):
         add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _own_weight(b, x, size, total):
     own = ZERO(total)
     for k in range(size):
@@ -84,7 +84,7 @@ def _own_weight(b, x, size, total):
     return own
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _propose(b, x, size, total, uniform, chances):
     """Probabilities of the next states, times one number, into `chances`; their sum."""
     own = _own_weight(b, x, size, total)
@@ -111,7 +111,7 @@ def _propose(b, x, size, total, uniform, chances):
     return left + stay
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update_any(t, v, b, c, moves, chances):
     total, size = weights_of(t, v, b, c), load_table(t.sizes, v)
     x = load_state_vector(b.x, v * b.count + c)
@@ -122,7 +122,7 @@ def _update_any(t, v, b, c, moves, chances):
         credit_states(b, load_table(t.rows, v), size, drawn, total, moves.averaged, c)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_moves(t, order, moves, chains, sums):
     """Sweeps number moves.first … moves.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
     more).

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.simd.random import below, uniform
 
@@ -37,7 +37,7 @@ class Single(NamedTuple):
     end: int
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _entry(t, e, x):
     """Place of the entry of incidence e at which its variable is 0."""
     at, o, end = np.uint64(t.bases[e]), t.other_starts[e], t.other_starts[e + 1]
@@ -48,7 +48,7 @@ def _entry(t, e, x):
     return at
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _look_up(t, v, x, weights):
     """Weights of the states of v given the rest, the largest 1; their sum."""
     size = t.sizes[v]
@@ -70,7 +70,7 @@ def _look_up(t, v, x, weights):
     return total
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _keep_p(t, v, weights, total, p):
     row, size = t.rows[v], t.sizes[v]
     if size == 2:
@@ -80,7 +80,7 @@ def _keep_p(t, v, weights, total, p):
             p[row + k] = weights[k] / total
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _up_odds(t, v, x):
     """p(x_v = 0 | rest) / p(x_v = 1 | rest) of a binary variable."""
     down, up = 0.0, 0.0
@@ -91,7 +91,7 @@ def _up_odds(t, v, x):
     return exp(down - up)
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _update(t, v, x, u, weights, p):
     """A draw of v given the rest; no state of weight 0, whatever is rounded."""
     if t.sizes[v] == 2:
@@ -109,7 +109,7 @@ def _update(t, v, x, u, weights, p):
     _keep_p(t, v, weights, total, p)
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _credit(t, v, steps, averaged, x, p, sums):
     row, size = t.rows[v], t.sizes[v]
     if averaged:
@@ -121,7 +121,7 @@ def _credit(t, v, steps, averaged, x, p, sums):
         sums[row + x[v]] += steps
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def conditionals(t, order, x, p):
     """p (K, R, B) float64 of the states x as they are, at beta = 1."""
     weights, own = np.empty(t.sizes.max()), np.empty(p.shape[1])
@@ -133,7 +133,7 @@ def conditionals(t, order, x, p):
             p[k, :, c] = own
 
 
-@nb.njit(**SCALAR)
+@njit(**SCALAR)
 def _run_chain(t, order, asked, key, x, p, sums, weights, since):
     start, gamma = key
     units = order.size
@@ -156,7 +156,7 @@ def _run_chain(t, order, asked, key, x, p, sums, weights, since):
             _credit(t, order[q], asked.end - since[q], asked.averaged, x, p, sums)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_single(t, order, asked, count, chains, p, sums):
     """Steps at beta = 1 of the first `count` chains.
 

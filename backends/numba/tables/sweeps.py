@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent, log_add, vector_width
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
     end: int
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def drawn_state(weights, size, goal, total, none):
     """The state that `goal` in [0, total) falls to; none of weight 0, whatever is rounded."""
     upto = load_field_words(weights, 0, WORDS)
@@ -68,12 +68,12 @@ def drawn_state(weights, size, goal, total, none):
     return beyond
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def add_total(totals, at, credit):
     store_sum_vector(totals, at, load_sum_words(totals, at, WORDS) + credit)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def credit_states(b, row, size, drawn, total, averaged, c):
     for k in range(size):
         weight = load_field_words(b.weights, 16 * k, WORDS)
@@ -81,7 +81,7 @@ def credit_states(b, row, size, drawn, total, averaged, c):
         add_total(b.totals, (row + k) * b.count + c, credit)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
     """16 numbers in [0, 1)."""
     for j in range(0, 16, vector_width(numbers)):
@@ -89,12 +89,12 @@ def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
         store_uniform_vector(numbers, j, u * INVERSE_SCALE(u))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _put(x, at, states):
     store_state_vector(x, at, states)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update_binary(t, v, b, c, asked):
     down, up = binary_logits(t, v, b, c)
     u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
@@ -108,7 +108,7 @@ def _update_binary(t, v, b, c, asked):
         add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update_any(t, v, b, c, asked):
     total = weights_of(t, v, b, c)
     size = load_table(t.sizes, v)
@@ -119,19 +119,19 @@ def _update_any(t, v, b, c, asked):
         credit_states(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def set_walk(keys, k, counter, walker):
     for c in range(keys.shape[2]):
         store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _set_shifts(betas, floored, shifts):
     for c in range(betas.size):
         shifts[c] = floored if betas[c] < 1 else np.uint32(0)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_sweeps(t, order, asked, chains, sums):
     """Sweeps number asked.first … asked.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
     more).
@@ -186,7 +186,7 @@ def run_sweeps(t, order, asked, chains, sums):
     keep(recent)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _force(t, v, k, b, c):
     total = weights_of(t, v, b, c)
     chosen = load_field_words(b.weights, 16 * k, WORDS)
@@ -196,7 +196,7 @@ def _force(t, v, k, b, c):
     add_total(b.totals, c, part)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def force_sweep(t, order, mode, x, levels):
     """log T(mode <- x) of sweeps at beta = 1, added to `levels` (K, B) of float64; x (K, N, B) becomes `mode`.
 
@@ -220,7 +220,7 @@ def force_sweep(t, order, mode, x, levels):
     keep(recent)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def sum_weights(t, floored, x, found):
     """Sums of the factors' entries at states x (K, N, B), without the model's constant, into `found` (K, B) float64.
 
@@ -244,7 +244,7 @@ def sum_weights(t, floored, x, found):
                 found[k, c] += t.values[index[c]]
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_weighed(t, order, mode, asked, chains, sums, log_t):
     """As `run_sweeps`; log_t (K, B) float64 becomes the log of the sum of T(mode <- x) over the states x before each
     sweep, too."""

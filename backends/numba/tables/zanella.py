@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import OPTIONS
 from spinbench.backends.numba.simd.random import chain_keys, uniform
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
@@ -73,7 +73,7 @@ class Sums(NamedTuple):
     stuck: Array
 
 
-@nb.njit(cache=True, error_model="numpy", nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def run(f, keys, numbers, chains, sums):
     """Steps numbers[0] … numbers[1] - 1, each of numbers[2] jumps, of chains (C, N) int64, which are written."""
     first, end, jumps = numbers
@@ -111,7 +111,7 @@ def run(f, keys, numbers, chains, sums):
             sums.total[c] += clock
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _begin(f, x, walk):
     """Sums and rates of a state, from nothing: what rounding adds stays within a step."""
     walk.logits[:], walk.blocks[:], walk.since[:] = 0, 0, 0
@@ -123,7 +123,7 @@ def _begin(f, x, walk):
         walk.tree[place] = walk.tree[2 * place] + walk.tree[2 * place + 1]
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _add(f, x, walk, k, left_out, sign):
     """Factor k's part of the sums of its variables, but one, or less it."""
     base, first, last = f.offsets[k], f.scope_starts[k], f.scope_starts[k + 1]
@@ -138,7 +138,7 @@ def _add(f, x, walk, k, left_out, sign):
                 walk.blocks[to + state] += sign * f.zeros[place + state * stride]
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _rate(f, x, walk, v):
     """Barker's rates of a variable, and their sum at its leaf."""
     first = f.firsts[v]
@@ -152,7 +152,7 @@ def _rate(f, x, walk, v):
     walk.tree[len(walk.tree) // 2 + v] = total
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _jump(f, x, walk, v, new):
     """To a new state of variable v."""
     for i in range(f.starts[v], f.starts[v + 1]):
@@ -167,7 +167,7 @@ def _jump(f, x, walk, v, new):
         _climb(walk, f.near[i])
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _climb(walk, v):
     """The sums above a leaf."""
     place = (len(walk.tree) // 2 + v) // 2
@@ -176,7 +176,7 @@ def _climb(walk, v):
         place //= 2
 
 
-@nb.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _chosen(f, walk, rest):
     """(variable, state) where the sum of rates passes `rest`; rounding ends at none that has no rate."""
     leaves, place = len(walk.tree) // 2, 1

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import SUM, block_keys
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.vector_memory import (
@@ -56,14 +56,14 @@ class Numbers(NamedTuple):
     like: Any
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add(b, cold, row, c, credit):
     at = row * b.count + c
     mine = load_table_words(cold, c, WORDS)
     store_sum_vector(b.totals, at, load_sum_words(b.totals, at, WORDS) + mine * credit)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _update(t, v, b, cold, c):
     """Variable v in 16 lanes from c on; `cold` points to what its probabilities count in each."""
     size, row = load_table(t.sizes, v), load_table(t.rows, v)
@@ -84,7 +84,7 @@ def _update(t, v, b, cold, c):
             _add(b, cold, row + k, c, load_field_words(b.weights, 16 * k, WORDS) / total)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep_block(t, order, b, cold, keys, counter, numbers):
     """keys (2, B)."""
     for c in range(b.count):
@@ -95,7 +95,7 @@ def _sweep_block(t, order, b, cold, keys, counter, numbers):
             _update(t, order[q], b, cold, c)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def weigh_graphs(t, x, w, zeros, exact):
     """D of all states into w.energy, and whether they meet a hard zero into w.zeros; exact (K, B) to work with."""
     sum_weights(t, True, x, w.energy.reshape(exact.shape))
@@ -107,7 +107,7 @@ def weigh_graphs(t, x, w, zeros, exact):
                 lost[k, c] = exact[k, c] == -np.inf
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_graphs(model, replicas, w, told, asked, zeros, sums):
     """Steps of all ladders; sums (K, R, B) float64 gains p of the lanes at β = 1."""
     (t, order), (keys, x), steps, sweeps = model, replicas, asked.steps, asked.sweeps

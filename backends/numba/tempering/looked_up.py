@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import SUM, Steps, block_keys
@@ -31,6 +30,7 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
 from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import address, keep, load_field, load_sum, moved, store_field, store_sum
 from spinbench.backends.numba.simd.random import mix64
 from spinbench.backends.numba.simd.vector_memory import (
@@ -68,7 +68,7 @@ class Block(NamedTuple):
     weights: Any
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add_weight(g, i, pattern, drawn, to):
     """The pieces of row i's part of D, where it is 1."""
     for k in range(len(g.parts)):
@@ -76,7 +76,7 @@ def _add_weight(g, i, pattern, drawn, to):
         store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _add_weights(pieces, parts, most, sums):
     """sums (32,) += the pieces' sums, which become 0; the highest have a sign."""
     unit = most / 2.0 ** (PIECE - 1)
@@ -90,7 +90,7 @@ def _add_weights(pieces, parts, most, sums):
         unit = unit / 2.0**PIECE
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep_rows(g, rows, z, gamma, rung, last, cold, b):
     """Rows rows[0] … rows[1] - 1, with the words that begin with mix(z)."""
     for i in range(rows[0], rows[1]):
@@ -104,7 +104,7 @@ def _sweep_rows(g, rows, z, gamma, rung, last, cold, b):
     return z
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
     """energy (32,) becomes D, if it is the last sweep before a swap."""
     gamma = load_table_words(keys, 8, WORDS)
@@ -115,7 +115,7 @@ def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
             _add_weights(b.weights, g.parts, g.most, energy)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _exchange(n, left, right, mask, part):
     """The states of the lanes that swap, of two vectors' rows; mask holds all bits of them."""
     chosen = load_state_words(mask, 0, part)
@@ -126,7 +126,7 @@ def _exchange(n, left, right, mask, part):
         store_state_vector(right, i, high ^ differ)
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _swapped(r, group, c, share, w, mask):
     """Whether any ladder of the group has swapped rungs r and r + 1, and all bits of those that have in mask[c …]."""
     swaps = False
@@ -138,7 +138,7 @@ def _swapped(r, group, c, share, w, mask):
     return swaps
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _settle(first, part, groups, columns, w, s, mask):
     """States follow their replicas to the rungs first and first + 1, …, which swapped; slots are rungs again."""
     share, size, n, rungs = len(part), s.shape[1] * CHAINS, s.shape[1] - 1, w.slot.shape[0]
@@ -157,14 +157,14 @@ def _settle(first, part, groups, columns, w, s, mask):
                 _exchange(n, address(s, v + c), address(s, group * size + c + share), address(mask, 0), part)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def _flush(recent, pieces, n, sums):
     """sums (N, 32) += the recent ones (N, K, 32), which become 0."""
     for i in range(n):
         add_sums(moved(line_address(recent), i * len(pieces) * CHAINS), pieces, 1.0, address(sums, i * CHAINS))
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
     """Steps of all ladders; sums (G, N, 32) float64 gains p of the vectors that hold the last rung."""
     keys, s, rungs = vectors

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.climbing import lane_slopes
@@ -27,6 +26,7 @@ from spinbench.backends.numba.gibbs.shared import (
     vector_width,
 )
 from spinbench.backends.numba.gibbs.tables import Flat, make_flat
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO
 from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
 from spinbench.backends.numba.simd.random import lane_numbers
@@ -75,7 +75,7 @@ class Block(NamedTuple):
     cold: Any
 
 
-@nb.njit(**WRITTEN_OUT)
+@njit(**WRITTEN_OUT)
 def _update_row(f, i, b):
     begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
     bias = load_table(f.biases, i)
@@ -90,7 +90,7 @@ def _update_row(f, i, b):
         store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + p * load_field_vector(b.cold, c))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _sweep_block(g, n, b, keys, counter):
     """keys (2, B)."""
     for c in range(b.chains):
@@ -99,7 +99,7 @@ def _sweep_block(g, n, b, keys, counter):
         _update_row(g, i, b)
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def run_pairs(f, replicas, w, told, steps, sweeps, sums):
     """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
     keys, s = replicas

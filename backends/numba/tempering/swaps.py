@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ZERO, at_most, exp, sigmoid
 from spinbench.backends.numba.simd.memory import address, keep
 from spinbench.backends.numba.simd.random import chain_keys
@@ -92,7 +92,7 @@ def nothing_told(rungs: int, ladders: int) -> Told:
     return Told(zeros(pair), zeros(pair), zeros(pair), zeros(every), zeros(ladders), zeros(ladders))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _neighbours(pair, step, level, ladders, at, told, accepted):
     """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `told` and the others are pointers."""
     for place in range(pair * ladders, (pair + 1) * ladders, LANES):
@@ -108,7 +108,7 @@ def _neighbours(pair, step, level, ladders, at, told, accepted):
         store_sum_vector(rejected, place, load_sum_vector(rejected, place) + (spread(1.0) - chance))
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _last_neighbours(w, told, at, accepted):
     """The same of the last two rungs, where hard zeros count."""
     r = len(w.levels) - 1
@@ -124,7 +124,7 @@ def _last_neighbours(w, told, at, accepted):
         told.lost[k] += w.zeros[w.slot[r + 1, k], k] > 0
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _move(w, told, first, u, accepted):
     """Swaps of rungs first and first + 1, first + 2 and …, without branches, which could not be foreseen."""
     rungs, ladders = w.slot.shape
@@ -140,7 +140,7 @@ def _move(w, told, first, u, accepted):
         w.hot[rungs - 1, k], w.hot[0, k] = 0, 1
 
 
-@nb.njit(**INLINE)
+@njit(**INLINE)
 def _heat(w):
     """β of every slot, by the rung that it has now."""
     rungs, ladders = w.slot.shape
@@ -151,7 +151,7 @@ def _heat(w):
         w.cold[w.slot[rungs - 2, k], k], w.cold[w.slot[rungs - 1, k], k] = 0, 1
 
 
-@nb.njit(**JIT)
+@njit(**JIT)
 def swap_rungs(w, told, step, zeros, scratch):
     """One round of step number `step`; `zeros`: whether the model has any; scratch (3, R, L) float64."""
     at, accepted, u = scratch[0], scratch[1], scratch[2]

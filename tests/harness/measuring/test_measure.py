@@ -260,24 +260,6 @@ def test_a_file_that_changes_while_it_is_measured_gives_no_result(tmp_path: Path
     )
 
 
-def test_kernels_are_imported_where_machine_code_is_read_as_it_is_written(tmp_path: Path) -> None:
-    """Kernels of a run outside sweeps and those of a worker share a folder, of whose files a checksum is part."""
-    program = (
-        "import json, sys\n"
-        "from numba.core import caching\n"
-        "from spinbench.measuring import in_process\n"
-        "plain = caching.IndexDataCacheFile\n"
-        "in_process.kernels.load = lambda point: print(caching.IndexDataCacheFile is not plain)\n"
-        "in_process._import_plugins(json.loads(sys.argv[1]))\n"
-    )
-    config = cell(method={"name": "gibbs"}, backend={"name": "numba", "device": "cpu", "precision": "float64"})
-    variables = {**os.environ, "SPINBENCH_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "code")}
-    said = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(config)], env=variables, check=True, capture_output=True, text=True
-    )
-    assert said.stdout == "True\n"
-
-
 def test_jax_cell_is_compiled_once_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fresh at first; warm in the same process; cached in the next."""
     for name in CACHE_VARIABLES:  # the usual folders are those of all tests

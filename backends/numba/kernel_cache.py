@@ -1,0 +1,140 @@
+"""Compiled kernels on disk: where each lies, and a lock and a seal that keep wrong code out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numba
+from filelock import FileLock, Timeout
+from numba.core import config
+from numba.core.compiler_lock import global_compiler_lock
+
+from spinbench.backends.numba.machine_code import sources_digest, use_cache_of_sources
+
+SOURCES = Path(__file__).parent
+KERNELS = "kernels-"
+# A process that is stopped while it compiles must not hold up others for ever; the slowest kernel compiles in a tenth.
+LOCK_SECONDS = 300.0
+
+_SEAL = "seal"
+
+
+class KernelLocator:
+    """What Numba asks where it keeps a function's files (`NUMBA_CACHE_LOCATOR_CLASSES`).
+
+    Each function has a folder of its own, which is named by the function's place below `SOURCES`, so that a second
+    installation finds it, and by the digest of all sources, so that a change of what the function calls counts.
+    """
+
+    def __init__(self, function: Any, file: str) -> None:
+        place = Path(file).relative_to(SOURCES).with_suffix("")
+        name = function.__qualname__.replace("<", "").replace(">", "")
+        digest = sources_digest()
+        self._py_file = file  # Numba reads it
+        self._folder = Path(config.CACHE_DIR) / f"{KERNELS}{digest}" / place / name  # type: ignore[attr-defined]
+        self._stamp = digest
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> KernelLocator | None:
+        """The place of a function below `SOURCES`, None of another one."""
+        known = bool(config.CACHE_DIR) and Path(file).is_relative_to(SOURCES)  # type: ignore[attr-defined]
+        return cls(function, file) if known else None
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        """The function's folder."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """What code is fresh for."""
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        """What tells functions of one name apart."""
+        return str(self._line)
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's, with a lock and a seal for functions that it keeps on disk.
+
+    Two processes that compile one function for different arguments at once would choose the same file, so that the
+    index of one names the code of the other; Numba raises on files that are cut, and where the disk is full. So one
+    process at a time compiles a function, what it left is sealed, and what does not match its seal is compiled again.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        use_cache_of_sources()
+        dispatcher = numba.njit(**options)(function)
+        if options.get("cache"):
+            dispatcher.compile = _guarded(dispatcher.compile, Path(dispatcher.stats.cache_path))
+        return dispatcher
+
+    return decorate
+
+
+def _guarded(compile_signature: Callable[[Any], Any], folder: Path) -> Callable[[Any], Any]:
+    lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
+
+    def compile_guarded(signature: Any) -> Any:
+        # Numba's own lock comes first: a thread that has it may ask for the folder's
+        with global_compiler_lock, _held(lock):
+            if not is_whole(folder):
+                _clear(folder)
+            try:
+                entry = compile_signature(signature)
+            except OSError:  # nothing could be written; what was compiled is known the second time
+                entry = compile_signature(signature)
+            _seal(folder)
+            return entry
+
+    return compile_guarded
+
+
+@contextmanager
+def _held(lock: FileLock) -> Iterator[None]:
+    """As far as the disk lets it."""
+    with suppress(OSError, Timeout):
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a function's files are those that were sealed, or there are none."""
+    files = _files(folder)
+    seal = folder / _SEAL
+    return not files or (seal.is_file() and seal.read_bytes() == _digest(files))
+
+
+def _seal(folder: Path) -> None:
+    with suppress(OSError):
+        (folder / _SEAL).write_bytes(_digest(_files(folder)))
+
+
+def _clear(folder: Path) -> None:
+    for file in _files(folder):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.nb[ci]"))
+
+
+def _digest(files: list[Path]) -> bytes:
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.name} {len(content)} ".encode() + content)
+    return digest.digest()

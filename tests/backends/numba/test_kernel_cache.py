@@ -1,0 +1,165 @@
+"""Whatever happened to compiled kernels on disk, what runs is what the source says."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import pkgutil
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core import caching, config
+from numba.core.dispatcher import Dispatcher
+
+from spinbench.backends import numba as backend
+from spinbench.backends.numba import kernel_cache
+
+SOURCE = """
+from spinbench.backends.numba.kernel_cache import njit
+
+@njit(cache=True)
+def kernel(x):
+    return x + x
+"""
+TWO_TYPES = """
+import sys
+from pathlib import Path
+from numba.core import config
+from spinbench.backends.numba import kernel_cache
+
+config.CACHE_DIR, kernel_cache.SOURCES = sys.argv[1], Path(sys.argv[2])
+sys.path.insert(0, sys.argv[2])
+from source import kernel
+for kind in (int, float, complex)[:: int(sys.argv[3])]:
+    assert kernel(kind(21)) == 42 and type(kernel(kind(21))) is kind
+print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """A kernel from the folder's files as far as they serve."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "source.py").write_text(SOURCE)
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "code"))
+    monkeypatch.setattr(config, "CACHE_LOCATOR_CLASSES", "")
+    monkeypatch.setattr(kernel_cache, "SOURCES", tmp_path / "sources")
+    return lambda: runpy.run_path(str(tmp_path / "sources" / "source.py"))["kernel"]
+
+
+def code_files(folder: Path, suffix: str) -> list[Path]:
+    return sorted(folder.rglob(f"*.{suffix}"))
+
+
+def hits(kernel: Any) -> int:
+    return sum(kernel.stats.cache_hits.values())
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "foreign", "flipped", "gone"])
+def test_damaged_files_are_made_anew(compiled, tmp_path, suffix, damage):
+    assert compiled()(21) == 42
+    intact = compiled()
+    assert (intact(21), hits(intact)) == (42, 1)
+    (file,) = code_files(tmp_path, suffix)
+    content = file.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    forms = {"empty": b"", "cut": content[:-10], "foreign": b"\x80\x05N.", "flipped": flipped}
+    file.unlink() if damage == "gone" else file.write_bytes(forms[damage])
+    repaired = compiled()
+    assert (repaired(21), hits(repaired)) == (42, 0)
+    again = compiled()
+    assert (again(21), hits(again)) == (42, 1)
+
+
+@pytest.mark.parametrize("damage", ["", "0123"])
+def test_a_damaged_seal_costs_only_the_code(compiled, tmp_path, damage):
+    assert compiled()(21) == 42
+    (seal,) = tmp_path.rglob("seal")
+    seal.write_text(damage)
+    assert compiled()(21) == 42
+    again = compiled()
+    assert (again(21), hits(again)) == (42, 1)
+
+
+def test_a_process_that_ends_between_code_and_seal_does_no_harm(compiled, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "_seal", lambda folder: None)
+        assert compiled()(21) == 42
+    kernel = compiled()
+    assert (kernel(21), hits(kernel)) == (42, 0)
+
+
+def test_processes_that_compile_one_kernel_at_once_get_their_own_code(compiled, tmp_path):
+    """For different arguments: each is compiled once, the others wait for it."""
+    command = [sys.executable, "-c", TWO_TYPES, str(tmp_path / "code"), str(tmp_path / "sources")]
+    started = [subprocess.Popen([*command, str(1 - 2 * (k % 2))], stdout=subprocess.PIPE, text=True) for k in range(8)]
+    counts = [process.communicate(timeout=300)[0].split() for process in started]
+    assert all(process.returncode == 0 for process in started)
+    assert sum(int(misses) for _, misses in counts) == 3
+    after = subprocess.run([*command, "1"], capture_output=True, text=True, check=True)
+    assert after.stdout.split() == ["3", "0"]
+
+
+@pytest.mark.parametrize("step", ["replace", "makedirs"])
+def test_a_full_disk_costs_only_the_cache(compiled, tmp_path, monkeypatch, step):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(caching.os, "replace", full)
+    if step == "makedirs":
+        monkeypatch.setattr(Path, "mkdir", full)
+        monkeypatch.setattr(os, "makedirs", full)
+    kernel = compiled()
+    assert (kernel(21), kernel(0.5)) == (42, 1.0)
+    assert not code_files(tmp_path / "code", "nb?")
+
+
+def test_functions_elsewhere_stay_where_numba_keeps_them(compiled, tmp_path):
+    compiled()
+    other = tmp_path / "user.py"
+    other.write_text(SOURCE.replace("spinbench.backends.numba.kernel_cache", "numba"))
+    function = runpy.run_path(str(other))["kernel"]
+    assert function(21) == 42
+    assert kernel_cache.KERNELS not in function.stats.cache_path
+
+
+def test_two_installations_of_the_same_sources_share_code(compiled, tmp_path, monkeypatch):
+    assert compiled()(21) == 42
+    (tmp_path / "sources").rename(tmp_path / "moved")
+    monkeypatch.setattr(kernel_cache, "SOURCES", tmp_path / "moved")
+    kernel = runpy.run_path(str(tmp_path / "moved" / "source.py"))["kernel"]
+    assert (kernel(21), hits(kernel)) == (42, 1)
+
+
+def test_a_change_of_what_a_kernel_calls_counts(compiled, monkeypatch):
+    """Numba itself looks at the file of the function alone; the digest is that of all sources."""
+    assert compiled()(21) == 42
+    monkeypatch.setattr(kernel_cache, "sources_digest", lambda: "of changed sources")
+    kernel = compiled()
+    assert (kernel(21), hits(kernel)) == (42, 0)
+
+
+def test_a_kernel_that_waits_too_long_for_its_lock_runs(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_cache, "LOCK_SECONDS", 0.05)
+    kernel = compiled()
+    folder = Path(kernel.stats.cache_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with kernel_cache.FileLock(folder / "lock"):
+        assert kernel(21) == 42
+
+
+def test_all_kernels_on_disk_are_guarded() -> None:
+    unguarded = set()
+    for module in pkgutil.walk_packages(backend.__path__, f"{backend.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, Dispatcher) and value.targetoptions.get("cache") and "compile" not in vars(value):
+                unguarded.add(f"{module.name}.{name}")
+    assert not unguarded
