@@ -15,7 +15,6 @@ from numba.core import config
 import spinbench
 from spinbench import PairwiseModel
 from spinbench.backends.numba import debug_mode
-from spinbench.backends.numba.simd import ledger
 from spinbench.models import FactorGraph, Model, generators
 
 Run = tuple[str, Model, int, dict[str, Any]]
@@ -111,7 +110,6 @@ def main(family: str) -> None:
         assert all(np.isfinite(part).all() for part in shares), (method, settings)
     assert debug_mode.ON
     assert config.BOUNDSCHECK
-    print(ledger.counted_calls())
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.blocks.maps import make_maps
 from spinbench.backends.numba.blocks.steps import Chains, Steps, log_weights, run_steps
 from spinbench.backends.numba.blocks.sums import Room, make_weights
+from spinbench.backends.numba.simd.memory import LINE, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
 from spinbench.methods.blocks.blocks import Blocks
 from spinbench.methods.blocks.program import DESCENT
 from spinbench.methods.blocks.tables import Tables

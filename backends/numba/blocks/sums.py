@@ -22,15 +22,7 @@ from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.shared import vector_width
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp, log
-from spinbench.backends.numba.simd.memory import address, keep
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    load_state_vector,
-    load_sum_vector,
-    store_field_vector,
-    store_state_vector,
-    store_sum_vector,
-)
+from spinbench.backends.numba.simd.memory import address, keep, load_vector, store
 from spinbench.backends.numba.simd.vectors import any_lane, choose
 from spinbench.methods.blocks.tables import ABYSS, Tables
 
@@ -132,15 +124,15 @@ def _to_weights(rows, first, count):
     """Exponentials of logarithms in place, the largest of each chain 1. Returns their sums and the largest."""
     R = address(rows, 0)
     wide = vector_width(R)
-    top = load_state_vector(R, first * wide)
+    top = load_vector(R, first * wide)
     top = at_least(top, LOWEST(top))
     for r in range(first + 1, first + count):
-        top = at_least(load_state_vector(R, r * wide), top)
+        top = at_least(load_vector(R, r * wide), top)
     total = ZERO(top)
     for r in range(first, first + count):
-        value = load_state_vector(R, r * wide) - top
+        value = load_vector(R, r * wide) - top
         weight = choose((value > _GONE(value)) & (top > LOWEST(top)), exp(value), ZERO(value))
-        store_state_vector(R, r * wide, weight)
+        store(R, r * wide, weight)
         total = total + weight
     keep(rows)
     return total, top
@@ -155,7 +147,7 @@ def _sum_out(m, low, high, room, logs):
     W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
     wide = vector_width(W)
     room.lost[: high - low] = 0
-    zero = ZERO(load_state_vector(W, 0))
+    zero = ZERO(load_vector(W, 0))
     worst = zero
     for b in range(low, high):
         K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
@@ -166,10 +158,10 @@ def _sum_out(m, low, high, room, logs):
             for k in range(K):
                 entry = ONE(zero) if logs is None else zero
                 for j in range(at, at + terms):
-                    row = load_state_vector(W, np.int64(rows[j]) * wide)
+                    row = load_vector(W, np.int64(rows[j]) * wide)
                     entry = entry * row if logs is None else entry + row
                 at += terms
-                store_field_vector(T, (q + k) * wide, entry)
+                store(T, (q + k) * wide, entry)
                 total = total + entry
             if logs is None:
                 least = choose(total < least, total, least)
@@ -179,15 +171,15 @@ def _sum_out(m, low, high, room, logs):
             else:
                 total, peak = _to_weights(room.T, q, K)
                 message = choose(total > 0, peak + log(choose(total > 0, total, ONE(total))), LOWEST(peak))
-            store_state_vector(W, (out + s) * wide, message)
+            store(W, (out + s) * wide, message)
             scale = choose(total > 0, ONE(total) / total, zero)
             for k in range(K):
-                store_field_vector(T, (q + k) * wide, load_field_vector(T, (q + k) * wide) * scale)
+                store(T, (q + k) * wide, load_vector(T, (q + k) * wide) * scale)
             q += K
         if logs is None:
             scale = choose(top > 0, ONE(top) / top, zero)
             for s in range(out, out + m.separators[b]):
-                store_state_vector(W, s * wide, load_state_vector(W, s * wide) * scale)
+                store(W, s * wide, load_vector(W, s * wide) * scale)
             worst = at_least(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
     keep(room.W)
     keep(room.T)
@@ -199,13 +191,13 @@ def _lose(parent, K, place, least, scale, lost):
     """By how much entries of a bucket's message may be too small, of which the largest is 1; its parent is told."""
     L = address(lost, 0)
     wide = vector_width(L)
-    one = load_state_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
+    one = load_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
     whole = ZERO(one)
     for _ in range(K):
         whole = whole + one
     whole = choose(scale > 0, whole * scale, ONE(whole))
     if parent >= 0:
-        store_state_vector(L, parent * wide, load_state_vector(L, parent * wide) + whole)
+        store(L, parent * wide, load_vector(L, parent * wide) + whole)
     keep(lost)
     return whole
 
@@ -256,25 +248,25 @@ def add_marginals(m, block, room, sums):
     T, A, out, rows = address(room.T, 0), address(room.A, 0), room.W, m.rows
     W = address(out, 0)
     wide = vector_width(W)
-    one = ONE(load_state_vector(W, 0))
+    one = ONE(load_vector(W, 0))
     low, high = m.starts[block], m.starts[block + 1]
     for r in range(m.messages[low], m.messages[high - 1] + m.separators[high - 1]):
-        store_sum_vector(A, r * wide, ZERO(one))
+        store(A, r * wide, ZERO(one))
     for b in range(high - 1, low - 1, -1):
         K, terms, children = m.cards[b], m.terms[b], m.children[b]
         at, q = m.term_rows[b], m.entries[b]
         if m.scope_starts[b] == m.scope_starts[b + 1]:
-            store_sum_vector(A, m.messages[b] * wide, one)
+            store(A, m.messages[b] * wide, one)
         for k in range(K):
-            store_state_vector(W, k * wide, ZERO(one))  # what was summed has done its part
+            store(W, k * wide, ZERO(one))  # what was summed has done its part
         for s in range(m.separators[b]):
-            above = load_sum_vector(A, (m.messages[b] + s) * wide)
+            above = load_vector(A, (m.messages[b] + s) * wide)
             for k in range(K):
-                joint = load_field_vector(T, (q + k) * wide) * above
-                store_state_vector(W, k * wide, load_state_vector(W, k * wide) + joint)
+                joint = load_vector(T, (q + k) * wide) * above
+                store(W, k * wide, load_vector(W, k * wide) + joint)
                 for j in range(at + terms - children, at + terms):
                     place = np.int64(rows[j]) * wide
-                    store_sum_vector(A, place, load_sum_vector(A, place) + joint)
+                    store(A, place, load_vector(A, place) + joint)
                 at += terms
             q += K
         v, share = m.variable[b], m.share[b]

@@ -17,7 +17,7 @@ from typing import Any
 from spinbench.backends.numba.exact.options import SHARED
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import larger, smaller
-from spinbench.backends.numba.simd.memory import address, load_field, store_field
+from spinbench.backends.numba.simd.memory import address, load, store
 
 LOW = 11
 """Two blocks of 2^LOW entries lie in the first-level cache."""
@@ -39,9 +39,9 @@ def _in_place(front, bit, coefficients):
             a00, a01 = coefficients[left, 0, 0], coefficients[left, 0, 1]
             a10, a11 = coefficients[left, 1, 0], coefficients[left, 1, 1]
             for i in range(begin + left * run, begin + (left + 1) * run):
-                x, y = load_field(entries, i), load_field(entries, i + bit)
-                store_field(entries, i, a00 * x + a01 * y)
-                store_field(entries, i + bit, a10 * x + a11 * y)
+                x, y = load(entries, i), load(entries, i + bit)
+                store(entries, i, a00 * x + a01 * y)
+                store(entries, i + bit, a10 * x + a11 * y)
 
 
 @njit(cache=True, error_model="numpy")
@@ -63,13 +63,13 @@ def _turn(source, target, size, coefficients, up):
         for i in range(left * quarter, (left + 1) * quarter):
             low, high, even, odd = i, half + i, 2 * i, 2 * i + 1
             if up is None:
-                x, y = load_field(source, even), load_field(source, odd)
-                store_field(target, low, a00 * x + a01 * y)
-                store_field(target, high, a10 * x + a11 * y)
+                x, y = load(source, even), load(source, odd)
+                store(target, low, a00 * x + a01 * y)
+                store(target, high, a10 * x + a11 * y)
             else:
-                x, y = load_field(source, low), load_field(source, high)
-                store_field(target, even, a00 * x + a01 * y)
-                store_field(target, odd, a10 * x + a11 * y)
+                x, y = load(source, low), load(source, high)
+                store(target, even, a00 * x + a01 * y)
+                store(target, odd, a10 * x + a11 * y)
 
 
 @njit(**COLUMN)

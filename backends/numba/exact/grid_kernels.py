@@ -16,7 +16,7 @@ from spinbench.backends.numba.exact.options import SHARED
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import as_words, empty_array, zero_array
 from spinbench.backends.numba.simd.functions import larger, smaller
-from spinbench.backends.numba.simd.memory import address, load_field, load_table, store_field
+from spinbench.backends.numba.simd.memory import address, load, store
 
 LOG_2 = math.log(2.0)
 NOISE = 8 * np.finfo(np.float64).eps
@@ -48,7 +48,7 @@ def _weigh(site, biases, edges, couplings, coefficients):
     columns, sites, to_factors = site.shape[1], address(site, 0), address(coefficients, 0)
     place = empty_array(site.size, np.int64)
     for i in range(site.size):
-        place[load_table(sites, i)] = i
+        place[load(sites, i)] = i
     # of each site: sums of couplings and of their sizes, and J to its neighbours to the left and above
     pull, scale = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
     left, up = zero_array(site.size, np.float64), zero_array(site.size, np.float64)
@@ -60,7 +60,7 @@ def _weigh(site, biases, edges, couplings, coefficients):
             scale[k] += abs(couplings[e])
     total = lost = 0.0  # Neumaier's sum
     for i in range(site.size):
-        bias = biases[load_table(sites, i)]
+        bias = biases[load(sites, i)]
         field = bias / 2 + pull[i] / 4
         if abs(field) <= NOISE * (abs(bias) + scale[i]):  # as in `Pairwise.fields`
             field = 0.0
@@ -68,7 +68,7 @@ def _weigh(site, biases, edges, couplings, coefficients):
         for k in range(8):
             beside, to, above = 2 * (k >> 2) - 1, 2 * (k >> 1 & 1) - 1, 2 * (k & 1) - 1
             value = to * (field + left[i] * beside + up[i] * above) - most
-            store_field(to_factors, 8 * i + k, math.exp(value))
+            store(to_factors, 8 * i + k, math.exp(value))
         for term in (most, bias / 2, left[i], up[i]):
             grown = total + term
             lost += (total - grown) + term if abs(total) >= abs(term) else (term - grown) + total
@@ -81,8 +81,8 @@ def _scaled(coefficients, peak, turned, work):
     """The coefficients of a row that also divide by `peak`; `turned`: [from, to]."""
     given, to = address(coefficients, 0), address(work, 0)
     for k in range(work.size):
-        value = load_table(given, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
-        store_field(to, k, value / peak if k < 8 else value)  # column 0
+        value = load(given, k & ~3 | (k & 1) << 1 | k >> 1 & 1 if turned else k)
+        store(to, k, value / peak if k < 8 else value)  # column 0
 
 
 @njit(cache=True, error_model="numpy")
@@ -163,7 +163,7 @@ def _row_marginals(front, back, sums, ones):
         left, right = address(front, block << low), address(back, block << low)
         total = 0.0
         for i in range(1 << low):
-            joint = load_field(left, i) * load_field(right, i)
+            joint = load(left, i) * load(right, i)
             sums[i] += joint
             total += joint
         for c in range(low, width):

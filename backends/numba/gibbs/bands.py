@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros
+from spinbench.backends.numba.simd.memory import aligned_zeros
 from spinbench.mathematics.graphs.rows import AnyRows
 from spinbench.mathematics.graphs.windows import distances, parts, spread
 

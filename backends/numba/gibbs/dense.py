@@ -30,20 +30,13 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
 from spinbench.backends.numba.simd.memory import (
     address,
-    keep,
-    load_field,
-    load_state,
-    load_table,
-    store_field,
-    store_state,
-)
-from spinbench.backends.numba.simd.vector_memory import (
     aligned_zeros,
+    keep,
     line_address,
-    load_field_vector,
-    load_table_vector,
+    load,
+    load_vector,
     prefetch,
-    store_field_vector,
+    store,
 )
 from spinbench.mathematics.graphs.rows import dense_rows
 from spinbench.mathematics.graphs.sweep_layouts import Scan
@@ -66,16 +59,16 @@ def _add_row(W, i, ahead, change, h):
     base, later = i * W.stride, ahead * W.stride
     for k in range(0, W.stride, vector_width(h)):
         prefetch(W.rows, later + k)
-        store_field_vector(h, k, load_field_vector(h, k) + change * load_table_vector(W.rows, base + k))
+        store(h, k, load_vector(h, k) + change * load_vector(W.rows, base + k))
 
 
 @njit(**INLINE)
 def _all_fields(f, W, s, h):
     """h = a + W s."""
     for k in range(W.n):
-        store_field(h, k, load_table(f.biases, k))
+        store(h, k, load(f.biases, k))
     for i in range(W.n):
-        here = load_state(s, i)
+        here = load(s, i)
         if here > ZERO(here):
             _add_row(W, i, min(i + 1, W.n - 1), here, h)
 
@@ -91,14 +84,14 @@ def fill_fields(f, rows, s, x):
 @njit(**INLINE)
 def _copy_fields(h, to, stride, width):
     for k in range(0, stride, width):
-        store_field_vector(to, k, load_field_vector(h, k))
+        store(to, k, load_vector(h, k))
 
 
 @njit(**INLINE)
 def _next_forced(f, i, n, s):
     """The next row that differs from s*, or the last."""
     i += 1
-    while i < n - 1 and (load_table(f.sign, i) < 0.0) == (load_state(s, i) > 0.0):
+    while i < n - 1 and (load(f.sign, i) < 0.0) == (load(s, i) > 0.0):
         i += 1
     return min(i, n - 1)
 
@@ -107,7 +100,7 @@ def _next_forced(f, i, n, s):
 def _next_flip(i, n, thresholds, fields, s):
     """The next row that flips if its field stays as it is, or the last."""
     i += 1
-    while i < n - 1 and (load_field(fields, i) > load_field(thresholds, i)) == (load_state(s, i) > 0.0):
+    while i < n - 1 and (load(fields, i) > load(thresholds, i)) == (load(s, i) > 0.0):
         i += 1
     return min(i, n - 1)
 
@@ -117,9 +110,9 @@ def _log_forced_dense(f, W, s, fields):
     """log T(s* <- s): the forced sweep, which moves only the rows that differ from s*. Uses up the fields of s."""
     total = 0.0
     for i in range(W.n):
-        sign = load_table(f.sign, i)
-        total -= np.float64(softplus(sign * load_field(fields, i)))
-        change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load_state(s, i)
+        sign = load(f.sign, i)
+        total -= np.float64(softplus(sign * load(fields, i)))
+        change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load(s, i)
         if change != ZERO(sign):
             _add_row(W, i, _next_forced(f, i, W.n, s), change, fields)
     return total
@@ -129,12 +122,12 @@ def _log_forced_dense(f, W, s, fields):
 def _sweep(W, thresholds, s, fields, used):
     """used: the fields as of the updates."""
     for i in range(W.n):
-        here = load_field(fields, i)
-        drawn = ONE(here) if here > load_field(thresholds, i) else ZERO(here)
-        change = drawn - load_state(s, i)
-        store_field(used, i, here)
+        here = load(fields, i)
+        drawn = ONE(here) if here > load(thresholds, i) else ZERO(here)
+        change = drawn - load(s, i)
+        store(used, i, here)
         if change != ZERO(here):
-            store_state(s, i, drawn)
+            store(s, i, drawn)
             _add_row(W, i, _next_flip(i, W.n, thresholds, fields, s), change, fields)
 
 
@@ -143,11 +136,11 @@ def _sweep_back(W, thresholds, s, fields):
     """The sweep in reverse order."""
     for k in range(W.n):
         i = W.n - 1 - k
-        here = load_field(fields, i)
-        drawn = ONE(here) if here > load_field(thresholds, i) else ZERO(here)
-        change = drawn - load_state(s, i)
+        here = load(fields, i)
+        drawn = ONE(here) if here > load(thresholds, i) else ZERO(here)
+        change = drawn - load(s, i)
         if change != ZERO(here):
-            store_state(s, i, drawn)
+            store(s, i, drawn)
             _add_row(W, i, max(i - 1, 0), change, fields)
 
 

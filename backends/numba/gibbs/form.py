@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.tables import Flat, Source, empty_flat
+from spinbench.backends.numba.simd.memory import aligned_empty, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import aligned_empty, aligned_zeros
 
 Array = npt.NDArray[Any]
 Name = Literal["pattern_lanes", "pattern_rows", "lanes", "sites", "dense", "single_updates"]

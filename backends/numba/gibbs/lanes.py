@@ -39,15 +39,8 @@ from spinbench.backends.numba.gibbs.shared import (
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude
-from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_vector, store
 from spinbench.backends.numba.simd.random import lane_numbers
-from spinbench.backends.numba.simd.vector_memory import (
-    line_address,
-    load_state_vector,
-    load_sum_vector,
-    store_state_vector,
-    store_sum_vector,
-)
 from spinbench.backends.numba.simd.vectors import choose, spread
 
 TERMS = 64
@@ -81,27 +74,27 @@ def lane_field(bias, f, begin, end, b, chain):
     """bias + Σ w s over entries begin … end - 1 of a vector of chains."""
     x = spread(bias)
     for e in range(begin, end):
-        near = np.int64(load_table(f.columns, e)) * b.chains
-        x = x + load_table(f.weights, e) * load_state_vector(b.s, near + chain)
+        near = np.int64(load(f.columns, e)) * b.chains
+        x = x + load(f.weights, e) * load_vector(b.s, near + chain)
     return x
 
 
 @njit(**INLINE)
 def _add_log_forced(sign, x, b, chain):
     """log p = -max(±x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`."""
-    x, odds, some = sign * x, b.chains + chain, load_sum_vector(b.levels, chain)
-    store_sum_vector(b.levels, chain, some - at_least(x, ZERO(x)))
-    product = load_sum_vector(b.levels, odds)
-    store_sum_vector(b.levels, odds, product + (product + ONE(x)) * exp(-magnitude(x)))
+    x, odds, some = sign * x, b.chains + chain, load_vector(b.levels, chain)
+    store(b.levels, chain, some - at_least(x, ZERO(x)))
+    product = load_vector(b.levels, odds)
+    store(b.levels, odds, product + (product + ONE(x)) * exp(-magnitude(x)))
 
 
 @njit(**INLINE)
 def add_levels(b):
     """log_levels += the levels, which become 0."""
     for c in range(0, b.chains, vector_width(b.s)):
-        product = load_sum_vector(b.levels, b.chains + c)
-        store_sum_vector(b.levels, c, load_sum_vector(b.levels, c) - log(product + ONE(product)))
-        store_sum_vector(b.levels, b.chains + c, ZERO(product))
+        product = load_vector(b.levels, b.chains + c)
+        store(b.levels, c, load_vector(b.levels, c) - log(product + ONE(product)))
+        store(b.levels, b.chains + c, ZERO(product))
     add_recent(b.levels, b.log_levels, 1.0, b.chains)
 
 
@@ -109,28 +102,28 @@ def add_levels(b):
 def log_forced_rows(f, head, tail, b):
     """log_levels += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     for i in range(head, tail):
-        begin, end = load_table(f.start, i), load_table(f.later, i)
+        begin, end = load(f.start, i), load(f.later, i)
         for c in range(0, b.chains, vector_width(b.s)):
-            x = lane_field(load_table(f.forced, i), f, begin, end, b, c)
-            _add_log_forced(load_table(f.sign, i), x, b, c)
+            x = lane_field(load(f.forced, i), f, begin, end, b, c)
+            _add_log_forced(load(f.sign, i), x, b, c)
         if i % TERMS == TERMS - 1:
             add_levels(b)
 
 
 @njit(**WRITTEN_OUT)
 def _update_row(f, i, asked, b, chib):
-    begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
-    bias = load_table(f.biases, i)
+    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
+    bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
         if chib is not None and i < asked.head:
-            _add_log_forced(load_table(f.sign, i), x, b, c)
+            _add_log_forced(load(f.sign, i), x, b, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
         up, p = draw(x, u)
         drawn = choose(up, ONE(p), ZERO(p))
-        store_state_vector(b.s, own + c, drawn)
+        store(b.s, own + c, drawn)
         credit = p if asked.averaged else drawn
-        store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + credit)
+        store(b.totals, own + c, load_vector(b.totals, own + c) + credit)
     if chib is not None and i < asked.head and i % TERMS == TERMS - 1:
         add_levels(b)
 
@@ -138,19 +131,19 @@ def _update_row(f, i, asked, b, chib):
 @njit(**INLINE)
 def fill_lanes(f, i, b):
     """totals[i] = the uniform numbers of row i; rows go in their order."""
-    bias = load_table(f.biases, i)
+    bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
-        store_sum_vector(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias))
+        store(b.totals, i * b.chains + c, lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias))
 
 
 @njit(**INLINE)
 def update_lanes(f, i, b):
     """Draw row i given the rest with the uniform numbers totals[i]."""
-    begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
+    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
     for c in range(0, b.chains, vector_width(b.s)):
-        x = lane_field(load_table(f.biases, i), f, begin, end, b, c)
-        up, p = draw(x, load_sum_vector(b.totals, own + c))
-        store_state_vector(b.s, own + c, choose(up, ONE(p), ZERO(p)))
+        x = lane_field(load(f.biases, i), f, begin, end, b, c)
+        up, p = draw(x, load_vector(b.totals, own + c))
+        store(b.s, own + c, choose(up, ONE(p), ZERO(p)))
 
 
 @njit(**INLINE)
@@ -171,7 +164,7 @@ def sweep_lanes(f, asked, steps, chains, chib):
         for t in range(steps.first, steps.end):
             counter = np.uint64(t) * np.uint64(n + 1)
             for c in range(count):
-                store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+                store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
             if chib is not None:
                 log_level[:] = asked.fixed
                 log_forced_rows(g, asked.head, asked.tail, b)

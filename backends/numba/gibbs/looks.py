@@ -17,9 +17,8 @@ from spinbench.backends.numba.gibbs.single_updates import log_transition, update
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
-from spinbench.backends.numba.simd.memory import address, keep, load_uniform, store_sum, store_uniform
+from spinbench.backends.numba.simd.memory import address, keep, line_address, load, store
 from spinbench.backends.numba.simd.random import fill_rows
-from spinbench.backends.numba.simd.vector_memory import line_address, store_state_vector
 from spinbench.backends.numba.simd.vectors import spread
 
 MANY_CHAINS = 16
@@ -70,7 +69,7 @@ def in_lanes(source: Source, chains: int) -> bool:
 def _begin_row(i, state, b):
     """All chains' states of row i."""
     for c in range(0, b.chains, vector_width(b.s)):
-        store_state_vector(b.s, i * b.chains + c, spread(state))
+        store(b.s, i * b.chains + c, spread(state))
 
 
 @njit(**JIT)
@@ -89,14 +88,14 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
             b = Block(count, states, walker, gammas, kept, v, levels, log_p)
             if drawn:
                 for c in range(count):
-                    store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+                    store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
                 for i in range(n):
                     _begin_row(i, mode[i], b)
                     fill_lanes(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
             for c in range(count):
-                store_sum(log_p, c, 0.0)
+                store(log_p, c, 0.0)
             log_forced_rows(g, 0, n, b)
             add_levels(b)
     keep(level)
@@ -119,7 +118,7 @@ def run_looks(f, keys, step, mode, s, log_t, log_r):
         copy_into(drawn, mode)
         fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
         for i in range(n - 1, -1, -1):
-            update_row(g, i, row, fields, load_uniform(v, i))
+            update_row(g, i, row, fields, load(v, i))
         log_r[c] = log_transition(g, n, row)
     keep(u)
     keep(x)

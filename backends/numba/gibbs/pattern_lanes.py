@@ -28,28 +28,17 @@ from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import (
     address,
+    aligned_zeros,
     keep,
-    load_field,
-    load_sum,
-    load_table,
+    line_address,
+    load,
+    load_lanes,
+    load_vector,
+    look_up,
     moved,
-    store_field,
-    store_sum,
+    store,
 )
 from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vector_memory import (
-    aligned_zeros,
-    line_address,
-    load_field_vector,
-    load_state_vector,
-    load_sum_vector,
-    load_table_words,
-    look_up,
-    store_field_vector,
-    store_state_vector,
-    store_sum_vector,
-    store_uniform_vector,
-)
 from spinbench.backends.numba.simd.vectors import any_lane, choose, quarters
 
 CHAINS = 32
@@ -85,9 +74,9 @@ class Block(NamedTuple):
 def pattern_of(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first = i * len(shape)
-    found = load_state_vector(s, np.int64(load_table(near, first)) * CHAINS) & np.uint16(1)
+    found = load_vector(s, np.int64(load(near, first)) * CHAINS) & np.uint16(1)
     for k in range(1, len(shape)):
-        state = load_state_vector(s, np.int64(load_table(near, first + k)) * CHAINS)
+        state = load_vector(s, np.int64(load(near, first + k)) * CHAINS)
         found = found | (state & np.uint16(1 << k))
     return found
 
@@ -106,7 +95,7 @@ def add_pieces(table, row, g, pattern, to):
     """to[piece] += the pieces of a row's number, vectors."""
     for k in range(len(g.pieces)):
         part = entries_of(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
-        store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
+        store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
 
 
 @njit(**INLINE)
@@ -115,8 +104,8 @@ def add_sums(parts, pieces, unit, sums):
     for k in range(len(pieces)):
         unit = unit / 2.0**PIECE
         for c in range(CHAINS):
-            store_sum(sums, c, load_sum(sums, c) + unit * np.float64(load_field(parts, k * CHAINS + c)))
-            store_field(parts, k * CHAINS + c, np.uint16(0))
+            store(sums, c, load(sums, c) + unit * np.float64(load(parts, k * CHAINS + c)))
+            store(parts, k * CHAINS + c, np.uint16(0))
 
 
 @njit(**INLINE)
@@ -131,7 +120,7 @@ def _lose(g, i, pattern, b):
 def _begin_level(g, asked, b):
     """Log T of the rows that the sweep does not tell of."""
     for c in range(CHAINS):
-        store_sum(b.levels, c, asked.fixed)
+        store(b.levels, c, asked.fixed)
     for i in range(asked.head, asked.tail):
         _lose(g, i, pattern_of(g.near, i, g.shape, b.s), b)
     add_sums(b.lost, g.pieces, -g.most, b.levels)
@@ -141,8 +130,8 @@ def _begin_level(g, asked, b):
 def _add_level(levels, log_t):
     """log_t = log(e^log_t + e^level)."""
     for c in range(0, CHAINS, 8):
-        level, before = load_sum_vector(levels, c), load_sum_vector(log_t, c)
-        store_sum_vector(log_t, c, at_least(level, before) + log1p(exp(-magnitude(level - before))))
+        level, before = load_vector(levels, c), load_vector(log_t, c)
+        store(log_t, c, at_least(level, before) + log1p(exp(-magnitude(level - before))))
 
 
 @njit(**INLINE)
@@ -153,12 +142,12 @@ def draw_row(g, i, pattern, words, b):
     equal, none = drawn == threshold, pattern ^ pattern
     drawn = choose(drawn < threshold, ~none, none)
     if any_lane(equal):
-        store_field_vector(b.patterns, 0, pattern)
-        store_uniform_vector(b.hashes, 0, words)
-        store_state_vector(b.s, own, choose(equal, none + MARKS[1], drawn))
+        store(b.patterns, 0, pattern)
+        store(b.hashes, 0, words)
+        store(b.s, own, choose(equal, none + MARKS[1], drawn))
         decide(g.thresholds, first, b.patterns, b.hashes, moved(b.s, own), MARKS, PARTS)
-        drawn = load_state_vector(b.s, own)
-    store_state_vector(b.s, own, drawn)
+        drawn = load_vector(b.s, own)
+    store(b.s, own, drawn)
     return drawn
 
 
@@ -172,7 +161,7 @@ def _sweep(g, n, asked, z, gamma, b, chib):
         if asked.averaged:
             add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
         else:
-            store_field_vector(b.recent, own, load_field_vector(b.recent, own) - drawn)
+            store(b.recent, own, load_vector(b.recent, own) - drawn)
         if chib is not None and i < asked.head:
             _lose(g, i, pattern, b)
 
@@ -199,8 +188,8 @@ def run_pattern_lanes(tables, asked, steps, chains, chib):
     g, patterns, hashes = _pointers(tables), line_address(patterns_), line_address(hashes_)
     for k in range(blocks):
         b = Block(address(s, k * (n + 1) * CHAINS), recent, lost, levels, patterns, hashes)
-        start = load_table_words(address(keys, 16 * k), 0, WORDS)
-        gamma = load_table_words(address(keys, 16 * k + 8), 0, WORDS)
+        start = load_lanes(address(keys, 16 * k), 0, WORDS)
+        gamma = load_lanes(address(keys, 16 * k + 8), 0, WORDS)
         for t in range(steps.first, steps.end):
             if chib is not None:
                 _begin_level(g, asked, b)

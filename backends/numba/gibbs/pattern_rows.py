@@ -15,20 +15,8 @@ from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts, log_add
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import (
-    address,
-    keep,
-    load_field,
-    load_state,
-    load_sum,
-    load_table,
-    load_uniform,
-    store_field,
-    store_state,
-    store_sum,
-)
+from spinbench.backends.numba.simd.memory import address, keep, load, store
 from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vector_memory import store_uniform_vector
 from spinbench.backends.numba.simd.vectors import count_up
 
 WORDS = 8
@@ -40,7 +28,7 @@ def _pattern(near, i, shape, s):
     """The states of row i's neighbours as bits."""
     first, found = i * len(shape), np.int64(0)
     for k in range(len(shape)):
-        found |= np.int64(load_state(s, np.int64(load_table(near, first + k)))) << k
+        found |= np.int64(load(s, np.int64(load(near, first + k)))) << k
     return found
 
 
@@ -49,7 +37,7 @@ def _fill(start, gamma, counter, n, u):
     """u[i] = 64 random bits, those of row i in `random.row_numbers` for float64."""
     z = count_up(gamma) * gamma + (start + counter * gamma)
     for i in range(0, n, WORDS):
-        store_uniform_vector(u, i, mix64(z))
+        store(u, i, mix64(z))
         z = z + np.uint64(WORDS) * gamma
 
 
@@ -59,14 +47,14 @@ def _update(g, n, forced, averaged, u, s, sums, counts):
     lost, shift = 0.0, len(g.shape)
     for i in range(n):
         entry = (i << shift) + _pattern(g.near, i, g.shape, s)
-        up = load_uniform(u, i) < load_table(g.thresholds, entry)
-        store_state(s, i, np.uint8(up))
+        up = load(u, i) < load(g.thresholds, entry)
+        store(s, i, np.uint8(up))
         if averaged:
-            store_sum(sums, i, load_sum(sums, i) + load_table(g.p, entry))
+            store(sums, i, load(sums, i) + load(g.p, entry))
         else:
-            store_field(counts, i, load_field(counts, i) + np.int64(up))
+            store(counts, i, load(counts, i) + np.int64(up))
         if i < forced:
-            lost += load_table(g.losses, entry)
+            lost += load(g.losses, entry)
     return lost
 
 
@@ -95,7 +83,7 @@ def run_pattern_rows(tables, asked, steps, chains):
         for t in range(steps.first, steps.end):
             lost = 0.0
             for i in range(asked.head, asked.tail if asked.chib else asked.head):
-                lost += load_table(g.losses, (i << len(shape)) + _pattern(g.near, i, shape, state))
+                lost += load(g.losses, (i << len(shape)) + _pattern(g.near, i, shape, state))
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
             lost += _sweep(g, n, asked, u, state, out, counts)
             if asked.chib:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
 from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.simd.memory import load_field, load_state, load_table, load_uniform, store_state
+from spinbench.backends.numba.simd.memory import load, store
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, mix64
 
 Array = npt.NDArray[Any]
@@ -208,9 +208,9 @@ def decide(thresholds, first, entries, hashes, state, marks, parts):
     shared = np.int64(len(parts))
     known = np.uint64(64 // shared)
     for lane in range(8 * shared):
-        if load_state(state, lane) == equal:
-            word = load_uniform(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
-            threshold = load_table(thresholds, first + np.int64(load_field(entries, lane)))
+        if load(state, lane) == equal:
+            word = load(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
+            threshold = load(thresholds, first + np.int64(load(entries, lane)))
             rest = mix64(word) >> known
             below = rest < (threshold & (np.uint64(2**64 - 1) >> known))
-            store_state(state, lane, every if below else none)
+            store(state, lane, every if below else none)

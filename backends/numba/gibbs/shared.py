@@ -9,25 +9,15 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import (
-    address,
-    load_field,
-    load_state,
-    load_sum,
-    load_table,
-    load_uniform,
-    store_field,
-    store_sum,
-)
+from spinbench.backends.numba.simd.memory import address, load, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows
 
 KERNEL: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 """Sums may be reordered, which is what lets LLVM vectorise them."""
-JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": not debug_mode.ON}
+JIT: dict[str, Any] = {**KERNEL, "cache": True, "nogil": True}
 """Threads may run these at once, on chains of their own."""
 CALLED: dict[str, Any] = {**KERNEL, **CALLEE}
 """What other compiled code calls."""
@@ -83,20 +73,20 @@ def log_add(a, b):
 @nb.njit(**INLINE)
 def _pull(x, f, begin, end, s):
     for e in range(begin, end):
-        x += load_table(f.weights, e) * load_state(s, load_table(f.columns, e))
+        x += load(f.weights, e) * load(s, load(f.columns, e))
     return x
 
 
 @nb.njit(**INLINE)
 def field(f, i, s):
     """a_i + Σ_j W_ij s_j."""
-    return _pull(load_table(f.biases, i), f, load_table(f.start, i), load_table(f.start, i + 1), s)
+    return _pull(load(f.biases, i), f, load(f.start, i), load(f.start, i + 1), s)
 
 
 @nb.njit(**INLINE)
 def forced_field(f, i, s):
     """The field of row i when all earlier rows have their values in s*."""
-    return _pull(load_table(f.forced, i), f, load_table(f.start, i), load_table(f.later, i), s)
+    return _pull(load(f.forced, i), f, load(f.start, i), load(f.later, i), s)
 
 
 @nb.njit(**INLINE)
@@ -104,7 +94,7 @@ def log_forced_middle(f, s, head, tail):
     """Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
     total = 0.0
     for i in range(head, tail):
-        total -= np.float64(softplus(load_table(f.sign, i) * forced_field(f, i, s)))
+        total -= np.float64(softplus(load(f.sign, i) * forced_field(f, i, s)))
     return total
 
 
@@ -125,17 +115,17 @@ def summed_factor(averaged, real):
 def add_recent(recent, sums, factor, count):
     """sums += factor recent, which becomes 0; pointers to `count` elements."""
     for k in range(count):
-        part = load_sum(recent, k)
-        store_sum(sums, k, load_sum(sums, k) + factor * np.float64(part))
-        store_sum(recent, k, ZERO(part))
+        part = load(recent, k)
+        store(sums, k, load(sums, k) + factor * np.float64(part))
+        store(recent, k, ZERO(part))
 
 
 @nb.njit(**INLINE)
 def add_counts(counts, none, sums, count):
     """sums += counts, integers of the type of `none`, which become that."""
     for k in range(count):
-        store_sum(sums, k, load_sum(sums, k) + np.float64(load_field(counts, k)))
-        store_field(counts, k, none)
+        store(sums, k, load(sums, k) + np.float64(load(counts, k)))
+        store(counts, k, none)
 
 
 @nb.njit(**INLINE)
@@ -147,10 +137,10 @@ def draw_thresholds(key, t, u, v, n):
     fill_rows(key, np.uint64(t) * np.uint64(n + 1), u)
     numbers = address(u, 0)
     for k in range(n):
-        w = load_uniform(numbers, k)
+        w = load(numbers, k)
         low = SMALLEST(w)
         w = low if w < low else w
-        store_field(v, k, log(w) - log(ONE(w) - w))
+        store(v, k, log(w) - log(ONE(w) - w))
 
 
 @nb.njit(**INLINE)
@@ -158,9 +148,9 @@ def end_sweep(done, averaged, x, s, recent, sums, n):
     """Add p or s of all rows, once they are updated with fields x; `done` sweeps were before this one."""
     if averaged:
         for k in range(n):
-            store_sum(recent, k, load_sum(recent, k) + sigmoid(load_field(x, k)))
+            store(recent, k, load(recent, k) + sigmoid(load(x, k)))
     else:
         for k in range(n):
-            store_sum(recent, k, load_sum(recent, k) + load_state(s, k))
+            store(recent, k, load(recent, k) + load(s, k))
     if done % FLUSH == FLUSH - 1:
         add_recent(recent, sums, 1.0, n)

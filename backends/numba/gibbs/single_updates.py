@@ -21,28 +21,16 @@ from spinbench.backends.numba.gibbs.shared import (
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import (
-    address,
-    keep,
-    load_field,
-    load_state,
-    load_sum,
-    load_table,
-    load_uniform,
-    store_field,
-    store_state,
-    store_sum,
-)
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, load, store
 from spinbench.backends.numba.simd.random import below, fill_rows, uniform
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros
 
 
 @njit(**INLINE)
 def update_row(f, i, s, x, v):
     """Draw row i given the rest with the uniform number v; its field is kept in x."""
     here = field(f, i, s)
-    store_field(x, i, here)
-    store_state(s, i, ONE(here) if v < sigmoid(here) else ZERO(here))
+    store(x, i, here)
+    store(s, i, ONE(here) if v < sigmoid(here) else ZERO(here))
 
 
 @njit(**CALLED)
@@ -50,15 +38,15 @@ def log_transition(f, n, s):
     """log T(s* <- s), float64."""
     total = 0.0
     for i in range(n):
-        total -= np.float64(softplus(load_table(f.sign, i) * forced_field(f, i, s)))
+        total -= np.float64(softplus(load(f.sign, i) * forced_field(f, i, s)))
     return total
 
 
 @njit(**INLINE)
 def _credit(i, averaged, steps, s, x, sums):
     """sums += `steps` times p(s_i = 1 | rest) as of the last update, or s_i."""
-    value = sigmoid(load_field(x, i)) if averaged else load_state(s, i)
-    store_sum(sums, i, load_sum(sums, i) + steps * np.float64(value))
+    value = sigmoid(load(x, i)) if averaged else load(s, i)
+    store(sums, i, load(sums, i) + steps * np.float64(value))
 
 
 @njit(**JIT)
@@ -68,7 +56,7 @@ def initial_fields(f, s, x):
     for c in range(s.shape[0]):
         row, fields = address(s, c * n), address(x, c * x.shape[1])
         for i in range(n):
-            store_field(fields, i, field(g, i, row))
+            store(fields, i, field(g, i, row))
 
 
 @njit(**INLINE)
@@ -76,7 +64,7 @@ def _random_sweep(g, n, t, start, gamma, s, x):
     """As many updates as there are rows, each at a row drawn anew."""
     for k in range(n):
         counter = np.uint64(2) * np.uint64(t * n + k)
-        i = load_table(g.sequence, below(start, gamma, counter, n))
+        i = load(g.sequence, below(start, gamma, counter, n))
         update_row(g, i, s, x, uniform(start, gamma, counter + np.uint64(1)))
 
 
@@ -97,7 +85,7 @@ def run_sweeps(f, random, asked, steps, chains):
             else:
                 fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
                 for i in range(n):
-                    update_row(g, i, row, fields, load_uniform(v, i))
+                    update_row(g, i, row, fields, load(v, i))
             for i in range(n):
                 _credit(i, asked.averaged, 1, row, fields, total)
     keep(u)
@@ -123,7 +111,7 @@ def run_updates(f, random, asked, steps, chains):
                     log_t[c] = log_add(log_t[c], held[c] + np.log(k - counted))
                 held[c], counted = log_transition(g, n, row), k
             counter = np.uint64(2) * np.uint64(t)
-            i = load_table(g.sequence, below(start, gamma, counter, n) if random else t % n)
+            i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
             _credit(i, asked.averaged, k - since[i], row, fields, total)
             since[i] = k
             update_row(g, i, row, fields, uniform(start, gamma, counter + np.uint64(1)))

@@ -31,18 +31,17 @@ from spinbench.backends.numba.gibbs.shared import (
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, softplus
-from spinbench.backends.numba.simd.memory import address, keep, load_table
-from spinbench.backends.numba.simd.random import row_numbers
-from spinbench.backends.numba.simd.vector_memory import (
+from spinbench.backends.numba.simd.memory import (
+    address,
     aligned_zeros,
-    gather_states,
+    gather_indexed,
+    keep,
     line_address,
-    load_state_vector,
-    load_sum_vector,
-    load_table_vector,
-    store_state_vector,
-    store_sum_vector,
+    load,
+    load_vector,
+    store,
 )
+from spinbench.backends.numba.simd.random import row_numbers
 from spinbench.backends.numba.simd.vectors import choose, count_up, total
 from spinbench.mathematics.graphs.sweep_layouts import Sweep
 
@@ -92,18 +91,18 @@ class Chain(NamedTuple):
 @njit(**WRITTEN_OUT)
 def near_states(b, q, row, base, s):
     """The states of the neighbours in slot q of rows row, row + 1, …; the slot begins with row `base`."""
-    shift = load_table(b.shifts, q)
+    shift = load(b.shifts, q)
     if shift != GATHERED:
-        return load_state_vector(s, row + shift)
-    return gather_states(s, b.columns, load_table(b.places, q) + row - base)
+        return load_vector(s, row + shift)
+    return gather_indexed(s, b.columns, load(b.places, q) + row - base)
 
 
 @njit(**WRITTEN_OUT)
 def _band_field(b, block, row, base, s):
     """a_i + Σ_j W_ij s_j of a vector of rows of a block."""
-    x = load_table_vector(b.biases, row)
-    for q in range(load_table(b.slots, block), load_table(b.slots, block + 1)):
-        w = load_table_vector(b.weights, load_table(b.offsets, q) + row - base)
+    x = load_vector(b.biases, row)
+    for q in range(load(b.slots, block), load(b.slots, block + 1)):
+        w = load_vector(b.weights, load(b.offsets, q) + row - base)
         x = x + w * near_states(b, q, row, base, s)
     return x
 
@@ -140,55 +139,55 @@ def _update_rows(b, chain, block, low, high, counter):
 
     Returns -Σ log p(s*_i | rest) as of the update over those below `chain.forced`.
     """
-    base, width = load_table(b.bounds, block), vector_width(b.biases)
+    base, width = load(b.bounds, block), vector_width(b.biases)
     base -= base % 2
-    away = load_table_vector(b.biases, 0) * ZERO(load_table(b.biases, 0))
+    away = load_vector(b.biases, 0) * ZERO(load(b.biases, 0))
     for row in range(low - low % 2, high, width):
         x = _band_field(b, block, row, base, chain.s)
         whole = row >= low and row + width <= high
         if row < chain.forced:
-            part = softplus(load_table_vector(b.sign, row) * x)
+            part = softplus(load_vector(b.sign, row) * x)
             if not whole or row + width > chain.forced:
                 part = choose(_inside(row, low, min(high, chain.forced), part), part, ZERO(part))
             away = away + part
-        up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load_table(b.biases, 0)))
+        up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load(b.biases, 0)))
         drawn = choose(up, ONE(p), ZERO(p))
         credit = p if chain.averaged else drawn
         if not whole:
             inside = _inside(row, low, high, p)
-            drawn = choose(inside, drawn, load_state_vector(chain.s, row))
+            drawn = choose(inside, drawn, load_vector(chain.s, row))
             credit = choose(inside, credit, ZERO(p))
-        store_state_vector(chain.s, row, drawn)
-        store_sum_vector(chain.recent, row, load_sum_vector(chain.recent, row) + credit)
+        store(chain.s, row, drawn)
+        store(chain.recent, row, load_vector(chain.recent, row) + credit)
     return np.float64(total(away))
 
 
 @njit(**WRITTEN_OUT)
 def _force_rows(b, block, low, high, s):
     """Rows low … high - 1 of a block become s*; returns Σ log p(s*_i | rest) before they do."""
-    base, width = load_table(b.bounds, block), vector_width(b.biases)
+    base, width = load(b.bounds, block), vector_width(b.biases)
     base -= base % 2
-    lost = load_table_vector(b.biases, 0) * ZERO(load_table(b.biases, 0))
+    lost = load_vector(b.biases, 0) * ZERO(load(b.biases, 0))
     for row in range(low - low % 2, high, width):
-        sign = load_table_vector(b.sign, row)
+        sign = load_vector(b.sign, row)
         part = softplus(sign * _band_field(b, block, row, base, s))
         inside = _inside(row, low, high, part)
         lost = lost + choose(inside, part, ZERO(part))
         forced = choose(sign < ZERO(sign), ONE(sign), ZERO(sign))
-        store_state_vector(s, row, choose(inside, forced, load_state_vector(s, row)))
+        store(s, row, choose(inside, forced, load_vector(s, row)))
     return -np.float64(total(lost))
 
 
 @njit(**WRITTEN_OUT)
 def _redraw_block(b, block, start, gamma, counter, s):
     """Draws the rows of a block with the numbers of the step that begins at `counter`."""
-    low, high, width = load_table(b.bounds, block), load_table(b.bounds, block + 1), vector_width(b.biases)
+    low, high, width = load(b.bounds, block), load(b.bounds, block + 1), vector_width(b.biases)
     base = low - low % 2
     for row in range(base, high, width):
         x = _band_field(b, block, row, base, s)
-        up, p = draw(x, row_numbers(start, gamma, counter, row, load_table(b.biases, 0)))
+        up, p = draw(x, row_numbers(start, gamma, counter, row, load(b.biases, 0)))
         drawn = choose(up, ONE(p), ZERO(p))
-        store_state_vector(s, row, choose(_inside(row, low, high, p), drawn, load_state_vector(s, row)))
+        store(s, row, choose(_inside(row, low, high, p), drawn, load_vector(s, row)))
 
 
 @njit(**INLINE)
@@ -203,8 +202,8 @@ def _run_wave(b, chain, wave, first, sweeps, n, level):
                 block_first, k_first = 0, k_first + 1
         h, block, k = h_first, block_first, k_first
         while h <= last and h * wave.lag <= time:
-            low = load_table(b.bounds, block) + (time - h * wave.lag) * wave.chunk
-            high = min(low + wave.chunk, load_table(b.bounds, block + 1))
+            low = load(b.bounds, block) + (time - h * wave.lag) * wave.chunk
+            high = min(low + wave.chunk, load(b.bounds, block + 1))
             if low < high:
                 level[k] -= _update_rows(b, chain, block, low, high, np.uint64(first + k) * np.uint64(n + 1))
             h, block = h + 1, block + 1
@@ -257,8 +256,8 @@ def run_site_looks(bands, varied, fixed, keys, step, s, found):
                 _redraw_block(b, blocks - 1 - k, keys[c, 0], keys[c, 1], counter, state)
             level = fixed
             for block in range(varied):
-                high = load_table(b.bounds, block + 1)
-                for low in range(load_table(b.bounds, block), high, CHUNK):
+                high = load(b.bounds, block + 1)
+                for low in range(load(b.bounds, block), high, CHUNK):
                     level += _force_rows(b, block, low, min(low + CHUNK, high), state)
             found[side, c] = level
     keep(drawn)

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros, load_state_vector, store_sum_vector
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, load_vector, store
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +53,7 @@ def add_diagonals(band, v, begin, i, total):
     weights, x, width = address(band.values, 0), address(v, 0), band.values.shape[1]
     for k in range(band.offsets.size):
         weight = coefficient(v, weights, k * width + i)
-        total = total + weight * load_state_vector(x, (begin + i + band.offsets[k]) * unit(v))
+        total = total + weight * load_vector(x, (begin + i + band.offsets[k]) * unit(v))
     return total
 
 
@@ -63,4 +62,4 @@ def banded_product(band, v, out):
     """out = Mv; zeros surround v."""
     to = address(out, 0)
     for i in range(0, band.rows, stride(v)):
-        store_sum_vector(to, i * unit(v), add_diagonals(band, v, 0, i, zeros(v)))
+        store(to, i * unit(v), add_diagonals(band, v, 0, i, zeros(v)))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import Layout, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.backends.numba.simd.memory import address, load_state, load_sum, load_table, store_state, store_sum
+from spinbench.backends.numba.simd.memory import address, load, store
 from spinbench.mathematics.relaxation.density import EdgeFactor
 
 Array = npt.NDArray[Any]
@@ -62,7 +62,7 @@ def scale_terms(edges, t):
     terms, roots, width = address(t, 0), address(edges.root_weights, 0), unit(t)
     for e in range(edges.weights.size):
         for c in range(width):
-            store_sum(terms, e * width + c, load_table(roots, e) * load_sum(terms, e * width + c))
+            store(terms, e * width + c, load(roots, e) * load(terms, e * width + c))
 
 
 @nb.njit(**KERNEL)
@@ -72,12 +72,12 @@ def make_terms(edges, v, t):
     first, second = address(edges.first, 0), address(edges.second, 0)
     weights, signs = address(edges.weights, 0), address(edges.signs, 0)
     for e in range(edges.weights.size):
-        i, j = load_table(first, e), load_table(second, e)
-        weight, sign = load_table(weights, e), load_table(signs, e)
+        i, j = load(first, e), load(second, e)
+        weight, sign = load(weights, e), load(signs, e)
         for c in range(width):
             at, to = np.uint64(width), np.uint64(c)
-            term = weight * (load_state(x, i * at + to) + sign * load_state(x, j * at + to))
-            store_sum(terms, e * width + c, term)
+            term = weight * (load(x, i * at + to) + sign * load(x, j * at + to))
+            store(terms, e * width + c, term)
 
 
 @nb.njit(**KERNEL)
@@ -87,11 +87,11 @@ def spread_terms(edges, t, out):
     count, (most, n) = edges.weights.size, edges.incident.shape
     incident, signs = address(edges.incident, 0), address(edges.incident_signs, 0)
     for c in range(width):
-        store_state(terms, count * width + c, out.dtype.type(0))
+        store(terms, count * width + c, out.dtype.type(0))
     for k in range(most):
         for i in range(n):
-            e, sign = load_table(incident, k * n + i), load_table(signs, k * n + i)
+            e, sign = load(incident, k * n + i), load(signs, k * n + i)
             for c in range(width):
                 at = i * width + c
-                term = sign * load_state(terms, e * np.uint64(width) + np.uint64(c))
-                store_sum(to, at, load_sum(to, at) + term)
+                term = sign * load(terms, e * np.uint64(width) + np.uint64(c))
+                store(to, at, load(to, at) + term)

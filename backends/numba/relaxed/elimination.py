@@ -20,8 +20,7 @@ from spinbench.backends.numba.relaxed.banded import Diagonals, add_diagonals, co
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
+from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.mathematics.graphs.colouring import colouring
 
 Array = npt.NDArray[Any]
@@ -78,11 +77,11 @@ def eliminated_product(factor, v, out):
     reduced, solved = address(factor.reduced, 0), address(factor.solved, 0)
     count, rest = factor.up.rows, factor.down.rows
     for i in range(0, rest, stride(v)):
-        total = add_diagonals(factor.down, v, 0, i, load_state_vector(x, (count + i) * width))
-        store_sum_vector(reduced, i * width, total)
+        total = add_diagonals(factor.down, v, 0, i, load_vector(x, (count + i) * width))
+        store(reduced, i * width, total)
     product(factor.corner, factor.reduced, factor.solved)
     for i in range(0, count, stride(v)):
-        own = coefficient(v, pivots, i) * load_state_vector(x, i * width)
-        store_sum_vector(to, i * width, add_diagonals(factor.up, factor.solved, 0, i, own))
+        own = coefficient(v, pivots, i) * load_vector(x, i * width)
+        store(to, i * width, add_diagonals(factor.up, factor.solved, 0, i, own))
     for i in range(0, rest, stride(v)):  # after the first rows, whose last vector reaches into these
-        store_sum_vector(to, (count + i) * width, load_sum_vector(solved, i * width))
+        store(to, (count + i) * width, load_vector(solved, i * width))

@@ -22,8 +22,7 @@ from spinbench.backends.numba.relaxed.edges import Edges, make_edges, make_terms
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, coefficient, stride, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import load_state_vector, load_sum_vector, store_sum_vector
+from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.mathematics.relaxation.density import EdgeFactor
 
 Array = npt.NDArray[Any]
@@ -112,7 +111,7 @@ def _add(x, n, out):
     whence, to = address(x, 0), address(out, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        store_sum_vector(to, at, load_sum_vector(to, at) + load_state_vector(whence, at))
+        store(to, at, load_vector(to, at) + load_vector(whence, at))
 
 
 @nb.njit(**KERNEL)
@@ -120,8 +119,8 @@ def _scale(column, x, first, n, out):
     """out = diag(column) times rows first, first + 1, … of x."""
     whence, to, weights = address(x, 0), address(out, 0), address(column, 0)
     for i in range(0, n, stride(out)):
-        value = load_state_vector(whence, (first + i) * unit(out))
-        store_sum_vector(to, i * unit(out), coefficient(out, weights, i) * value)
+        value = load_vector(whence, (first + i) * unit(out))
+        store(to, i * unit(out), coefficient(out, weights, i) * value)
 
 
 @nb.njit(**KERNEL)

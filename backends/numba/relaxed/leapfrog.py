@@ -16,16 +16,7 @@ from spinbench.backends.numba.relaxed.point import add_column
 from spinbench.backends.numba.relaxed.products import Matrix, make_matrix, product
 from spinbench.backends.numba.relaxed.tiles import Layout, lanes, over_variables, stride, unit, zero_energies
 from spinbench.backends.numba.relaxed.units import KERNEL, ONCE, log_normaliser, unit_means
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    load_state_vector,
-    load_sum_words,
-    load_table_vector,
-    store_field_vector,
-    store_state_vector,
-    store_sum_vector,
-)
+from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vector_sums import converted
 
 Array = npt.NDArray[Any]
@@ -92,11 +83,11 @@ def _start(push, step, n, r, origin, x):
     kinetic, half = zero_energies(r), step * r.dtype.type(0.5)
     for i in range(0, n, stride(r)):
         at = i * unit(r)
-        old = load_state_vector(momenta, at)
+        old = load_vector(momenta, at)
         kinetic = kinetic + converted(old * old, 0.0)
-        new = old - half * load_table_vector(pushes, at)
-        store_state_vector(momenta, at, new)
-        store_field_vector(to, at, load_table_vector(whence, at) + step * new)
+        new = old - half * load_vector(pushes, at)
+        store(momenta, at, new)
+        store(to, at, load_vector(whence, at) + step * new)
     return over_variables(r, kinetic) * 0.5
 
 
@@ -106,10 +97,10 @@ def _leap(Kx, Bp, step, n, r, x):
     left, right, momenta, to = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
     for i in range(0, n, stride(r)):
         at = i * unit(r)
-        push = load_field_vector(left, at) - load_table_vector(right, at)
-        new = load_state_vector(momenta, at) - step * push
-        store_state_vector(momenta, at, new)
-        store_field_vector(to, at, load_field_vector(to, at) + step * new)
+        push = load_vector(left, at) - load_vector(right, at)
+        new = load_vector(momenta, at) - step * push
+        store(momenta, at, new)
+        store(to, at, load_vector(to, at) + step * new)
 
 
 @nb.njit(**KERNEL)
@@ -121,12 +112,12 @@ def _finish(Kx, Bp, step, n, r, x, push):
     quadratic = kinetic
     for i in range(0, n, stride(r)):
         at = i * unit(r)
-        pull = load_table_vector(left, at)
-        new = pull - load_table_vector(right, at)
-        store_sum_vector(pushes, at, new)
-        momentum = load_state_vector(momenta, at) - half * new
+        pull = load_vector(left, at)
+        new = pull - load_vector(right, at)
+        store(pushes, at, new)
+        momentum = load_vector(momenta, at) - half * new
         kinetic = kinetic + converted(momentum * momentum, 0.0)
-        quadratic = quadratic + converted(pull * load_table_vector(whence, at), 0.0)
+        quadratic = quadratic + converted(pull * load_vector(whence, at), 0.0)
     return over_variables(r, kinetic) * 0.5, over_variables(r, quadratic) * 0.5
 
 
@@ -148,6 +139,6 @@ def travel(system, leaps, size, scratch, here):
             after, quadratic = _finish(Kx, Bp, step, n, r, x, there.push)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = quadratic - normaliser
-    store_sum_vector(address(there.normaliser, 0), 0, normaliser)
-    store_sum_vector(address(there.potential, 0), 0, potential)
-    return (after - kinetic) + (potential - load_sum_words(address(here.potential, 0), 0, lanes(x)))
+    store(address(there.normaliser, 0), 0, normaliser)
+    store(address(there.potential, 0), 0, potential)
+    return (after - kinetic) + (potential - load_lanes(address(here.potential, 0), 0, lanes(x)))

@@ -12,15 +12,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, stride, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import (
-    load_state_vector,
-    load_sum_vector,
-    load_sum_words,
-    load_table_vector,
-    store_state_vector,
-    store_sum_vector,
-)
+from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vectors import choose
 
 Array = npt.NDArray[Any]
@@ -66,7 +58,7 @@ def add_column(x, column, n, out):
     whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        store_sum_vector(to, at, load_sum_vector(whence, at) + coefficient(x, numbers, i))
+        store(to, at, load_vector(whence, at) + coefficient(x, numbers, i))
 
 
 @nb.njit(**KERNEL)
@@ -75,19 +67,19 @@ def subtract_column(x, column, n, out):
     whence, to, numbers = address(x, 0), address(out, 0), address(column, 0)
     for i in range(0, n, stride(x)):
         at = i * unit(x)
-        store_sum_vector(to, at, load_sum_vector(whence, at) - coefficient(x, numbers, i))
+        store(to, at, load_vector(whence, at) - coefficient(x, numbers, i))
 
 
 @nb.njit(**KERNEL)
 def load_energies(energies, lanes):
     """Float64, one in each lane."""
-    return load_sum_words(address(energies, 0), 0, lanes)
+    return load_lanes(address(energies, 0), 0, lanes)
 
 
 @nb.njit(**KERNEL)
 def add_energies(more, out, lanes):
     """out += more: float64, one in each lane."""
-    store_sum_vector(address(out, 0), 0, load_energies(out, lanes) + load_energies(more, lanes))
+    store(address(out, 0), 0, load_energies(out, lanes) + load_energies(more, lanes))
 
 
 @nb.njit(**KERNEL)
@@ -105,10 +97,10 @@ def _take(moving, new, old, n):
     source, target = address(new, 0), address(old, 0)
     for i in range(0, n, stride(old)):
         at = i * unit(old)
-        value = choose(moving, load_table_vector(source, at), load_state_vector(target, at))
-        store_state_vector(target, at, value)
+        value = choose(moving, load_vector(source, at), load_vector(target, at))
+        store(target, at, value)
 
 
 @nb.njit(**KERNEL)
 def _take_energies(moving, new, old, lanes):
-    store_sum_vector(address(old, 0), 0, choose(moving, load_energies(new, lanes), load_energies(old, lanes)))
+    store(address(old, 0), 0, choose(moving, load_energies(new, lanes), load_energies(old, lanes)))

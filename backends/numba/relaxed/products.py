@@ -20,8 +20,7 @@ import numpy.typing as npt
 from spinbench.backends.numba.relaxed.tiles import Layout, stride, unit
 from spinbench.backends.numba.relaxed.units import KERNEL
 from spinbench.backends.numba.simd.functions import smaller
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros, load_state_vector
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, load_vector
 from spinbench.backends.numba.simd.vector_sums import add_panel, add_rows, store_sums, zero_sums
 
 Array = npt.NDArray[Any]
@@ -58,7 +57,7 @@ def _block(matrix, v, out, i, sums):
     table, x, to, width = address(matrix.values, 0), address(v, 0), address(out, 0), unit(v)
     m = matrix.values.shape[1]
     for j in range(m):
-        sums = add_rows(sums, load_state_vector(x, j * width), table, i * m + j, m)
+        sums = add_rows(sums, load_vector(x, j * width), table, i * m + j, m)
     store_sums(to, i * width, width, sums, sums)
 
 

@@ -14,16 +14,7 @@ from spinbench.backends.numba.relaxed.point import subtract_column
 from spinbench.backends.numba.relaxed.tiles import coefficient, lanes, over_variables, stride, unit, zero_energies
 from spinbench.backends.numba.relaxed.units import KERNEL, log_normaliser, unit_means
 from spinbench.backends.numba.simd.functions import sincos_turns
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    load_state_vector,
-    load_sum_words,
-    load_table_vector,
-    store_field_vector,
-    store_state_vector,
-    store_sum_vector,
-)
+from spinbench.backends.numba.simd.memory import address, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vector_sums import converted
 
 TURN = 0.15915494309189535
@@ -37,9 +28,9 @@ def _kick(push, step, f, n, w):
     gained, half = zero_energies(w), step * w.dtype.type(0.5)
     for i in range(0, n, stride(w)):
         at = i * unit(w)
-        q, old = load_table_vector(pushes, at), load_state_vector(velocities, at)
-        gained = gained + converted(load_table_vector(forces, at) * (step * (old + half * q)), 0.0)
-        store_state_vector(velocities, at, old + step * q)
+        q, old = load_vector(pushes, at), load_vector(velocities, at)
+        gained = gained + converted(load_vector(forces, at) * (step * (old + half * q)), 0.0)
+        store(velocities, at, old + step * q)
     return over_variables(w, gained)
 
 
@@ -49,11 +40,11 @@ def _turn(cosine, sine, centre, n, y, w, u):
     positions, velocities, odds, shift = address(y, 0), address(w, 0), address(u, 0), address(centre, 0)
     for i in range(0, n, stride(y)):
         at = i * unit(y)
-        position, velocity = load_field_vector(positions, at), load_state_vector(velocities, at)
+        position, velocity = load_vector(positions, at), load_vector(velocities, at)
         turned = cosine * position + sine * velocity
-        store_field_vector(positions, at, turned)
-        store_state_vector(velocities, at, cosine * velocity - sine * position)
-        store_sum_vector(odds, at, turned + coefficient(y, shift, i))
+        store(positions, at, turned)
+        store(velocities, at, cosine * velocity - sine * position)
+        store(odds, at, turned + coefficient(y, shift, i))
 
 
 @nb.njit(**KERNEL)
@@ -62,7 +53,7 @@ def _tilt(m, u, n):
     odds, means = address(u, 0), address(m, 0)
     result = zero_energies(u)
     for i in range(0, n, stride(u)):
-        term = coefficient(u, means, i) * load_state_vector(odds, i * unit(u))
+        term = coefficient(u, means, i) * load_vector(odds, i * unit(u))
         result = result + converted(term, 0.0)
     return over_variables(u, result)
 
@@ -90,6 +81,6 @@ def travel(system, leaps, size, scratch, here):
     subtract_column(scratch.u, frame.bias, n, y)
     normaliser = log_normaliser(scratch.u, system.groups, n, scratch.energy)
     potential = _tilt(frame.m, scratch.u, n) - normaliser
-    store_sum_vector(address(there.normaliser, 0), 0, normaliser)
-    store_sum_vector(address(there.potential, 0), 0, potential)
-    return gained + (potential - load_sum_words(address(here.potential, 0), 0, lanes(y)))
+    store(address(there.normaliser, 0), 0, normaliser)
+    store(address(there.potential, 0), 0, potential)
+    return gained + (potential - load_lanes(address(here.potential, 0), 0, lanes(y)))

@@ -20,9 +20,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spinbench.backends.numba.simd.memory import read, require
+from spinbench.backends.numba.simd.memory import LINE, aligned_zeros, read, require
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import LINE, aligned_zeros
 from spinbench.backends.numba.simd.vector_type import Vector, spread_over, wide
 from spinbench.backends.numba.simd.vectors import sum_of_lanes
 
@@ -194,7 +193,7 @@ def coefficient(typing_context, tile, column, i):
     def generate(context, builder, signature, arguments):
         target = context.get_value_type(kind)
         source, index = list(zip(signature.args, arguments, strict=True))[1:]
-        value = read(context, builder, "table", source, index, target if tile.ndim == 1 else target.element)
+        value = read(context, builder, source, index, target if tile.ndim == 1 else target.element)
         return value if tile.ndim == 1 else spread_over(builder, value, target)
 
     return kind(tile, column, i), generate

@@ -34,8 +34,7 @@ from spinbench.backends.numba.relaxed.units import (
     draw_noise,
 )
 from spinbench.backends.numba.simd.functions import at_most, exp
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import store_sum_vector
+from spinbench.backends.numba.simd.memory import address, store
 from spinbench.backends.numba.simd.vector_sums import in_lanes
 from spinbench.backends.numba.simd.vectors import choose
 
@@ -127,7 +126,7 @@ def _sample(system, settings, scratch, here, keys, counter, step, accept):
     # a trajectory that diverged to NaN is refused
     zero = 0.0 * size  # a step is finite
     chance = choose(gain == gain, exp(at_most(-gain, zero)), zero)
-    store_sum_vector(address(accept, 0), 0, chance)
+    store(address(accept, 0), 0, chance)
     move(chain_uniforms(here.p, keys, counter) < chance, scratch.there, here, system.n)
     return counter + np.uint64(1)
 

@@ -20,26 +20,9 @@ from spinbench.backends.numba.relaxed.tiles import (
     zeros,
 )
 from spinbench.backends.numba.simd.functions import at_least, exp, larger, log1p, magnitude, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import (
-    address,
-    load_field,
-    load_state,
-    load_table,
-    load_uniform,
-    store_state,
-    store_sum,
-)
+from spinbench.backends.numba.simd.memory import address, load, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.random import uniform
 from spinbench.backends.numba.simd.random_fills import fill_normal
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    load_state_vector,
-    load_sum_words,
-    load_table_words,
-    load_uniform_vector,
-    store_state_vector,
-    store_sum_vector,
-)
 from spinbench.backends.numba.simd.vector_sums import converted, in_lanes
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.mathematics.relaxation.density import Sites
@@ -104,8 +87,8 @@ def chain_uniforms(tile, keys, counter):
     """Number `counter` of a tile's chains, uniform on [0, 1), float64, one in each lane."""
     start, gamma = address(keys, 0), address(keys, keys.size // 2)
     if tile.ndim == 1:
-        return in_lanes(uniform(load_table(start, 0), load_table(gamma, 0), counter), lanes(tile))
-    return uniform(load_table_words(start, 0, lanes(tile)), load_table_words(gamma, 0, lanes(tile)), counter)
+        return in_lanes(uniform(load(start, 0), load(gamma, 0), counter), lanes(tile))
+    return uniform(load_lanes(start, 0, lanes(tile)), load_lanes(gamma, 0, lanes(tile)), counter)
 
 
 @nb.njit(**KERNEL)
@@ -114,16 +97,16 @@ def add_to_sums(values, n, sums):
     whence, to = address(values, 0), address(sums, 0)
     for i in range(0, n, stride(values)):
         at = i * unit(values)
-        more = converted(load_state_vector(whence, at), 0.0)
-        store_sum_vector(to, at, load_sum_words(to, at, lanes(values)) + more)
+        more = converted(load_vector(whence, at), 0.0)
+        store(to, at, load_lanes(to, at, lanes(values)) + more)
 
 
 @nb.njit(**KERNEL)
 def add_log(value, sums, lanes):
     """sums = log(exp(sums) + exp(value)): float64, as many as the tuple `lanes` has entries."""
     to = address(sums, 0)
-    old = load_sum_words(to, 0, lanes)
-    store_sum_vector(to, 0, at_least(old, value) + log1p(exp(-magnitude(old - value))))
+    old = load_lanes(to, 0, lanes)
+    store(to, 0, at_least(old, value) + log1p(exp(-magnitude(old - value))))
 
 
 @nb.njit(**KERNEL)
@@ -132,7 +115,7 @@ def unit_means(u, groups, n, p):
     whence, to = address(u, 0), address(p, 0)
     for i in range(0, n, stride(u)):
         at = i * unit(u)
-        store_state_vector(to, at, sigmoid(load_field_vector(whence, at)))
+        store(to, at, sigmoid(load_vector(whence, at)))
     group_means(u, groups.of, p)
 
 
@@ -144,18 +127,18 @@ def group_means(u, groups, p):
     whence, to, width = address(u, 0), address(p, 0), unit(u)
     for g in range(groups.sizes.size):
         for c in range(width):
-            top = load_field(whence, groups.members[g, 0] * width + c)
+            top = load(whence, groups.members[g, 0] * width + c)
             for k in range(1, groups.sizes[g]):
-                top = larger(top, load_field(whence, groups.members[g, k] * width + c))
+                top = larger(top, load(whence, groups.members[g, k] * width + c))
             total = top - top
             for k in range(groups.sizes[g]):
                 at = groups.members[g, k] * width + c
-                weight = exp(load_field(whence, at) - top)
-                store_state(to, at, weight)
+                weight = exp(load(whence, at) - top)
+                store(to, at, weight)
                 total += weight
             for k in range(groups.sizes[g]):
                 at = groups.members[g, k] * width + c
-                store_state(to, at, load_state(to, at) / total)
+                store(to, at, load(to, at) / total)
 
 
 @nb.njit(**KERNEL)
@@ -164,7 +147,7 @@ def log_normaliser(u, groups, n, energy):
     whence, free, width = address(u, 0), address(groups.free, 0), unit(u)
     result = zero_energies(u)
     for i in range(0, n, stride(u)):
-        term = coefficient(u, free, i) * softplus(load_field_vector(whence, i * width))
+        term = coefficient(u, free, i) * softplus(load_vector(whence, i * width))
         result = result + converted(term, 0.0)
     return _with_groups(over_variables(u, result), u, groups.of, energy)
 
@@ -179,14 +162,14 @@ def _with_groups(result, u, groups, energy):
         energy[c] = 0.0
         lane = c % width
         for g in range(groups.sizes.size):
-            top = load_field(whence, groups.members[g, 0] * width + lane)
+            top = load(whence, groups.members[g, 0] * width + lane)
             for k in range(1, groups.sizes[g]):
-                top = larger(top, load_field(whence, groups.members[g, k] * width + lane))
+                top = larger(top, load(whence, groups.members[g, k] * width + lane))
             total = 0.0
             for k in range(groups.sizes[g]):
-                total += np.float64(exp(load_field(whence, groups.members[g, k] * width + lane) - top))
+                total += np.float64(exp(load(whence, groups.members[g, k] * width + lane) - top))
             energy[c] += np.float64(top) + np.log(total)
-    return result + load_sum_words(address(energy, 0), 0, lanes(u))
+    return result + load_lanes(address(energy, 0), 0, lanes(u))
 
 
 @nb.njit(**KERNEL)
@@ -197,8 +180,8 @@ def draw_units(v, p, groups, n, s):
     one = zero + v.dtype.type(1)
     for i in range(0, n, stride(v)):
         at = i * width
-        chosen = load_uniform_vector(numbers, at) < load_state_vector(means, at)
-        store_sum_vector(to, at, choose(chosen, one, zero))
+        chosen = load_vector(numbers, at) < load_vector(means, at)
+        store(to, at, choose(chosen, one, zero))
     _draw_groups(v, p, groups.of, s)
 
 
@@ -210,12 +193,12 @@ def _draw_groups(v, p, groups, s):
     numbers, means, to, width = address(v, 0), address(p, 0), address(s, 0), unit(v)
     for g in range(groups.sizes.size):
         for c in range(width):
-            left = load_uniform(numbers, groups.members[g, 0] * width + c)
+            left = load(numbers, groups.members[g, 0] * width + c)
             last = groups.sizes[g] - 1
             for k in range(groups.sizes[g] - 1):
-                left -= load_state(means, groups.members[g, k] * width + c)
+                left -= load(means, groups.members[g, k] * width + c)
                 if left < 0:
                     last = k
                     break
             for k in range(groups.sizes[g]):
-                store_sum(to, groups.members[g, k] * width + c, s.dtype.type(k == last))
+                store(to, groups.members[g, k] * width + c, s.dtype.type(k == last))

@@ -1,15 +1,16 @@
-"""Pointers into arrays, and loads and stores of single elements; those of vectors are in `vector_memory`.
+"""Pointers into arrays: loads and stores of elements and vectors, gathers, look-ups; arrays that begin on cache lines.
 
-Numba counts references to arrays (an atomic operation each time one is passed on or taken out of a tuple), guards
-every index against being negative, and tells LLVM nothing about which arrays are apart, so that a loop which gathers
-from one and stores into another stays scalar. A pointer is not counted, and the accesses made here say to which of a
-few kinds of arrays they belong. What that asks of the caller is on the package's page.
+Numba counts references to arrays (an atomic operation each time one is passed on or taken out of a tuple) and guards
+every index against being negative. A pointer is not counted, and no bounds are checked. What that asks of the caller is
+on the package's page.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.errors import TypingError
@@ -19,9 +20,30 @@ from numba.np.arrayobj import make_array
 from spinbench.backends.numba import debug_mode
 from spinbench.backends.numba.simd import checks
 from spinbench.backends.numba.simd.checks import Typed
+from spinbench.backends.numba.simd.vector_type import Vector, wide
 
-KINDS = ("table", "state", "field", "uniform", "sum")
-"""Within a function, as it is written, arrays of different kinds are never the same memory."""
+LINE = 64
+"""Bytes of a cache line; a vector that crosses into the next costs two accesses."""
+
+
+def aligned_zeros(shape: tuple[int, ...], real: np.dtype[Any], margin: int = 0) -> np.ndarray[Any, Any]:
+    """Zeros that begin on a cache line, or with a margin `margin` rows behind the begin of one.
+
+    Addresses may reach the margins: as many rows of zeros before and behind the array.
+    """
+    block = aligned_empty((shape[0] + 2 * margin, *shape[1:]), real)
+    block.fill(0)  # in large pages, where there are some; zeros would come in small ones
+    if margin and debug_mode.ON:
+        checks.register_block(block)
+    return block[margin : margin + shape[0]]
+
+
+def aligned_empty(shape: tuple[int, ...], real: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array to write to that begins on a cache line."""
+    size = math.prod(shape)
+    whole = np.empty(size + LINE // real.itemsize, dtype=real)
+    first = -whole.ctypes.data % LINE // real.itemsize
+    return whole[first : first + size].reshape(shape)
 
 
 def pointer_to(dtype: Any) -> types.Type:
@@ -54,6 +76,20 @@ def address(typing_context, array, offset):
 
 
 @intrinsic
+def line_address(typing_context, array):
+    """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
+
+    def generate(context, builder, signature, arguments):
+        data = make_array(array)(context, builder, arguments[0]).data
+        word = ir.IntType(64)
+        up = builder.add(builder.ptrtoint(data, word), word(LINE - 1))
+        place = builder.inttoptr(builder.and_(up, word(-LINE)), data.type)
+        return made_pointer(context, builder, (array, arguments[0]), place)
+
+    return pointer_into(array)(array), generate
+
+
+@intrinsic
 def keep(typing_context, array):
     """Does nothing with a local array, but at the end of a function: Numba frees arrays after their last use, and does
     not count that of their pointers."""
@@ -75,27 +111,146 @@ def moved(typing_context, pointer, offset):
     return pointer(pointer, offset), generate
 
 
-def accessors(kind: str) -> tuple[Any, Any]:
-    """(load(pointer, i), store(pointer, i, value)) for arrays of a kind."""
+@intrinsic
+def load(typing_context, pointer, index):
+    """The element at an index."""
+    return pointer.dtype(pointer, index), _loader(pointer.dtype)
 
-    @intrinsic
-    def load(typing_context, pointer, index):
-        def generate(context, builder, signature, arguments):
-            source, index = zip(signature.args, arguments, strict=True)
-            return read(context, builder, kind, source, index, context.get_value_type(pointer.dtype))
 
-        return pointer.dtype(pointer, index), generate
+@intrinsic
+def load_vector(typing_context, pointer, index):
+    """512 bits from element `index` on."""
+    vector = wide(pointer.dtype)
+    return vector(pointer, index), _loader(vector)
 
-    @intrinsic
-    def store(typing_context, pointer, index, value):
-        def generate(context, builder, signature, arguments):
-            target, index, _ = zip(signature.args, arguments, strict=True)
-            write(context, builder, kind, target, index, arguments[2])
-            return context.get_dummy_value()
 
-        return types.void(pointer, index, pointer.dtype), generate
+@intrinsic
+def load_lanes(typing_context, pointer, index, lanes):
+    """As many elements as the tuple `lanes` has, from element `index` on."""
+    vector = Vector(pointer.dtype, len(lanes))
+    return vector(pointer, index, lanes), _loader(vector)
 
-    return load, store
+
+def _loader(kind: types.Type) -> Any:
+    """What an intrinsic's `generate` does to load a number or a vector from (pointer, index, …)."""
+
+    def generate(context, builder, signature, arguments):
+        source, index = list(zip(signature.args, arguments, strict=True))[:2]
+        return read(context, builder, source, index, context.get_value_type(kind))
+
+    return generate
+
+
+@intrinsic
+def store(typing_context, pointer, index, value):
+    """Store a number, which is converted, or a vector of the pointer's own type from element `index` on."""
+    if isinstance(value, Vector):
+        require(pointer, value.element)
+    kind = value if isinstance(value, Vector) else pointer.dtype
+
+    def generate(context, builder, signature, arguments):
+        target, index, _ = zip(signature.args, arguments, strict=True)
+        write(context, builder, target, index, arguments[2])
+        return context.get_dummy_value()
+
+    return types.void(pointer, index, kind), generate
+
+
+@intrinsic
+def prefetch(typing_context, pointer, index):
+    """Ask for the cache line of an element that is to be read soon; an address outside of the array does no harm."""
+
+    def generate(context, builder, signature, arguments):
+        source, index = zip(signature.args, arguments, strict=True)
+        whence = builder.bitcast(element_place(context, builder, source, index), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [whence.type, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+        builder.call(function, [whence, word(0), word(2), word(1)])  # to read; to the second-level cache; data
+        return context.get_dummy_value()
+
+    return types.void(pointer, index), generate
+
+
+def _gather(context: Any, builder: ir.IRBuilder, source: Typed, where: ir.Value) -> ir.Value:
+    """Elements of an array at the numbers `where`, a vector of 32-bit integers."""
+    element: Any = source[0].dtype
+    lanes = where.type.count
+    target, pointer = ir.VectorType(context.get_value_type(element), lanes), data_of(context, builder, source)
+    if debug_mode.ON:
+        numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
+        places = [element_place(context, builder, source, (types.int32, number)) for number in numbers]
+        checks.check(context, builder, source, places, 1)
+    addresses = builder.gep(pointer, [ir.IntType(32)(0)])  # llvmlite makes none with a vector of indices
+    addresses.indices, addresses.operands = [where], [pointer, where]
+    addresses.type = ir.VectorType(pointer.type, lanes)
+    every = ir.VectorType(ir.IntType(1), lanes)
+    number = f"{'f' if isinstance(element, types.Float) else 'i'}{element.bitwidth}"
+    function = builder.module.declare_intrinsic(
+        f"llvm.masked.gather.v{lanes}{number}.v{lanes}p0",
+        fnty=ir.FunctionType(target, [addresses.type, ir.IntType(32), every, target]),
+    )
+    align = ir.IntType(32)(element.bitwidth // 8)
+    there = ir.Constant(every, [ir.IntType(1)(1)] * lanes)
+    return builder.call(function, [addresses, align, there, ir.Constant(target, ir.Undefined)])
+
+
+@intrinsic
+def gather_indexed(typing_context, pointer, places, index):
+    """512 bits of elements: those that numbers index, index + 1, … of `places` (uint32) name.
+
+    They must be below 2^31.
+    """
+    require(places, types.uint32)
+    kind = wide(pointer.dtype)
+
+    def generate(context, builder, signature, arguments):
+        states, table, first = zip(signature.args, arguments, strict=True)
+        where = read(context, builder, table, first, ir.VectorType(ir.IntType(32), kind.lanes))
+        return _gather(context, builder, states, where)
+
+    return kind(pointer, places, index), generate
+
+
+@intrinsic
+def gather(typing_context, pointer, places):
+    """The elements of a table at `places`, a vector of uint32 below 2^31, as many as it has lanes."""
+    kind = Vector(pointer.dtype, places.lanes)
+
+    def generate(context, builder, signature, arguments):
+        return _gather(context, builder, (pointer, arguments[0]), arguments[1])
+
+    return kind(pointer, places), generate
+
+
+@intrinsic
+def look_up(typing_context, pointer, first, places):
+    """Elements first + place of a table of uint16, places below 32 in a vector of 32; 32 elements are read.
+
+    That is one instruction where there is AVX-512 with words.
+    """
+    kind = wide(types.uint16)
+    require(pointer, types.uint16)
+    if places != kind:
+        return None
+
+    def generate(context, builder, signature, arguments):
+        table, first, (_, places) = zip(signature.args, arguments, strict=True)
+        target, word = context.get_value_type(kind), ir.IntType(32)
+        if "+avx512bw" in context.codegen().magic_tuple()[2]:
+            entries = read(context, builder, table, first, target)
+            function = builder.module.declare_intrinsic(
+                "llvm.x86.avx512.permvar.hi.512", fnty=ir.FunctionType(target, [target, target])
+            )
+            return builder.call(function, [entries, places])
+        found, begin = ir.Constant(target, ir.Undefined), (pointer, displaced(context, builder, table, first))
+        for lane in range(kind.lanes):
+            index = types.uint32, builder.zext(builder.extract_element(places, word(lane)), word)
+            entry = read(context, builder, begin, index, target.element)
+            found = builder.insert_element(found, entry, word(lane))
+        return found
+
+    return kind(pointer, first, places), generate
 
 
 # What generates code: all accesses go through these
@@ -117,26 +272,24 @@ def displaced(context: Any, builder: ir.IRBuilder, pointer: Typed, index: Typed)
     return checks.replaced(context, builder, pointer, place) if debug_mode.ON else place
 
 
-def read(context: Any, builder: ir.IRBuilder, kind: str, source: Typed, index: Typed, what: ir.Type) -> ir.Value:
-    """`what`, an element or a vector of them, from element `index` of an array of a kind on."""
+def read(context: Any, builder: ir.IRBuilder, source: Typed, index: Typed, what: ir.Type) -> ir.Value:
+    """`what`, an element or a vector of them, from element `index` on."""
     place = element_place(context, builder, source, index)
     if debug_mode.ON:
-        checks.check(context, builder, (kind, False), source, [place], lanes_of(what))
+        checks.check(context, builder, source, [place], lanes_of(what))
     if isinstance(what, ir.VectorType):
         place = builder.bitcast(place, what.as_pointer())
-    value = builder.load(place, align=source[0].dtype.bitwidth // 8)
-    mark(builder, value, kind)
-    return value
+    return builder.load(place, align=source[0].dtype.bitwidth // 8)
 
 
-def write(context: Any, builder: ir.IRBuilder, kind: str, target: Typed, index: Typed, value: ir.Value) -> None:
-    """Store an element or a vector of them from element `index` of an array of a kind on."""
+def write(context: Any, builder: ir.IRBuilder, target: Typed, index: Typed, value: ir.Value) -> None:
+    """Store an element or a vector of them from element `index` on."""
     place = element_place(context, builder, target, index)
     if debug_mode.ON:
-        checks.check(context, builder, (kind, True), target, [place], lanes_of(value.type))
+        checks.check(context, builder, target, [place], lanes_of(value.type))
     if isinstance(value.type, ir.VectorType):
         place = builder.bitcast(place, value.type.as_pointer())
-    mark(builder, builder.store(value, place, align=target[0].dtype.bitwidth // 8), kind)
+    builder.store(value, place, align=target[0].dtype.bitwidth // 8)
 
 
 def lanes_of(what: ir.Type) -> int:
@@ -155,49 +308,3 @@ def _widened(builder: ir.IRBuilder, index: Typed) -> ir.Value:
     if kind.bitwidth == 64:
         return index[1]
     return (builder.sext if kind.signed else builder.zext)(index[1], ir.IntType(64))
-
-
-class _Scope(ir.values.MDValue):  # type: ignore[misc]
-    """Metadata that names itself, of which LLVM makes another one wherever it inlines the function."""
-
-    def __init__(self, module: ir.Module, domain: ir.values.MDValue) -> None:
-        super().__init__(module, [domain], name=str(len(module.metadata)))
-        self.operands = (self, domain)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
-
-
-def _scopes(builder: ir.IRBuilder) -> dict[str, _Scope]:
-    """Those of the arrays of each kind in the function that is being made, in one domain."""
-    function, module = builder.function, builder.module
-    if not hasattr(function, "spinbench_scopes"):
-        domain = module.add_metadata([ir.MetaDataString(module, "spinbench arrays")])
-        function.spinbench_scopes = {kind: _Scope(module, domain) for kind in KINDS}
-        for scope in function.spinbench_scopes.values():
-            _begin(builder, scope)
-    return dict(function.spinbench_scopes)
-
-
-def _begin(builder: ir.IRBuilder, scope: _Scope) -> None:
-    """Say that the scope begins with the function: in a loop into which LLVM inlines it, anew in each iteration."""
-    kind = ir.FunctionType(ir.VoidType(), [ir.MetaDataType()])
-    begin = builder.module.declare_intrinsic("llvm.experimental.noalias.scope.decl", fnty=kind)
-    with builder.goto_entry_block():
-        builder.call(begin, [builder.module.add_metadata([scope])])
-
-
-def mark(builder: ir.IRBuilder, instruction: Any, kind: str) -> None:
-    """Tell LLVM that an access is to an array of this kind."""
-    scopes, add = _scopes(builder), builder.module.add_metadata
-    instruction.set_metadata("alias.scope", add([scopes[kind]]))
-    instruction.set_metadata("noalias", add([scopes[other] for other in KINDS if other != kind]))
-
-
-load_table, _ = accessors("table")
-load_state, store_state = accessors("state")
-load_field, store_field = accessors("field")
-load_uniform, store_uniform = accessors("uniform")
-load_sum, store_sum = accessors("sum")

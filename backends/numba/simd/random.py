@@ -23,12 +23,7 @@ from numba.extending import overload
 from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.simd.formulas import formula, operation
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
-from spinbench.backends.numba.simd.memory import address
-from spinbench.backends.numba.simd.vector_memory import (
-    load_table_vector,
-    load_uniform_vector,
-    store_uniform_vector,
-)
+from spinbench.backends.numba.simd.memory import address, load_vector, store
 from spinbench.backends.numba.simd.vector_type import Vector, constant_of
 from spinbench.backends.numba.simd.vectors import as_float32, as_float64, count_up, every_second, halves
 
@@ -168,8 +163,8 @@ def _row_numbers(start, gamma, counter, row, real):
 @njit(**OPTIONS)
 def _walk_on(walk, gammas, chain):
     """The hashes of eight chains."""
-    here = load_uniform_vector(walk, chain)
-    store_uniform_vector(walk, chain, here + load_table_vector(gammas, chain))
+    here = load_vector(walk, chain)
+    store(walk, chain, here + load_vector(gammas, chain))
     return mix64(here)
 
 
@@ -177,11 +172,11 @@ def _walk_on(walk, gammas, chain):
 def _lane_numbers(walk, gammas, saved, chain, odd, real):
     def single(walk, gammas, saved, chain, odd, real):
         if odd:
-            words = load_uniform_vector(saved, chain)
+            words = load_vector(saved, chain)
         else:
             low = halves(_walk_on(walk, gammas, chain))
             high = halves(_walk_on(walk, gammas, chain + 8))
-            store_uniform_vector(saved, chain, every_second(low, high, 1))
+            store(saved, chain, every_second(low, high, 1))
             words = every_second(low, high, 0)
         return as_float32(words >> SHIFT_32)
 
@@ -201,4 +196,4 @@ def fill_rows(key, counter, out):
     real = out[0]
     for i in range(0, out.size, 64 // out.itemsize):
         u = row_numbers(key[0], key[1], counter, i, real)
-        store_uniform_vector(to, i, u * INVERSE_SCALE(u))
+        store(to, i, u * INVERSE_SCALE(u))

@@ -24,7 +24,7 @@ from numba.extending import overload
 from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.simd.formulas import formula_pair
 from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
-from spinbench.backends.numba.simd.memory import address
+from spinbench.backends.numba.simd.memory import address, load_lanes, store
 from spinbench.backends.numba.simd.random import (
     INVERSE_SCALE,
     high24,
@@ -36,7 +36,6 @@ from spinbench.backends.numba.simd.random import (
     low32_signed,
     mix64,
 )
-from spinbench.backends.numba.simd.vector_memory import load_table_words, store_uniform_vector
 from spinbench.backends.numba.simd.vector_sums import counted
 
 TURN = constant(2.0**-32)
@@ -99,8 +98,8 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
             for i in range(0, back, width):
                 i = smaller(i, back - width)
                 one, other = pair(z + gamma * np.uint64(i) + ramp, far)
-                store_uniform_vector(to, i, one)
-                store_uniform_vector(to, half + i, other)
+                store(to, i, one)
+                store(to, half + i, other)
         else:
             for i in range(back):
                 out[i], out[half + i] = pair(z + gamma * np.uint64(i), far)
@@ -115,13 +114,13 @@ def _make_fill(pair: Any, hashes: int, lanes: tuple[int, ...]) -> Any:
         if chains >= width:
             for c in range(0, chains, width):
                 c = smaller(c, chains - width)
-                gamma = load_table_words(gammas, c, lanes)
-                z, far = load_table_words(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
+                gamma = load_lanes(gammas, c, lanes)
+                z, far = load_lanes(starts, c, lanes) + gamma * counter, gamma * np.uint64(half)
                 for i in range(half):
                     one, other = pair(z, far)
-                    store_uniform_vector(to, i * chains + c, one)
+                    store(to, i * chains + c, one)
                     if i < back:
-                        store_uniform_vector(to, (half + i) * chains + c, other)
+                        store(to, (half + i) * chains + c, other)
                     z = z + gamma
         else:
             for c in range(chains):

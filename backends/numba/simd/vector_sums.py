@@ -77,7 +77,7 @@ def add_rows(typing_context, sums, x, table, first, stride):
         real = vector.type.element
         result = []
         for total in cgutils.unpack_tuple(builder, totals, sums.count):
-            number = read(context, builder, "table", (table, pointer), (types.intp, index), real)
+            number = read(context, builder, (table, pointer), (types.intp, index), real)
             result.append(_add_product(builder, total, vector, spread_over(builder, number, vector.type)))
             index = builder.add(index, step)
         return context.make_tuple(builder, sums, result)
@@ -109,12 +109,12 @@ def add_panel(typing_context, sums, across, table, first, width, x, column):
         result = list(cgutils.unpack_tuple(builder, totals, sums.count))
         for j in range(columns):
             index = builder.add(begin, word(j))
-            number = read(context, builder, "state", (x, factors), (types.intp, index), target.element)
+            number = read(context, builder, (x, factors), (types.intp, index), target.element)
             factor = spread_over(builder, number, target)
             start = builder.add(builder.mul(index, length), row)
             for k in range(vectors):
                 place = types.intp, builder.add(start, word(k * lanes))
-                values = read(context, builder, "table", (table, pointer), place, target)
+                values = read(context, builder, (table, pointer), place, target)
                 at = k * columns + j
                 result[at] = _add_product(builder, result[at], factor, values)
         return context.make_tuple(builder, sums, result)
@@ -136,7 +136,7 @@ def store_sums(typing_context, pointer, first, stride, sums, across):
             parts = list(values[k * group : (k + 1) * group])
             while len(parts) > 1:
                 parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            write(context, builder, "sum", (pointer, to), (types.intp, index), parts[0])
+            write(context, builder, (pointer, to), (types.intp, index), parts[0])
             index = builder.add(index, step)
         return context.get_dummy_value()
 

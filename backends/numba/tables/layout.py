@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.backends.numba.simd.memory import aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys
-from spinbench.backends.numba.simd.vector_memory import aligned_zeros
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import both_halves, reported_rows

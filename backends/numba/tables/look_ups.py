@@ -8,19 +8,10 @@ import numba as nb
 
 from spinbench.backends.numba.gibbs.shared import INLINE
 from spinbench.backends.numba.simd.functions import ZERO, at_least, constant, exp
-from spinbench.backends.numba.simd.memory import address, load_table
-from spinbench.backends.numba.simd.vector_memory import (
-    gather_table,
-    load_state_vector,
-    load_table_vector,
-    load_table_words,
-    store_field_vector,
-    word_loader,
-)
+from spinbench.backends.numba.simd.memory import address, gather, load, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.layout import LaneTables
 
-load_field_words = word_loader("field")
 WORDS = (0,) * 16
 """As many lanes as 512 bits have states: vectors of float64 are of 1024 bits."""
 LEAST = constant(-1e30, -1e300)
@@ -69,45 +60,45 @@ def pointers(t):
 @nb.njit(**INLINE)
 def _places(t, e, b, c):
     """Where the entries of incidence e stand for state 0 of its variable."""
-    at = load_table_vector(b.shifts, c) + load_table(t.bases, e)
-    for o in range(load_table(t.other_starts, e), load_table(t.other_starts, e + 1)):
-        at = at + load_state_vector(b.x, load_table(t.others, o) * b.count + c) * load_table(t.steps, o)
+    at = load_vector(b.shifts, c) + load(t.bases, e)
+    for o in range(load(t.other_starts, e), load(t.other_starts, e + 1)):
+        at = at + load_vector(b.x, load(t.others, o) * b.count + c) * load(t.steps, o)
     return at
 
 
 @nb.njit(**INLINE)
 def binary_logits(t, v, b, c):
-    e = load_table(t.starts, v)
+    e = load(t.starts, v)
     at = _places(t, e, b, c)
-    down, up = gather_table(t.values, at), gather_table(t.values, at + load_table(t.strides, e))
-    for e in range(load_table(t.starts, v) + 1, load_table(t.starts, v + 1)):
+    down, up = gather(t.values, at), gather(t.values, at + load(t.strides, e))
+    for e in range(load(t.starts, v) + 1, load(t.starts, v + 1)):
         at = _places(t, e, b, c)
-        down = down + gather_table(t.values, at)
-        up = up + gather_table(t.values, at + load_table(t.strides, e))
+        down = down + gather(t.values, at)
+        up = up + gather(t.values, at + load(t.strides, e))
     return down, up
 
 
 @nb.njit(**INLINE)
 def _add_entries(values, at, stride, size, first, weights):
     for k in range(size):
-        found = gather_table(values, at)
+        found = gather(values, at)
         if not first:
-            found = found + load_field_words(weights, 16 * k, WORDS)
-        store_field_vector(weights, 16 * k, found)
+            found = found + load_lanes(weights, 16 * k, WORDS)
+        store(weights, 16 * k, found)
         at = at + stride
 
 
 @nb.njit(**INLINE)
 def _weigh(weights, size, beta):
     """Log weights become weights, the largest 1; their sum."""
-    top = load_field_words(weights, 0, WORDS)
+    top = load_lanes(weights, 0, WORDS)
     for k in range(1, size):
-        top = at_least(top, load_field_words(weights, 16 * k, WORDS))
+        top = at_least(top, load_lanes(weights, 16 * k, WORDS))
     total = ZERO(top)
     for k in range(size):
-        seen = load_field_words(weights, 16 * k, WORDS)
+        seen = load_lanes(weights, 16 * k, WORDS)
         weight = choose(seen > LEAST(seen), exp(beta * (seen - top)), ZERO(seen))
-        store_field_vector(weights, 16 * k, weight)
+        store(weights, 16 * k, weight)
         total = total + weight
     return total
 
@@ -115,14 +106,14 @@ def _weigh(weights, size, beta):
 @nb.njit(**INLINE)
 def find_logits(t, v, b, c):
     """Log weights of the states of v given the rest, into `b.weights`."""
-    begin = load_table(t.starts, v)
-    for e in range(begin, load_table(t.starts, v + 1)):
+    begin = load(t.starts, v)
+    for e in range(begin, load(t.starts, v + 1)):
         at = _places(t, e, b, c)
-        _add_entries(t.values, at, load_table(t.strides, e), load_table(t.sizes, v), e == begin, b.weights)
+        _add_entries(t.values, at, load(t.strides, e), load(t.sizes, v), e == begin, b.weights)
 
 
 @nb.njit(**INLINE)
 def weights_of(t, v, b, c):
     """Sum of the weights of the states of v, which `b.weights` holds then."""
     find_logits(t, v, b, c)
-    return _weigh(b.weights, load_table(t.sizes, v), load_table_words(b.betas, c, WORDS))
+    return _weigh(b.weights, load(t.sizes, v), load_lanes(b.betas, c, WORDS))

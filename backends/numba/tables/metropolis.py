@@ -14,24 +14,10 @@ from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, constant, exp
-from spinbench.backends.numba.simd.memory import address, keep, load_table
-from spinbench.backends.numba.simd.vector_memory import (
-    line_address,
-    load_state_vector,
-    load_table_words,
-    store_field_vector,
-    store_state_vector,
-)
+from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.layout import Array, LaneChains, lane_chains, lane_tables, of_chains, states_of
-from spinbench.backends.numba.tables.look_ups import (
-    WORDS,
-    Lane,
-    binary_logits,
-    load_field_words,
-    pointers,
-    weights_of,
-)
+from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
 from spinbench.backends.numba.tables.sweeps import add_total, credit_states, drawn_state, fill_numbers, set_walk
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
@@ -64,23 +50,23 @@ class Moves(NamedTuple):
 def _update_binary(t, v, b, c, moves):
     """The other state with the lesser of 1 and its odds, whatever the proposal."""
     down, up = binary_logits(t, v, b, c)
-    u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+    u, beta = load_lanes(b.numbers, 0, WORDS), load_lanes(b.betas, c, WORDS)
     away = exp(beta * (down - up))
-    x = load_state_vector(b.x, v * b.count + c)
+    x = load_vector(b.x, v * b.count + c)
     none, leaves = x & 0, choose(away > RAREST(away), away, ZERO(away))
     rises = u * away < choose(away * RAREST(away) < ONE(away), ONE(away), ZERO(away))
     drawn = choose(x == 0, choose(rises, none + 1, none), choose(u < leaves, none, none + 1))
-    store_state_vector(b.x, v * b.count + c, drawn)
+    store(b.x, v * b.count + c, drawn)
     if moves.credited:
         credit = ONE(away) / (ONE(away) + away) if moves.averaged else choose(drawn == 1, ONE(away), ZERO(away))
-        add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
+        add_total(b.totals, load(t.rows, v) * b.count + c, credit)
 
 
 @njit(**INLINE)
 def _own_weight(b, x, size, total):
     own = ZERO(total)
     for k in range(size):
-        own = own + choose(x == k, load_field_words(b.weights, 16 * k, WORDS), ZERO(own))
+        own = own + choose(x == k, load_lanes(b.weights, 16 * k, WORDS), ZERO(own))
     return own
 
 
@@ -90,10 +76,10 @@ def _propose(b, x, size, total, uniform, chances):
     own = _own_weight(b, x, size, total)
     rest = ZERO(own)
     for k in range(size):
-        rest = rest + choose(x == k, ZERO(own), load_field_words(b.weights, 16 * k, WORDS))
+        rest = rest + choose(x == k, ZERO(own), load_lanes(b.weights, 16 * k, WORDS))
     left, whole = ZERO(own), ZERO(own)
     for k in range(size):
-        weight = load_field_words(b.weights, 16 * k, WORDS)
+        weight = load_lanes(b.weights, 16 * k, WORDS)
         if uniform:
             most = choose(own > weight, own, choose(weight > ZERO(own), weight, ONE(own)))
             whole = whole + choose(x == k, ZERO(own), ONE(own))
@@ -102,24 +88,24 @@ def _propose(b, x, size, total, uniform, chances):
             most = choose(most > ZERO(own), most, ONE(own))
             whole = ONE(own)
         chance = choose(x == k, ZERO(own), weight / most)
-        store_field_vector(chances, 16 * k, chance)
+        store(chances, 16 * k, chance)
         left = left + chance
     stay = choose(left < whole, whole - left, ZERO(own))
     for k in range(size):
-        chance = load_field_words(chances, 16 * k, WORDS)
-        store_field_vector(chances, 16 * k, choose(x == k, stay, chance))
+        chance = load_lanes(chances, 16 * k, WORDS)
+        store(chances, 16 * k, choose(x == k, stay, chance))
     return left + stay
 
 
 @njit(**INLINE)
 def _update_any(t, v, b, c, moves, chances):
-    total, size = weights_of(t, v, b, c), load_table(t.sizes, v)
-    x = load_state_vector(b.x, v * b.count + c)
+    total, size = weights_of(t, v, b, c), load(t.sizes, v)
+    x = load_vector(b.x, v * b.count + c)
     whole = _propose(b, x, size, total, moves.uniform, chances)
-    drawn = drawn_state(chances, size, load_table_words(b.numbers, 0, WORDS) * whole, whole, x & 0)
-    store_state_vector(b.x, v * b.count + c, drawn)
+    drawn = drawn_state(chances, size, load_lanes(b.numbers, 0, WORDS) * whole, whole, x & 0)
+    store(b.x, v * b.count + c, drawn)
     if moves.credited:
-        credit_states(b, load_table(t.rows, v), size, drawn, total, moves.averaged, c)
+        credit_states(b, load(t.rows, v), size, drawn, total, moves.averaged, c)
 
 
 @njit(**JIT)

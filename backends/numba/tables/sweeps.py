@@ -15,26 +15,10 @@ from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into
 from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log
-from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.memory import address, keep, line_address, load, load_lanes, load_vector, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
-from spinbench.backends.numba.simd.vector_memory import (
-    line_address,
-    load_state_vector,
-    load_sum_words,
-    load_table_words,
-    store_state_vector,
-    store_sum_vector,
-    store_uniform_vector,
-)
 from spinbench.backends.numba.simd.vectors import choose
-from spinbench.backends.numba.tables.look_ups import (
-    WORDS,
-    Lane,
-    binary_logits,
-    load_field_words,
-    pointers,
-    weights_of,
-)
+from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
 
 MOST = constant(1e37, 1e300)
 """Odds above are those of a zero: `exp` saturates there."""
@@ -60,23 +44,23 @@ class Asked(NamedTuple):
 @njit(**INLINE)
 def drawn_state(weights, size, goal, total, none):
     """The state that `goal` in [0, total) falls to; none of weight 0, whatever is rounded."""
-    upto = load_field_words(weights, 0, WORDS)
+    upto = load_lanes(weights, 0, WORDS)
     beyond = choose(upto <= goal, choose(upto < total, none + 1, none), none)
     for k in range(1, size - 1):
-        upto = upto + load_field_words(weights, 16 * k, WORDS)
+        upto = upto + load_lanes(weights, 16 * k, WORDS)
         beyond = beyond + choose(upto <= goal, choose(upto < total, none + 1, none), none)
     return beyond
 
 
 @njit(**INLINE)
 def add_total(totals, at, credit):
-    store_sum_vector(totals, at, load_sum_words(totals, at, WORDS) + credit)
+    store(totals, at, load_lanes(totals, at, WORDS) + credit)
 
 
 @njit(**INLINE)
 def credit_states(b, row, size, drawn, total, averaged, c):
     for k in range(size):
-        weight = load_field_words(b.weights, 16 * k, WORDS)
+        weight = load_lanes(b.weights, 16 * k, WORDS)
         credit = weight / total if averaged else choose(drawn == k, ONE(weight), ZERO(weight))
         add_total(b.totals, (row + k) * b.count + c, credit)
 
@@ -86,43 +70,43 @@ def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
     """16 numbers in [0, 1)."""
     for j in range(0, 16, vector_width(numbers)):
         u = lane_numbers(walker, gammas, kept, c + j, odd, like)
-        store_uniform_vector(numbers, j, u * INVERSE_SCALE(u))
+        store(numbers, j, u * INVERSE_SCALE(u))
 
 
 @njit(**INLINE)
 def _put(x, at, states):
-    store_state_vector(x, at, states)
+    store(x, at, states)
 
 
 @njit(**INLINE)
 def _update_binary(t, v, b, c, asked):
     down, up = binary_logits(t, v, b, c)
-    u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+    u, beta = load_lanes(b.numbers, 0, WORDS), load_lanes(b.betas, c, WORDS)
     away = exp(beta * (down - up))
     odds = ONE(away) + away
     drawn = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
-    none = load_state_vector(b.x, v * b.count + c) & 0
+    none = load_vector(b.x, v * b.count + c) & 0
     _put(b.x, v * b.count + c, choose(drawn, none + 1, none))
     if asked.credited:
         credit = ONE(odds) / odds if asked.averaged else choose(drawn, ONE(odds), ZERO(odds))
-        add_total(b.totals, load_table(t.rows, v) * b.count + c, credit)
+        add_total(b.totals, load(t.rows, v) * b.count + c, credit)
 
 
 @njit(**INLINE)
 def _update_any(t, v, b, c, asked):
     total = weights_of(t, v, b, c)
-    size = load_table(t.sizes, v)
-    none = load_state_vector(b.x, v * b.count + c) & 0
-    drawn = drawn_state(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
+    size = load(t.sizes, v)
+    none = load_vector(b.x, v * b.count + c) & 0
+    drawn = drawn_state(b.weights, size, load_lanes(b.numbers, 0, WORDS) * total, total, none)
     _put(b.x, v * b.count + c, drawn)
     if asked.credited:
-        credit_states(b, load_table(t.rows, v), size, drawn, total, asked.averaged, c)
+        credit_states(b, load(t.rows, v), size, drawn, total, asked.averaged, c)
 
 
 @njit(**INLINE)
 def set_walk(keys, k, counter, walker):
     for c in range(keys.shape[2]):
-        store_uniform(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+        store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
 
 
 @njit(**INLINE)
@@ -189,8 +173,8 @@ def run_sweeps(t, order, asked, chains, sums):
 @njit(**INLINE)
 def _force(t, v, k, b, c):
     total = weights_of(t, v, b, c)
-    chosen = load_field_words(b.weights, 16 * k, WORDS)
-    none = load_state_vector(b.x, v * b.count + c) & 0
+    chosen = load_lanes(b.weights, 16 * k, WORDS)
+    none = load_vector(b.x, v * b.count + c) & 0
     _put(b.x, v * b.count + c, none + k)
     part = choose(chosen > ZERO(chosen), log(chosen / total), NEVER(chosen))
     add_total(b.totals, c, part)

@@ -14,19 +14,19 @@ from spinbench.backends.numba.gibbs.form import SUM, block_keys
 from spinbench.backends.numba.gibbs.shared import FLUSH, INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, exp
-from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
-from spinbench.backends.numba.simd.vector_memory import (
+from spinbench.backends.numba.simd.memory import (
+    address,
     aligned_zeros,
+    keep,
     line_address,
-    load_state_vector,
-    load_sum_words,
-    load_table_words,
-    store_state_vector,
-    store_sum_vector,
+    load,
+    load_lanes,
+    load_vector,
+    store,
 )
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.layout import BLOCK, LANES, STATE, LaneTables, lane_tables
-from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, load_field_words, pointers, weights_of
+from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
 from spinbench.backends.numba.tables.sweeps import MOST, drawn_state, fill_numbers, sum_weights
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
@@ -59,36 +59,36 @@ class Numbers(NamedTuple):
 @njit(**INLINE)
 def _add(b, cold, row, c, credit):
     at = row * b.count + c
-    mine = load_table_words(cold, c, WORDS)
-    store_sum_vector(b.totals, at, load_sum_words(b.totals, at, WORDS) + mine * credit)
+    mine = load_lanes(cold, c, WORDS)
+    store(b.totals, at, load_lanes(b.totals, at, WORDS) + mine * credit)
 
 
 @njit(**INLINE)
 def _update(t, v, b, cold, c):
     """Variable v in 16 lanes from c on; `cold` points to what its probabilities count in each."""
-    size, row = load_table(t.sizes, v), load_table(t.rows, v)
-    none = load_state_vector(b.x, v * b.count + c) & 0
+    size, row = load(t.sizes, v), load(t.rows, v)
+    none = load_vector(b.x, v * b.count + c) & 0
     if size == 2:
         down, up = binary_logits(t, v, b, c)
-        u, beta = load_table_words(b.numbers, 0, WORDS), load_table_words(b.betas, c, WORDS)
+        u, beta = load_lanes(b.numbers, 0, WORDS), load_lanes(b.betas, c, WORDS)
         away = exp(beta * (down - up))
         odds = ONE(away) + away
         drawn = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
-        store_state_vector(b.x, v * b.count + c, choose(drawn, none + 1, none))
+        store(b.x, v * b.count + c, choose(drawn, none + 1, none))
         _add(b, cold, row, c, ONE(odds) / odds)
     else:
         total = weights_of(t, v, b, c)
-        drawn = drawn_state(b.weights, size, load_table_words(b.numbers, 0, WORDS) * total, total, none)
-        store_state_vector(b.x, v * b.count + c, drawn)
+        drawn = drawn_state(b.weights, size, load_lanes(b.numbers, 0, WORDS) * total, total, none)
+        store(b.x, v * b.count + c, drawn)
         for k in range(size):
-            _add(b, cold, row + k, c, load_field_words(b.weights, 16 * k, WORDS) / total)
+            _add(b, cold, row + k, c, load_lanes(b.weights, 16 * k, WORDS) / total)
 
 
 @njit(**INLINE)
 def _sweep_block(t, order, b, cold, keys, counter, numbers):
     """keys (2, B)."""
     for c in range(b.count):
-        store_uniform(numbers.walker, c, keys[0, c] + counter * keys[1, c])
+        store(numbers.walker, c, keys[0, c] + counter * keys[1, c])
     for q in range(order.size):
         for c in range(0, b.count, 16):
             fill_numbers(b.numbers, numbers.walker, numbers.gammas, numbers.kept, c, q % 2 == 1, numbers.like)

@@ -31,17 +31,18 @@ from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.memory import address, keep, load_field, load_sum, moved, store_field, store_sum
-from spinbench.backends.numba.simd.random import mix64
-from spinbench.backends.numba.simd.vector_memory import (
+from spinbench.backends.numba.simd.memory import (
+    address,
     aligned_zeros,
+    keep,
     line_address,
-    load_field_vector,
-    load_state_words,
-    load_table_words,
-    store_field_vector,
-    store_state_vector,
+    load,
+    load_lanes,
+    load_vector,
+    moved,
+    store,
 )
+from spinbench.backends.numba.simd.random import mix64
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Looked, Rows
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
 
@@ -73,7 +74,7 @@ def _add_weight(g, i, pattern, drawn, to):
     """The pieces of row i's part of D, where it is 1."""
     for k in range(len(g.parts)):
         part = entries_of(g.weights, (i * len(g.parts) + k) << len(g.shape), pattern, g.shape) & drawn
-        store_field_vector(to, k * CHAINS, load_field_vector(to, k * CHAINS) + part)
+        store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
 
 
 @njit(**INLINE)
@@ -82,11 +83,11 @@ def _add_weights(pieces, parts, most, sums):
     unit = most / 2.0 ** (PIECE - 1)
     for k in range(len(parts)):
         for c in range(CHAINS):
-            part = np.float64(load_field(pieces, k * CHAINS + c))
+            part = np.float64(load(pieces, k * CHAINS + c))
             if k == 0 and part >= 2.0**15:
                 part -= 2.0**16
-            store_sum(sums, c, load_sum(sums, c) + unit * part)
-            store_field(pieces, k * CHAINS + c, np.uint16(0))
+            store(sums, c, load(sums, c) + unit * part)
+            store(pieces, k * CHAINS + c, np.uint16(0))
         unit = unit / 2.0**PIECE
 
 
@@ -107,8 +108,8 @@ def _sweep_rows(g, rows, z, gamma, rung, last, cold, b):
 @njit(**INLINE)
 def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
     """energy (32,) becomes D, if it is the last sweep before a swap."""
-    gamma = load_table_words(keys, 8, WORDS)
-    z = load_table_words(keys, 0, WORDS) + gamma * counter
+    gamma = load_lanes(keys, 8, WORDS)
+    z = load_lanes(keys, 0, WORDS) + gamma * counter
     for low in range(0, n, ROWS):
         z = _sweep_rows(g, (low, min(n, low + ROWS)), z, gamma, rung, last, cold, b)
         if last:
@@ -118,12 +119,12 @@ def _sweep(g, n, counter, keys, rung, last, cold, b, energy):
 @njit(**INLINE)
 def _exchange(n, left, right, mask, part):
     """The states of the lanes that swap, of two vectors' rows; mask holds all bits of them."""
-    chosen = load_state_words(mask, 0, part)
+    chosen = load_lanes(mask, 0, part)
     for i in range(0, n * CHAINS, CHAINS):
-        low, high = load_state_words(left, i, part), load_state_words(right, i, part)
+        low, high = load_lanes(left, i, part), load_lanes(right, i, part)
         differ = (low ^ high) & chosen
-        store_state_vector(left, i, low ^ differ)
-        store_state_vector(right, i, high ^ differ)
+        store(left, i, low ^ differ)
+        store(right, i, high ^ differ)
 
 
 @njit(**INLINE)
@@ -176,7 +177,7 @@ def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
     weights, energy = line_address(weights_), line_address(energy_)
     patterns, hashes = line_address(patterns_), line_address(hashes_)
     scratch, mask = np.zeros((3, *w.slot.shape)), np.zeros(CHAINS, dtype=np.uint16)
-    rung = load_field_vector(address(rungs, 0), 0)
+    rung = load_vector(address(rungs, 0), 0)
     summed = 0
     for step in range(steps.first, steps.end):
         for v in range(len(s)):
@@ -196,14 +197,14 @@ def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
             )
             b = Block(address(s, v * size), patterns, hashes, line_address(recent[group]), weights)
             for c in range(CHAINS):
-                store_sum(energy, c, 0.0)
+                store(energy, c, 0.0)
             for j in range(sweeps):
                 counter = np.uint64(step * sweeps + j) * np.uint64(n + 1)
                 own, cold = address(keys, 16 * v), column == last_column
                 _sweep(g, n, counter, own, rung, j == sweeps - 1, cold, b, energy)
             for r in range(column, w.slot.shape[0], columns):
                 for c in range(share):
-                    w.energy[r, group * share + c] = load_sum(energy, r // columns * share + c)
+                    w.energy[r, group * share + c] = load(energy, r // columns * share + c)
         summed += sweeps
         if summed + sweeps > FLUSH or step == steps.end - 1:
             for group in range(groups):

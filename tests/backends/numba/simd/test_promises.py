@@ -16,8 +16,8 @@ import pytest
 from numba.core.errors import TypingError
 
 from spinbench.backends.numba import debug_mode
-from spinbench.backends.numba.simd import vector_memory as mem
-from spinbench.backends.numba.simd.memory import address, load_table
+from spinbench.backends.numba.simd import memory as mem
+from spinbench.backends.numba.simd.memory import address, load
 from spinbench.backends.numba.simd.vector_sums import add_rows, store_sums, zero_sums
 
 KEPT = [
@@ -29,10 +29,6 @@ KEPT = [
     "bounds, looked up, last",
     "bounds, margin",
     "bounds, margin of a view",
-    "kinds, apart",
-    "kinds, loads",
-    "kinds, neighbours",
-    "kinds, other functions",
 ]
 
 
@@ -54,8 +50,7 @@ def test_what_breaks_a_promise_is_found_and_named(name: str, outcomes: dict[str,
 
 
 def test_the_message_says_where(outcomes: dict[str, str]) -> None:
-    assert outcomes["bounds, stored"].endswith("(store to a sum in __main__.stored_element)")
-    assert outcomes["kinds, stores"].endswith("(store to a field in __main__.stored_twice)")
+    assert "stored_element" in outcomes["bounds, stored"]
 
 
 # Types and contiguity are looked at when a kernel is compiled, in every mode
@@ -63,22 +58,22 @@ def test_the_message_says_where(outcomes: dict[str, str]) -> None:
 
 @nb.njit
 def _store(out, x):
-    mem.store_sum_vector(address(out, 0), 0, mem.load_table_vector(address(x, 0), 0))
+    mem.store(address(out, 0), 0, mem.load_vector(address(x, 0), 0))
 
 
 @nb.njit
 def _gather(out, x):
-    mem.store_sum_vector(address(out, 0), 0, mem.gather_states(address(out, 0), address(x, 0), 0))
+    mem.store(address(out, 0), 0, mem.gather_indexed(address(out, 0), address(x, 0), 0))
 
 
 @nb.njit
 def _look_up(out, x):
-    mem.store_sum_vector(address(out, 0), 0, mem.look_up(address(x, 0), 0, mem.load_state_vector(address(out, 0), 0)))
+    mem.store(address(out, 0), 0, mem.look_up(address(x, 0), 0, mem.load_vector(address(out, 0), 0)))
 
 
 @nb.njit
 def _multiply(out, x):
-    sums = add_rows(zero_sums(out[0], (0,)), mem.load_state_vector(address(out, 0), 0), address(x, 0), 0, 0)
+    sums = add_rows(zero_sums(out[0], (0,)), mem.load_vector(address(out, 0), 0), address(x, 0), 0, 0)
     store_sums(address(out, 0), 0, 0, sums, (0,))
 
 
@@ -99,7 +94,7 @@ def test_an_address_gives_elements_of_its_own_type_alone(kernel: Any, out: type,
 
 @nb.njit
 def _first(x):
-    return load_table(address(x, 0), 0)
+    return load(address(x, 0), 0)
 
 
 def test_no_address_is_taken_of_an_array_with_gaps() -> None:

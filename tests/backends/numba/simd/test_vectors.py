@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from spinbench.backends.numba.simd import vector_memory as mem
+from spinbench.backends.numba.simd import memory as mem
 from spinbench.backends.numba.simd import vectors as vec
 from spinbench.backends.numba.simd.functions import sigmoid, softplus
 from spinbench.backends.numba.simd.memory import address
@@ -15,13 +15,13 @@ from spinbench.backends.numba.simd.memory import address
 @nb.njit(error_model="numpy")
 def _reals(x, y, places, out):
     p, q, to = address(x, 0), address(y, 0), address(out, 0)
-    a, b = mem.load_field_vector(p, 0), mem.load_uniform_vector(q, 0)
+    a, b = mem.load_vector(p, 0), mem.load_vector(q, 0)
     n = x.size
-    mem.store_sum_vector(to, 0, a * b - a / b + -a)
-    mem.store_sum_vector(to, n, vec.choose((a > b) & (b >= 0.25), a, 2 * b))
-    mem.store_sum_vector(to, 2 * n, sigmoid(a) + softplus(b))
-    mem.store_sum_vector(to, 3 * n, mem.gather_states(p, address(places, 0), 0))
-    mem.store_sum_vector(to, 4 * n, vec.count_up(a) + vec.spread(x[1]))
+    mem.store(to, 0, a * b - a / b + -a)
+    mem.store(to, n, vec.choose((a > b) & (b >= 0.25), a, 2 * b))
+    mem.store(to, 2 * n, sigmoid(a) + softplus(b))
+    mem.store(to, 3 * n, mem.gather_indexed(p, address(places, 0), 0))
+    mem.store(to, 4 * n, vec.count_up(a) + vec.spread(x[1]))
     out[5 * n] = vec.total(a)
 
 
@@ -47,10 +47,10 @@ def test_reals(kind):
 @nb.njit
 def _words(x, y, lanes, out):
     p, to = address(x, 0), address(out, 0)
-    a, b = mem.load_table_words(p, 0, lanes), mem.load_table_words(address(y, 0), 0, lanes)
+    a, b = mem.load_lanes(p, 0, lanes), mem.load_lanes(address(y, 0), 0, lanes)
     n = len(lanes)
-    mem.store_sum_vector(to, 0, ((a ^ b) & ~a) | (b >> np.uint64(7)))
-    mem.store_sum_vector(to, n, (a << np.uint64(3)) * b + a)
+    mem.store(to, 0, ((a ^ b) & ~a) | (b >> np.uint64(7)))
+    mem.store(to, n, (a << np.uint64(3)) * b + a)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8])
@@ -65,9 +65,9 @@ def test_words(n):
 
 @nb.njit
 def _halves(x, y, out):
-    a, b = vec.halves(mem.load_table_vector(address(x, 0), 0)), vec.halves(mem.load_table_vector(address(y, 0), 0))
-    mem.store_sum_vector(address(out, 0), 0, vec.every_second(a, b, 0))
-    mem.store_sum_vector(address(out, 0), 16, vec.every_second(a, b, 1))
+    a, b = vec.halves(mem.load_vector(address(x, 0), 0)), vec.halves(mem.load_vector(address(y, 0), 0))
+    mem.store(address(out, 0), 0, vec.every_second(a, b, 0))
+    mem.store(address(out, 0), 16, vec.every_second(a, b, 1))
 
 
 def test_halves_of_words():
@@ -91,15 +91,15 @@ def test_aligned_arrays_begin_on_a_line():
 
 @nb.njit
 def _tables(short, places, words, real, where, out, cut, found):
-    to, index = address(out, 0), mem.load_state_vector(address(places, 0), 0)
+    to, index = address(out, 0), mem.load_vector(address(places, 0), 0)
     entries = mem.look_up(address(short, 0), 3, index)
-    mem.store_sum_vector(to, 0, entries)
-    mem.store_sum_vector(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
+    mem.store(to, 0, entries)
+    mem.store(to, 32, vec.choose(entries == index, entries + np.uint16(1), entries ^ entries))
     out[64] = 2 * vec.any_lane(entries < index) + vec.any_lane(index < index)
-    mem.store_sum_vector(address(cut, 0), 0, vec.quarters(mem.load_table_words(address(words, 0), 0, (0,) * 8)))
+    mem.store(address(cut, 0), 0, vec.quarters(mem.load_lanes(address(words, 0), 0, (0,) * 8)))
     for half in (0, 8):
-        rows = mem.load_table_words(address(where, 0), half, (0,) * 8)
-        mem.store_sum_vector(address(found, 0), half, mem.gather_table(address(real, 0), rows))
+        rows = mem.load_lanes(address(where, 0), half, (0,) * 8)
+        mem.store(address(found, 0), half, mem.gather(address(real, 0), rows))
 
 
 def test_tables():
