@@ -5,7 +5,7 @@ A vector is a value like a number: operators, comparisons (which give masks), `c
 LLVM splits those that are wider than the machine's registers, so that the same code runs everywhere. 512 bits hold 16
 lanes of 32 bits or 8 of 64.
 
-Their loads and stores are in `vector_memory`.
+Their loads and stores are in `memory`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic
+from numba.extending import intrinsic, lower_builtin, type_callable
 
 from spinbench.backends.numba.simd.vector_type import Vector, spread_over, wide
 
@@ -38,20 +36,19 @@ _ARITHMETIC = {
 _ORDER = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
 
 
-def _register(function: Any, *, mask: bool) -> None:
-    @infer_global(function)
-    class Template(AbstractTemplate):
-        key = function
+def _signature(operands: tuple[Any, Any], *, mask: bool) -> Any:
+    """Of an operator, where a vector is one of the operands; None elsewhere."""
+    kind = next((operand for operand in operands if isinstance(operand, Vector)), None)
+    if kind is None or any(operand != kind and not isinstance(operand, types.Number) for operand in operands):
+        return None
+    result = Vector(types.boolean, kind.lanes) if mask else kind
+    return result(*(operand if isinstance(operand, Vector) else kind.element for operand in operands))
 
-        def generic(self, args: Any, kws: Any) -> Any:
-            vectors = [kind for kind in args if isinstance(kind, Vector)]
-            if len(args) != 2 or not vectors or any(kind != vectors[0] for kind in vectors):
-                return None
-            kind = vectors[0]
-            if any(not isinstance(other, (Vector, types.Number)) for other in args):
-                return None
-            operands = [other if isinstance(other, Vector) else kind.element for other in args]
-            return signature(Vector(types.boolean, kind.lanes) if mask else kind, *operands)
+
+def _register(function: Any, *, mask: bool) -> None:
+    @type_callable(function)
+    def typer(context: Any) -> Any:
+        return lambda left, right: _signature((left, right), mask=mask)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         kind = next(other for other in sig.args if isinstance(other, Vector))
@@ -79,12 +76,9 @@ for _function in _ORDER:
 def _register_unary(function: Any, generate: Callable[[ir.IRBuilder, ir.Value, bool], ir.Value]) -> None:
     """`generate` takes whether the lanes are reals."""
 
-    @infer_global(function)
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, args: Any, kws: Any) -> Any:
-            return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+    @type_callable(function)
+    def typer(context: Any) -> Any:
+        return lambda operand: operand if isinstance(operand, Vector) else None
 
     @lower_builtin(function, Vector)
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
