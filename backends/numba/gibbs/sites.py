@@ -247,7 +247,7 @@ def run_site_looks(bands, varied, fixed, keys, step, s, found):
 
     Blocks from `varied` on come last, where nothing depends on s any more; they add `fixed` to log T.
     """
-    b, blocks, drawn = _band_pointers(bands), bands.bounds.size - 1, np.empty_like(s[0])
+    b, blocks, drawn = _band_pointers(bands), bands.bounds.size - 1, np.empty(s.shape[1], dtype=s.dtype)
     counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(drawn, bands.before)
     for c in range(len(s)):
         drawn[:] = s[c]
