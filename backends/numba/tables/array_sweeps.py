@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spinbench.api import Array, Key, Precision
+from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numpy import NumpyBackend
@@ -19,7 +20,7 @@ from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.models import PairwiseModel, to_factor_graph
 
 JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
-CALLED: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLED: dict[str, Any] = {"error_model": "numpy", **CALLEE}
 LOWEST = -1e30
 """Log weights below are those of 0."""
 
