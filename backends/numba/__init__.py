@@ -28,7 +28,9 @@ class NumbaBackend(NumpyBackend):
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
         from spinbench.backends.numba.compile_clock import count_compilation
+        from spinbench.backends.numba.late_blas import look_for_blas_late
 
+        look_for_blas_late()
         count_compilation()
 
     def operations(self, kind: Callable[..., Any]) -> Any:

@@ -16,6 +16,9 @@ PRIVATE = {
     "numba.np.arrayobj.populate_array": {"simd/arrays.py"},
     # intrinsics that Python calls while it generates code
     "numba.core.extending._Intrinsic": {"simd/formulas.py"},
+    # what is replaced while a module is imported, for time alone
+    "numba.np.linalg": {"late_blas.py"},
+    "numba.np.arraymath": {"late_blas.py"},
     # settings, errors, events and the lock around compiling: named in Numba's documentation, but not exported
     "numba.core.compiler_lock.global_compiler_lock": {"kernel_cache.py"},
     "numba.core.config": {"kernel_cache.py", "machine_code.py"},
