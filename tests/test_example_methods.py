@@ -26,7 +26,7 @@ METHODS = {
 }
 RUNS = {
     "gradient_gibbs": ("jax",),
-    "state_gibbs": ("numpy", "jax"),
+    "state_gibbs": ("numpy", "numba", "jax"),
     "tree_gibbs": ("numpy", "numba", "jax"),
 }
 CHAINS = 256

@@ -81,11 +81,10 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _guarded(compile_signature: Callable[[Any], Any], folder: Path) -> Callable[[Any], Any]:
-    lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
-
     def compile_guarded(signature: Any) -> Any:
-        # Numba's own lock comes first: a thread that has it may ask for the folder's
-        with global_compiler_lock, _held(lock):
+        # Numba's own lock comes first: a thread that has it may ask for the folder's, which is made here since a forked
+        # process may not use its parent's
+        with global_compiler_lock, _held(FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)):
             if not is_whole(folder):
                 _clear(folder)
             try:

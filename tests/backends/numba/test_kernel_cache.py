@@ -163,3 +163,18 @@ def test_all_kernels_on_disk_are_guarded() -> None:
             if isinstance(value, Dispatcher) and value.targetoptions.get("cache") and "compile" not in vars(value):
                 unguarded.add(f"{module.name}.{name}")
     assert not unguarded
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be forked there")
+def test_a_forked_process_compiles_for_other_types(compiled, tmp_path):
+    kernel = compiled()
+    assert kernel(21) == 42
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if kernel(0.5) == 1.0 else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert kernel_cache.is_whole(Path(kernel.stats.cache_path))
+    assert len(code_files(tmp_path, "nbc")) == 2

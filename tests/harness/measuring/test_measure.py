@@ -137,7 +137,7 @@ class TestFigures:
             (cell("refuse"), "skipped", "faulty refuses this model"),
             (cell("raise"), "failed", "RuntimeError: asked to fail"),
             (cell("memory"), "failed", "out of memory: asked for too much"),
-            (cell(backend={"name": "numba"}), "skipped", "faulty runs on cupy, jax, numpy"),
+            (cell(backend={"name": "dwave"}), "skipped", "faulty runs on cupy, jax, numba, numpy"),
             (cell(backend={"name": "numpi"}), "failed", "did you mean numpy"),
             (cell(model={"name": "gird"}), "failed", "grid"),
             (cell(model={"name": "file", "path": "/no/such.uai"}), "failed", "/no/such.uai"),
