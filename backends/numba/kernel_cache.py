@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numba
@@ -74,32 +77,48 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         use_cache_of_sources()
         dispatcher = numba.njit(**options)(function)
         if options.get("cache"):
-            dispatcher.compile = _guarded(dispatcher.compile, Path(dispatcher.stats.cache_path))
+            dispatcher.compile = _guarded(dispatcher)
         return dispatcher
 
     return decorate
 
 
-def _guarded(compile_signature: Callable[[Any], Any], folder: Path) -> Callable[[Any], Any]:
+def _guarded(dispatcher: Any) -> Callable[[Any], Any]:
+    compile_signature = dispatcher.compile
+
     def compile_guarded(signature: Any) -> Any:
-        # Numba's own lock comes first: a thread that has it may ask for the folder's, which is made here since a forked
-        # process may not use its parent's
-        with global_compiler_lock, _held(FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)):
-            if not is_whole(folder):
-                _clear(folder)
-            try:
-                entry = compile_signature(signature)
-            except OSError:  # nothing could be written; what was compiled is known the second time
-                entry = compile_signature(signature)
-            _seal(folder)
-            return entry
+        folder = Path(dispatcher.stats.cache_path)
+        with global_compiler_lock:  # before the folder's: a thread that has it may ask for the other
+            with suppress(OSError), _held(folder):
+                if is_whole(folder) or _cleared(folder):
+                    entry = _compiled(compile_signature, signature)
+                    _seal(folder)
+                    return entry
+            with suppress(OSError):  # others' files, which can be neither read nor repaired
+                config.CACHE_DIR = _process_folder().name  # type: ignore[attr-defined]
+                dispatcher.enable_caching()
+            return _compiled(compile_signature, signature)
 
     return compile_guarded
 
 
+def _compiled(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
+    try:
+        return compile_signature(signature)
+    except OSError:  # nothing could be written; what was compiled is known the second time
+        return compile_signature(signature)
+
+
+@cache
+def _process_folder() -> TemporaryDirectory[str]:
+    """Of this process alone, until it ends."""
+    return TemporaryDirectory(prefix="spinbench-", ignore_cleanup_errors=True)
+
+
 @contextmanager
-def _held(lock: FileLock) -> Iterator[None]:
-    """As far as the disk lets it."""
+def _held(folder: Path) -> Iterator[None]:
+    """As far as the disk lets it; a lock is made each time since a forked process may not use its parent's."""
+    lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
     with suppress(OSError, Timeout):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -111,9 +130,11 @@ def _held(lock: FileLock) -> Iterator[None]:
 
 def is_whole(folder: Path) -> bool:
     """Whether a function's files are those that were sealed, or there are none."""
-    files = _files(folder)
-    seal = folder / _SEAL
-    return not files or (seal.is_file() and seal.read_bytes() == _digest(files))
+    try:
+        files = _files(folder)
+        return not files or (folder / _SEAL).read_bytes() == _digest(files)
+    except OSError:
+        return False
 
 
 def _seal(folder: Path) -> None:
@@ -121,10 +142,12 @@ def _seal(folder: Path) -> None:
         (folder / _SEAL).write_bytes(_digest(_files(folder)))
 
 
-def _clear(folder: Path) -> None:
-    for file in _files(folder):
+def _cleared(folder: Path) -> bool:
+    """Whether all of a function's files could be removed."""
+    for file in [*_files(folder), folder / _SEAL]:
         with suppress(OSError):
-            file.unlink()
+            rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+    return not _files(folder)
 
 
 def _files(folder: Path) -> list[Path]:

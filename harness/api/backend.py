@@ -20,11 +20,12 @@ class Backend(Accelerators):
 
     Class attributes:
         provides: capabilities out of {"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"}. "arrays": the
-            members below exist, so generic programs run; "compiled": code is compiled when it first runs, and kept on
-            the disk; "loop": `fori_loop` runs in compiled code; "grad": `grad` is there, for methods whose `needs` ask
-            for it (none that is built in does); "jax": arrays are JAX's and keys are such as `jax.random` takes, for
-            programs that call libraries made on JAX; "f32", "f64": the precisions offered; "gpu": device="gpu" is
-            understood, and refused where there is none.
+            members below exist, so generic programs run; "compiled": code is compiled when it first runs, and kept in
+            the folder that NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names, where sweeps look for it; "loop":
+            `fori_loop` runs in compiled code; "grad": `grad` is there, for methods whose `needs` ask for it (none that
+            is built in does); "jax": arrays are JAX's and keys are such as `jax.random` takes, for programs that call
+            libraries made on JAX; "f32", "f64": the precisions offered; "gpu": device="gpu" is understood, and refused
+            where there is none.
         requires: names of importable modules that must exist.
         programs: names of programs that must be found on the path.
         install: the command that installs them.

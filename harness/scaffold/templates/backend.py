@@ -15,7 +15,7 @@ class MyBackend(Backend):
     """NumPy on the CPU."""
 
     name = "mine"  # the entry point's name
-    # Add "compiled" if it keeps compiled code on the disk, "loop" if fori_loop runs in compiled code,
+    # Add "compiled" if it keeps code in the folder NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR, "loop" if fori_loop runs in compiled code,
     # "grad" if it differentiates, "gpu" if device="gpu" is understood.
     provides = frozenset({"arrays", "f32", "f64"})
     requires = ("numpy",)  # modules; where one is missing, `spinbench list` says "unavailable" and shows `install`
