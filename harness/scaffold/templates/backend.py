@@ -15,8 +15,8 @@ class MyBackend(Backend):
     """NumPy on the CPU."""
 
     name = "mine"  # the entry point's name
-    # Add "compiled" if it keeps code in the folder NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR, "loop" if fori_loop runs in compiled code,
-    # "grad" if it differentiates, "gpu" if device="gpu" is understood.
+    # Add "compiled" if it keeps code in the folder that NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names,
+    # "loop" if fori_loop runs in compiled code, "grad" if it differentiates, "gpu" if device="gpu" is understood.
     provides = frozenset({"arrays", "f32", "f64"})
     requires = ("numpy",)  # modules; where one is missing, `spinbench list` says "unavailable" and shows `install`
     install = "pip install numpy"
