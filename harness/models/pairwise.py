@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -282,7 +283,10 @@ def _check_finite(name: str, what: str, values: FloatArray) -> None:
 
 
 def _check_groups(name: str, groups: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:
-    checked = tuple(tuple(int(i) for i in group) for group in groups)
+    try:
+        checked = tuple(tuple(operator.index(i) for i in group) for group in groups)
+    except TypeError:
+        raise ModelError(f"{name}: groups={groups!r} was given; tuples of variables' numbers are needed") from None
     members = [i for group in checked for i in group]
     if any(not group for group in checked) or len(set(members)) != len(members):
         raise ModelError(f"{name}: groups of 1-of-K variables must be disjoint and not empty")

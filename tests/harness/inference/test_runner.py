@@ -78,6 +78,8 @@ def test_start_states_are_used_and_checked(model: PairwiseModel) -> None:
         spinbench.run(model, backend="numpy", budget=4, start=start[:5])
     with pytest.raises(SpinbenchError, match="0 and 1"):
         spinbench.run(model, backend="numpy", budget=4, start=2 * start)
+    with pytest.raises(SpinbenchError, match=r"start has shape \(6, 0\); an array \(6, chains\)"):
+        spinbench.run(model, backend="numpy", budget=4, start=start[:, :0])
 
 
 def test_diagnostics_have_the_layout_of_marginals() -> None:

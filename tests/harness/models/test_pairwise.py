@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -191,3 +193,9 @@ def test_edges_are_sorted_and_summed_piece_by_piece_as_at_once(monkeypatch):
             found = lattices.canonical_edges(swapped, values, 15)
             np.testing.assert_array_equal(found[0], edges)
             assert (found[1][k], found[1][k + 1]) == (values[k + 1], values[k])
+
+
+@pytest.mark.parametrize("groups", [(0, 1), 3, (("a", "b"),), ((0, None),), ((0, 1.5),)])
+def test_groups_that_are_no_tuples_of_numbers_are_refused_in_a_sentence(groups: Any) -> None:
+    with pytest.raises(ModelError, match=r"groups=.* was given; tuples of variables' numbers are needed$"):
+        PairwiseModel.from_edges([0.0, 0.0, 0.0], [], [], groups=groups)
