@@ -77,32 +77,37 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         use_cache_of_sources()
         dispatcher = numba.njit(**options)(function)
         if options.get("cache"):
-            dispatcher.compile = _guarded(dispatcher)
+            dispatcher.compile = _guard_compilation(dispatcher)
         return dispatcher
 
     return decorate
 
 
-def _guarded(dispatcher: Any) -> Callable[[Any], Any]:
+def _guard_compilation(dispatcher: Any) -> Callable[[Any], Any]:
     compile_signature = dispatcher.compile
+
+    def count_compilations() -> int:
+        return sum(dispatcher.stats.cache_misses.values())
 
     def compile_guarded(signature: Any) -> Any:
         folder = Path(dispatcher.stats.cache_path)
         with global_compiler_lock:  # before the folder's: a thread that has it may ask for the other
-            with suppress(OSError), _held(folder):
-                if is_whole(folder) or _cleared(folder):
-                    entry = _compiled(compile_signature, signature)
-                    _seal(folder)
+            with suppress(OSError), _lock_folder(folder):
+                if is_whole(folder) or _clear_folder(folder):
+                    before = count_compilations()
+                    entry = _compile_or_recall(compile_signature, signature)
+                    if count_compilations() > before:
+                        _seal(folder)
                     return entry
             with suppress(OSError):  # others' files, which can be neither read nor repaired
                 config.CACHE_DIR = _process_folder().name  # type: ignore[attr-defined]
                 dispatcher.enable_caching()
-            return _compiled(compile_signature, signature)
+            return _compile_or_recall(compile_signature, signature)
 
     return compile_guarded
 
 
-def _compiled(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
+def _compile_or_recall(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
     try:
         return compile_signature(signature)
     except OSError:  # nothing could be written; what was compiled is known the second time
@@ -116,7 +121,7 @@ def _process_folder() -> TemporaryDirectory[str]:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """As far as the disk lets it; a lock is made each time since a forked process may not use its parent's."""
     lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
     with suppress(OSError, Timeout):
@@ -142,7 +147,7 @@ def _seal(folder: Path) -> None:
         (folder / _SEAL).write_bytes(_digest(_files(folder)))
 
 
-def _cleared(folder: Path) -> bool:
+def _clear_folder(folder: Path) -> bool:
     """Whether all of a function's files could be removed."""
     for file in [*_files(folder), folder / _SEAL]:
         with suppress(OSError):

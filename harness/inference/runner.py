@@ -138,7 +138,7 @@ def run(
         starts.check_name(start, chosen)
         start = _drawn_start(given, start, chains, seed)
     elif start is not None:
-        start = starts.merged(start, model, given)
+        start = starts.merge_start(start, model, given)
     states = starts.made(chosen, given, chains, seed) if start is None else starts.checked(start, given)
     with one_blas_thread(), planning(chosen, given, parsed):
         tables = chosen.plan(given)

@@ -77,7 +77,7 @@ def checked(start: np.ndarray, model: Model) -> np.ndarray:
     return states.astype(np.int8 if most < 128 else np.int32)
 
 
-def merged(start: np.ndarray, model: Model, given: Model) -> np.ndarray:
+def merge_start(start: np.ndarray, model: Model, given: Model) -> np.ndarray:
     """A user's states of a model, in terms of what its 1-of-K groups became.
 
     Args:

@@ -73,7 +73,7 @@ class FlatSweeps:
     def warm(self, key: Key, t: Tables, state: State, index: Any) -> State:
         """A step, after which θ falls where chains are, by less from step to step."""
         xp, state = self._xp, self.step(key, t, state)
-        _, low, part = self._weights(t, state.theta).at(self._backend, state.d)
+        _, low, part = self._weights(t, state.theta).interpolate(self._backend, state.d)
         number = xp.arange(t.knots.shape[0], dtype=xp.int32)[:, None]
         shares = xp.where(number == low, 1 - part, 0.0) + xp.where(number == low + 1, part, 0.0)
         shares = xp.mean(shares, axis=1)
@@ -105,7 +105,7 @@ class FlatSweeps:
         return LevelWeights(t.knots[0], t.knots[1] - t.knots[0], theta, 1.0, logs=True)
 
     def _theta(self, t: Tables, theta: Array, d: Array) -> Array:
-        return self._weights(t, theta).at(self._backend, d)[0]
+        return self._weights(t, theta).interpolate(self._backend, d)[0]
 
     def _log_weights(self, t: Tables, x: Array) -> Array:
         """(C,) D with soft zeros."""

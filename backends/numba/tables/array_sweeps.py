@@ -134,7 +134,7 @@ def _keep(weight, total, p):
 
 @njit(**CALLED)
 def _find_level_weights(offered, weights, found):
-    """Of D (C,), as `LevelWeights.at` says, into `found` (C,)."""
+    """Of D (C,), as `LevelWeights.interpolate` says, into `found` (C,)."""
     last = weights.values.size - 1
     for c in range(found.size):
         place = min(max((offered[c] - weights.first) / weights.width, 0), last)

@@ -24,7 +24,7 @@ class LevelWeights(NamedTuple):
     slope: float
     logs: bool
 
-    def at(self, backend: Backend, d: Array) -> tuple[Array, Array, Array]:
+    def interpolate(self, backend: Backend, d: Array) -> tuple[Array, Array, Array]:
         """(values, numbers of the knots below, shares of the knots above) at D of any shape."""
         xp, last = backend.xp, self.values.shape[0] - 1
         place = (d - self.first) / self.width

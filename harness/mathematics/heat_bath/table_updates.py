@@ -68,7 +68,7 @@ class TableBath:
             numbers = self._numbers(logits)
             own = xp.sum(xp.where(numbers == backend.take(x, row), logits, 0.0), axis=0)
             offered = d + logits - own  # (K, 1, C)
-            found = weights.at(backend, offered)[0]
+            found = weights.interpolate(backend, offered)[0]
             there = backend.take(single.states, b)[..., None] == numbers  # a spare state is not its own number
             if weights.logs:
                 found = xp.exp(found - xp.max(xp.where(there, found, -xp.inf), axis=0))
