@@ -1,7 +1,8 @@
 """Where Hydra finds configurations: spinbench.conf, the config groups of plugins, and the registry itself.
 
 A plugin adds yaml files through the entry-point group `spinbench.conf`, whose values are packages that hold the
-config groups. A method or backend without a yaml file gets the defaults of its class all the same.
+config groups. Methods, backends and models need none: their options are the defaults of their classes and functions,
+and the presets of presets.yaml are these but for a few values.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.metadata
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from hydra.core.config_search_path import ConfigSearchPath
@@ -25,6 +29,8 @@ from spinbench.inference import kernels, registry
 from spinbench.models import families, specs
 
 PACKAGE = "spinbench.conf"
+OWN, PLUGINS = "own", "plugins"
+"""Two parts of the registry, since a plugin's files go before its classes' defaults and behind what is ours."""
 
 
 def install() -> None:
@@ -34,10 +40,11 @@ def install() -> None:
 
 
 class SpinbenchSearchPath(SearchPathPlugin):
-    """Plugins' packages in alphabetical order, then what the registry knows; spinbench.conf itself comes first."""
+    """Behind spinbench.conf: our own options and presets, plugins' packages in alphabetical order, plugins' options."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra whenever it is initialised."""
+        search_path.append(provider="registry", path=f"registry://{OWN}")
         points = importlib.metadata.entry_points(group="spinbench.conf")
         for point in sorted(points, key=lambda point: point.name):
             if point.value == PACKAGE:
@@ -48,11 +55,11 @@ class SpinbenchSearchPath(SearchPathPlugin):
                 left_out(f"config groups of plugin {point.name!r} ({point.value}): {plugins.told(error)}")
             else:
                 search_path.append(provider=f"plugin {point.name}", path=f"pkg://{point.value}")
-        search_path.append(provider="registry", path="registry://")
+        search_path.append(provider="registry", path=f"registry://{PLUGINS}")
 
 
 class RegistrySource(ConfigSource):
-    """Configurations of registered methods, backends and families of models, made when they are asked for."""
+    """Options of registered methods, backends and models and their presets, made when they are asked for."""
 
     @staticmethod
     def scheme() -> str:
@@ -60,13 +67,11 @@ class RegistrySource(ConfigSource):
         return "registry"
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """The defaults of one name."""
+        """The values of one option."""
         if not self.is_config(config_path):
-            raise ConfigLoadError(f"{config_path} is not in the registry")
-        group, _, name = _bare(config_path).partition("/")
-        defaults = {"method": method_defaults, "backend": backend_defaults, "model": model_defaults}[group](name)
+            raise ConfigLoadError(f"{config_path} is not in the registry of {self.path}")
         return ConfigResult(
-            config=OmegaConf.create(defaults),
+            config=OmegaConf.create(option(*_bare(config_path).split("/", 1))),
             path=f"{self.scheme()}://",
             provider=self.provider,
             header={"package": None},
@@ -79,20 +84,34 @@ class RegistrySource(ConfigSource):
     def is_group(self, config_path: str) -> bool:
         """method, backend, model, and the parts before the slash of models' names."""
         path = config_path.strip("/")
-        return path == "" or any(name.startswith(f"{path}/") for name in _all_names())
+        return path == "" or any(name.startswith(f"{path}/") for name in _names(self.path))
 
     def is_config(self, config_path: str) -> bool:
         """GROUP/NAME."""
-        return _bare(config_path) in _all_names()
+        return _bare(config_path) in _names(self.path)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """What stands directly below a group."""
         prefix = f"{config_path.strip('/')}/".lstrip("/")
-        inside = [name[len(prefix) :] for name in _all_names() if name.startswith(prefix)]
+        inside = [name[len(prefix) :] for name in _names(self.path) if name.startswith(prefix)]
         groups = {name.partition("/")[0] for name in inside if "/" in name}
         configs = {name for name in inside if "/" not in name}
         chosen = {None: groups | configs, ObjectType.GROUP: groups, ObjectType.CONFIG: configs}
         return sorted(chosen[results_filter])
+
+
+@cache
+def presets() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """By group and name: what each is a variant `of`, and the values that are not its defaults."""
+    content = OmegaConf.create(files(PACKAGE).joinpath("presets.yaml").read_text(encoding="utf-8"))
+    return OmegaConf.to_container(content)  # type: ignore[return-value]
+
+
+def option(group: str, name: str) -> dict[str, Any]:
+    """The values of a method, a backend, a model or a preset of one."""
+    changed = dict(presets().get(group, {}).get(name, {}))
+    defaults = {"method": method_defaults, "backend": backend_defaults, "model": model_defaults}[group]
+    return defaults(changed.pop("of", name)) | changed
 
 
 def method_defaults(name: str) -> dict[str, Any]:
@@ -129,9 +148,19 @@ def model_defaults(name: str) -> dict[str, Any]:
     return {"name": name, **{key: MISSING if value is families.REQUIRED else value for key, value in known.items()}}
 
 
-def _all_names() -> list[str]:
+def _names(part: str) -> list[str]:
+    """GROUP/NAME of all options of a part of the registry."""
     names = {"method": registry.names("methods"), "backend": registry.names("backends"), "model": specs.names()}
-    return [f"{group}/{name}" for group, members in names.items() for name in members]
+    own = {f"{group}/{name}" for group in names for name in names[group] if _is_own(group, name)}
+    if part == OWN:
+        return sorted({*own, *(f"{group}/{name}" for group, variants in presets().items() for name in variants)})
+    return sorted({f"{group}/{name}" for group in names for name in names[group]} - own)
+
+
+def _is_own(group: str, name: str) -> bool:
+    """Whether no plugin brings it: models of data and of files are no entry points."""
+    points = plugins.entry_points(f"{group}s").get(name, ())
+    return not points or plugins.distribution(points[0]) == plugins.OWN
 
 
 def _bare(config_path: str) -> str:

@@ -63,12 +63,16 @@ def _by_module(names: list[str]) -> dict[str, list[str]]:
 def _module(names: list[str]) -> str:
     cls = _class(names[0])
     title = ", ".join(names)
-    return f"\n## {title} {{ #{names[0]} }}\n\n{_prose(sys.modules[cls.__module__])}\n\n{_settings(names)}"
+    return f"\n## {title} {{ #{names[0]} }}\n\n{prose(sys.modules[cls.__module__])}\n\n{_settings(names)}"
 
 
-def _prose(module: Any) -> str:
-    """The module's docstring; its mathematics stands as it is written, in a block where it is indented."""
-    return (inspect.getdoc(module) or "").replace("*", r"\*").replace("<", "&lt;").replace("_", r"\_")
+def prose(documented: Any) -> str:
+    """A docstring; its mathematics stands as it is written, in a block where it is indented."""
+    return "\n".join(map(_line, (inspect.getdoc(documented) or "").splitlines()))
+
+
+def _line(line: str) -> str:
+    return line if line.startswith("    ") else line.replace("*", r"\*").replace("<", "&lt;").replace("_", r"\_")
 
 
 def _settings(names: list[str]) -> str:

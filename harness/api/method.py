@@ -142,7 +142,7 @@ class Program:
 class Method(ABC):
     """An inference method. Subclasses are frozen dataclasses; their fields are the method's settings.
 
-    The settings' names and types are the schema of `conf/method/NAME.yaml` and the keyword arguments of
+    The settings' names and types are the schema of `method=NAME` in a sweep and the keyword arguments of
     `spinbench.run`. Checks of values belong into `__post_init__` and raise `SpinbenchError`.
     """
 

@@ -87,7 +87,7 @@ def _shared(reason: str, method: str, backend: str) -> str:
 
 
 def _show_models(output: Console) -> None:
-    output.print("models (model=NAME; conf/model has their parameters)", style="bold")
+    output.print("models (model=NAME; spinbench sweep model=NAME --cfg job has their parameters)", style="bold")
     wrong = metrics.broken()
     broken = families.broken() | {f".{name}": why for name, why in formats.broken().items()} | wrong
     working = [name for name in families.names() if name not in broken]

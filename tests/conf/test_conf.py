@@ -1,4 +1,4 @@
-"""The configuration groups: they show the classes' defaults, and names without a file work too."""
+"""The configuration groups: options are the defaults of classes and functions, and presets of these."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from spinbench.sweeping import composition
 from spinbench.sweeping.refusals import CHECKS
 
 CONF = files("spinbench.conf")
+PRESETS = [(group, name) for group, names in searchpath.presets().items() for name in names]
 BUILT_IN = [name for name, points in plugins.entry_points("methods").items() if points[0].dist.name == "spinbench"]
 
 
@@ -35,27 +36,23 @@ def stems(group: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_files_of_methods_show_the_defaults_of_the_classes(name: str) -> None:
-    defaults = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in searchpath.method_defaults(name).items()
-    }
-    assert written(f"method/{name}.yaml") == defaults
+@pytest.mark.parametrize("name", [name for name in specs.names() if name != "file"])
+def test_defaults_of_a_model_build_it(name: str) -> None:
+    assert specs.build(searchpath.option("model", name)).num_variables > 0
 
 
-@pytest.mark.parametrize("name", sorted(stems("backend")))
-def test_files_of_backends_show_the_defaults(name: str) -> None:
-    assert written(f"backend/{name}.yaml") == searchpath.backend_defaults(name)
+@pytest.mark.parametrize(("group", "name"), PRESETS)
+def test_presets_are_defaults_but_for_some_settings(group: str, name: str) -> None:
+    changed = dict(searchpath.presets()[group][name])
+    defaults = searchpath.option(group, changed.pop("of"))
+    assert changed.keys() <= defaults.keys(), "settings that there are"
+    assert searchpath.option(group, name) == defaults | changed
 
 
-@pytest.mark.parametrize("name", specs.names())
-def test_every_model_has_a_file_that_builds_it(name: str) -> None:
-    content = written(f"model/{name}.yaml")
-    defaults = searchpath.model_defaults(name)
-    assert content == defaults
-    if name != "file":
-        assert specs.build(content).num_variables > 0
+def test_a_preset_is_an_option_whose_values_can_be_overridden() -> None:
+    plan = composition.plan(["method=peers/gibbs", "method.scan=raster", "model=field/grid_weak"], multirun=False)
+    assert plan.config.method == searchpath.option("method", "peers/gibbs") | {"scan": "raster"}
+    assert (plan.config.model.name, plan.config.model.rows, plan.config.model.c2) == ("grid", 16, 0.25)
 
 
 def test_each_setting_of_a_sweep_is_checked() -> None:
@@ -86,11 +83,7 @@ def test_the_field_has_a_class_for_each_of_its_models_and_all_methods() -> None:
     assert len(set(models)) == len(models) >= 40
     others = {"nuts", "mala", "elliptical_slice"}, {"wmb_lower"}
     assert set(BUILT_IN) - set(methods) == set.union(*others), "which need jax and a package more, or have no marginals"
-    contents = [written(f"model/{name}.yaml") for name in models]
-    names = [
-        str(content.get("name") or content["defaults"][0].removeprefix("/model/").removesuffix("@_here_"))
-        for content in contents
-    ]
+    names = [str(searchpath.option("model", name)["name"]) for name in models]
     classes = plan.config.classes
     assert {name for members in classes.values() for name in members} == set(names)
     for members in classes.values():
@@ -206,4 +199,4 @@ def test_plugins_bring_config_groups(
     assert "left out: config groups of plugin 'boom' (spinbench_boom): OSError: no licence" in said
     assert dict(plan.config.method) == {"name": "gibbs", "log_z": "none"}
     plan = composition.plan(["method=gibbs"], multirun=False)
-    assert dict(plan.config.method) == written("method/gibbs.yaml")
+    assert dict(plan.config.method) == searchpath.option("method", "gibbs")

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+import yaml
 from markdown_blocks import ROOT
 
 pytest.importorskip("mkdocs", reason="the site needs pip install -e '.[docs]'")
@@ -123,6 +124,10 @@ def test_the_reference_holds_what_it_is_generated_from(site: Path) -> None:
         path.relative_to(ROOT / "conf") for path in (ROOT / "conf").rglob("*.yaml") if path.parent != ROOT / "conf"
     ]
     assert [path for path in options if _named(path) not in configuration] == []
+    presets = yaml.safe_load((ROOT / "conf" / "presets.yaml").read_text(encoding="utf-8"))
+    assert [name for group in presets.values() for name in group if name not in configuration] == []
+    assert all(f"{group}={name}" in configuration for group, name in (("model", "grid"), ("backend", "jax")))
+    assert "rao_blackwell" in configuration
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
     assert all(f'id="spinbench.{name}"' in python for name in ("load", "save", "run", "exact", "compare", "Result"))
     methods = (site / "reference" / "methods.html").read_text(encoding="utf-8")
