@@ -10,11 +10,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import hydra
+from hydra import initialize_config_module
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
 from hydra.core.plugins import Plugins
@@ -29,6 +32,11 @@ from spinbench.inference import kernels, registry
 from spinbench.models import families, specs
 
 PACKAGE = "spinbench.conf"
+_OLD = hydra.__version__.startswith("1.3.")
+BASE: dict[str, Any] = {"version_base": "1.3"} if _OLD else {}
+"""What Hydra 1.3 is asked for, and 1.4 is by itself."""
+RUNNING: dict[str, Any] = BASE if _OLD else {"execution_whitelist": ["hydra.*", "hydra_plugins.*", "spinbench.*"]}
+"""Of `hydra.main`: from 1.4 on it asks whose classes a configuration may name as launchers, sweepers and callbacks."""
 OWN, PLUGINS = "own", "plugins"
 """Two parts of the registry, since a plugin's files go before its classes' defaults and behind what is ours."""
 
@@ -37,6 +45,17 @@ def install() -> None:
     """Register with Hydra; doing it again changes nothing."""
     for plugin in (RegistrySource, SpinbenchSearchPath):
         Plugins.instance().register(plugin)
+
+
+def initialize() -> AbstractContextManager[None]:
+    """Hydra's context in which configurations of spinbench.conf are composed."""
+    return initialize_config_module(PACKAGE, **BASE)
+
+
+def register_resolver(name: str, resolver: Callable[..., Any]) -> None:
+    """What `${name:…}` stands for; in OmegaConf 2.3, of Hydra 1.3, `register_resolver` is another function."""
+    register: Any = OmegaConf.register_new_resolver if _OLD else OmegaConf.register_resolver
+    register(name, resolver, replace=True)
 
 
 class SpinbenchSearchPath(SearchPathPlugin):

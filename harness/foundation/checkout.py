@@ -93,6 +93,10 @@ class Checkout:
         """
         return self._listed("--first-parent", commit)
 
+    def tagged(self) -> list[str]:
+        """The commits that tags name, newest first."""
+        return self._listed("--no-walk", "--tags")
+
     def subject(self, commit: str) -> str:
         """First line of the commit's message, which need not be text in any encoding."""
         return git.ask(self.root, "log", "-1", "--format=%s", commit).stdout.decode(errors="replace").strip()

@@ -27,7 +27,7 @@ from asv.results import Results
 from spinbench.errors import HistoryError
 from spinbench.foundation.checkout import CONFIG
 from spinbench.foundation.remarks import left_out
-from spinbench.history import asv_columns, asv_graphs, asv_pages
+from spinbench.history import asv_columns
 from spinbench.history.asv_series import descriptions
 from spinbench.history.past import builds
 from spinbench.history.series import Book
@@ -111,8 +111,6 @@ class HereEnvironment(ExistingEnvironment):  # type: ignore[misc]
 def setup() -> None:
     """Called by asv when it loads the plugin, once per command."""
     os.environ[SHARED_VARIABLE] = str(_shared())
-    asv_graphs.install()
-    asv_pages.install()
     if name := os.environ.get(MACHINE_VARIABLE):
         Machine.hardcoded_machine_name = name
     # asv's working folder is that of its configuration

@@ -162,7 +162,6 @@ def composer() -> Iterator[Compose]:
 
     Hydra keeps one configuration source for the whole process; that of a running sweep is put back afterwards.
     """
-    from hydra import initialize_config_module
     from hydra.core.global_hydra import GlobalHydra
 
     from spinbench.conf import searchpath
@@ -171,7 +170,7 @@ def composer() -> Iterator[Compose]:
     outer = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_module(CONF, version_base="1.3"):
+        with searchpath.initialize():
             yield Compose()
     finally:
         GlobalHydra.instance().clear()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git
-from spinbench.foundation.checkout import CONFIG, Checkout
+from spinbench.foundation.checkout import Checkout
 from spinbench.foundation.folders import cache_folder
+from spinbench.foundation.remarks import left_out
+from spinbench.history import asv_site
 
 SITE = Path(".asv") / "html"
 VENDOR = "vendor"
@@ -64,16 +68,24 @@ def publish(root: Path, *, offline: bool = False) -> Path:
     if not (checkout.root / ".asv" / "results" / "benchmarks.json").is_file():
         raise HistoryError(f"there is no history in {checkout.root}; `spinbench sweep` on a clean checkout starts one")
     packages = fetch(cache_folder() / "npm") if offline else None
-    command = [sys.executable, "-m", "asv", "publish", "--config", CONFIG]
-    done = subprocess.run(
-        command, cwd=checkout.root, capture_output=True, text=True, check=False, env=git.environment()
-    )
+    with tempfile.TemporaryDirectory(prefix="publish-", dir=checkout.root / ".asv") as folder:
+        prepared = asv_site.prepare(checkout, Path(folder))
+        command = [sys.executable, "-m", "asv", "publish", "--config", str(prepared.config)]
+        modules = os.pathsep.join(filter(None, [str(checkout.root), os.environ.get("PYTHONPATH")]))
+        environment = {**git.environment(), "PYTHONPATH": modules}  # of plugins that lie in the checkout
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     index = checkout.root / SITE / "index.html"
     if done.returncode or not index.is_file():
         words = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
         raise HistoryError(f"asv cannot publish the history: {words}")
+    asv_site.add_script(index.parent)
     if packages is not None:
         vendor(index, packages)
+    if prepared.shown < prepared.swept:
+        left_out(
+            f"{prepared.swept - prepared.shown} of {prepared.swept} series of sweeps, those measured longest ago, are "
+            "not on asv's site; spinbench history and its page of changes have them"
+        )
     return index
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hydra import initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -28,7 +27,7 @@ def _seed(*parameters: float) -> int:
     return sum(round(100 * float(value)) * 1000**place for place, value in enumerate(reversed(parameters)))
 
 
-OmegaConf.register_new_resolver("spinbench.seed", _seed, replace=True)
+searchpath.register_resolver("spinbench.seed", _seed)
 
 
 def _chosen(table: str, entries: DictConfig, name: str, value: Any, field: str) -> Any:
@@ -38,7 +37,7 @@ def _chosen(table: str, entries: DictConfig, name: str, value: Any, field: str) 
     return entries[str(value)][field]
 
 
-OmegaConf.register_new_resolver("spinbench.chosen", _chosen, replace=True)
+searchpath.register_resolver("spinbench.chosen", _chosen)
 
 
 def _class(classes: DictConfig, name: str) -> str | None:
@@ -46,9 +45,9 @@ def _class(classes: DictConfig, name: str) -> str | None:
     return next((str(key) for key, members in classes.items() if name in members), None)
 
 
-OmegaConf.register_new_resolver("spinbench.class", _class, replace=True)
+searchpath.register_resolver("spinbench.class", _class)
 # how many cells can be timed at once on this machine
-OmegaConf.register_new_resolver("spinbench.cores", lambda: len(environment.cores()), replace=True)
+searchpath.register_resolver("spinbench.cores", lambda: len(environment.cores()))
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         SpinbenchError: what is wrong, as unknown names, or values that a method or a model refuses.
     """
     searchpath.install()
-    with explaining.explained(), initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
+    with explaining.explained(), searchpath.initialize():
         loader: Any = GlobalHydra.instance().config_loader()
         parser = OverridesParser.create(config_loader=loader)
         refused = Refusals()

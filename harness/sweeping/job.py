@@ -36,6 +36,10 @@ class AbortError(BaseException):
         """What is to be said."""
         return SpinbenchError(*self.args)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Alone: Hydra 1.4 hangs what the job returned on an error, and the error on that, which pickles for ever."""
+        return type(self), self.args
+
 
 @dataclass
 class State:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hydra import initialize_config_module
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
@@ -115,7 +114,7 @@ def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
     first = {key: options[0] for key, options in plan.given.items()}
     until = time.perf_counter() + COMPOSING
     bases: dict[str, DictConfig] = {}
-    with initialize_config_module(searchpath.PACKAGE, version_base="1.3"):
+    with searchpath.initialize():
         for choice in _choices([*varied.values()]):
             if omissions.is_out(choice, plan.left_out):
                 continue

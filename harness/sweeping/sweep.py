@@ -256,7 +256,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         with explaining.explained(), _combinations_unchecked(), cellconfigs.quickly():
-            hydra.main(version_base="1.3", config_path=f"pkg://{searchpath.PACKAGE}", config_name="config")(job.run)()
+            hydra.main(config_path=f"pkg://{searchpath.PACKAGE}", config_name="config", **searchpath.RUNNING)(job.run)()
     finally:
         sys.argv = before[0]
         os.environ.clear()

@@ -24,7 +24,7 @@ TEXTS = {
 _PATH = re.compile(r"(?<![\w./-])(?:harness|backends|methods|conf|tests|docs|benchmarks|\.ci)/[\w./*{}-]*[\w*}/]")
 _PLACEHOLDER = re.compile(r"\{[^}]*\}|\b[A-Z]+\b(?![.]md)")
 _MODULE = re.compile(r"(?<![\w.])spinbench(?:\.[a-z_0-9]+)+(?::\w+|(?:\.\w+)?)")
-_RESOLVER = re.compile(r"register_new_resolver\(\"([\w.]+)\"")
+_RESOLVER = re.compile(r"register_resolver\(\"([\w.]+)\"")
 
 
 def test_paths_exist() -> None:

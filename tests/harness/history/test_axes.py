@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hydra import compose, initialize_config_module
+from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 
+from spinbench.conf import searchpath
 from spinbench.errors import HistoryError, UnknownNameError
 from spinbench.foundation import plugins
 from spinbench.history import axes
@@ -112,7 +113,7 @@ def test_labels_with_parameters_select_by_overrides() -> None:
 
 
 def test_a_running_sweeps_configuration_is_put_back() -> None:
-    with initialize_config_module("spinbench.conf", version_base="1.3"):
+    with searchpath.initialize():
         outer = GlobalHydra.instance().hydra
         axes.canonical(FAMILY, FAMILY.cells[:1])
         assert GlobalHydra.instance().hydra is outer

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +19,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import HistoryError
-from spinbench.history import asv_pages, axes, publish
+from spinbench.history import asv_site, axes, publish
 from spinbench.history.recorder import record
 
 
@@ -173,9 +172,32 @@ def test_commits_of_other_branches_have_no_empty_pages(project: Any, packages: P
 
 def test_the_first_cell_of_a_page_has_numbers() -> None:
     params = [["a", "b"], ["x", "y", "z"]]
-    assert asv_pages.led(params, Counter({("b", "x"): 1})) == [["b", "a"], ["x", "y", "z"]]
-    assert asv_pages.led(params, Counter({("b", "x"): 1, ("a", "z"): 2})) == [["a", "b"], ["z", "x", "y"]]
-    assert asv_pages.led(params, Counter({("a", "x"): 1, ("b", "z"): 2})) == params
+    assert asv_site.first_measured(params, {("b", "x"): [1]}) == [["b", "a"], ["x", "y", "z"]]
+    assert asv_site.first_measured(params, {("b", "x"): [1], ("a", "z"): [1, 2]}) == [["a", "b"], ["z", "x", "y"]]
+    assert asv_site.first_measured(params, {("a", "x"): [1], ("b", "z"): [1, 2]}) == params
+
+
+def test_asv_gets_the_newest_series_of_sweeps_and_the_rest_is_said(
+    project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commits = [project.commit(f"commit {number}") for number in range(2)]
+    for chains, commit in zip((3, 5), commits, strict=True):
+        swept = project.record(project.cells[0], commit)
+        swept["config"]["chains"] = chains
+        record(project.root, [project.sweep(commit, [swept])])
+    stored = (project.root / ".asv" / "results" / "benchmarks.json").read_text()
+    metrics = stored.count('"name": "swept.')
+    monkeypatch.setattr(asv_site, "MAX_SERIES", metrics)
+    index = publish.publish(project.root)
+    assert f"{metrics} of {2 * metrics} series of sweeps, those measured longest ago, are not on asv's site" in (
+        capsys.readouterr().err
+    )
+    described = json.loads((index.parent / "index.json").read_text())["benchmarks"]
+    labels = [one["params"][0] for name, one in described.items() if name.startswith("swept.")]
+    assert len(labels) == metrics
+    assert all(len(own) == 1 and "chains=5" in own[0] for own in labels)
+    assert (project.root / ".asv" / "results" / "benchmarks.json").read_text() == stored
+    assert not [*(project.root / ".asv").glob("publish-*")]
 
 
 def test_sentences_where_there_is_nothing_to_publish(

@@ -61,13 +61,14 @@ def test_same_configurations(hydra: Hydra) -> None:
         ["method=dhmc", "~chains", "model=grid", "model.rows=3"],
     ]
     loader = hydra.config_loader
-    master = hydra.compose_config("config", ["experiment=dhmc_fig2"], RunMode.MULTIRUN)
-    slow = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
+    masters = [hydra.compose_config("config", cell[:1], RunMode.MULTIRUN) for cell in cells]
+    swept = list(zip(masters, cells, strict=True))
+    slow = [_plain(loader.load_sweep_config(master, cell)) for master, cell in swept]
     with cellconfigs.quickly():
-        quick = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
-        again = [_plain(loader.load_sweep_config(master, cell)) for cell in cells]
+        quick = [_plain(loader.load_sweep_config(master, cell)) for master, cell in swept]
+        again = [_plain(loader.load_sweep_config(master, cell)) for master, cell in swept]
         with pytest.raises(ConfigCompositionException, match="seeed"):
-            loader.load_sweep_config(master, ["seeed=1"])
+            loader.load_sweep_config(masters[0], ["seeed=1"])
     assert quick == slow
     assert again == slow
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hydra
 import pytest
 from small_sweeps import CELL, QUICK, stored, sweep
 
@@ -19,6 +20,8 @@ import spinbench
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
 from spinbench.models import generators
+
+NEW = sys.version_info >= (3, 14)
 
 
 @pytest.fixture(autouse=True)
@@ -352,8 +355,12 @@ def test_a_plugin_s_report(install_plugin: Callable[..., Path], capsys: pytest.C
         (["hydra.sweeper=3"], "hydra.sweeper=3 was given; which one it is, is said as hydra/sweeper=NAME"),
         (["chains=range(1,3,0)"], "chains=range(1,3,0) was given, whose values cannot be made"),
         (["chains=" + 5000 * "9"], "was given, whose values cannot be made"),
-        (["method=" + 5000 * "a"], "a name cannot be used: [Errno 36] File name too long"),
-        (["model=file", "model.path=" + 5000 * "a"], "there cannot be such a file (File name too long)"),
+        # from Python 3.14 on a name that is too long is one that is not there
+        (
+            ["method=" + 5000 * "a"],
+            "no method is named" if NEW else "a name cannot be used: [Errno 36] File name too long",
+        ),
+        (["model=file", "model.path=" + 5000 * "a"], "there is no such file" if NEW else "(File name too long)"),
         (["mixing=1e400"], "mixing=inf was given; a positive number of seconds"),
         (["model=file", "model.path=a.uai", "model.evidence=[3]"], "model.evidence=[3] was given; the path of a file"),
         (["budget=smoke", "budget.seconds=1e308"], "a positive number is needed, 1e+09 at most"),
@@ -401,7 +408,7 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("defaults: [{override /metod: gibbs}]", "Could not override 'metod'"),
+        ("defaults: [{override /metod: gibbs}]", "'metod'" if hydra.__version__ < "1.4" else "for 'metod' exists"),
         ("method: {sacn: raster}", "no setting of method gibbs is named 'sacn'; did you mean scan?"),
         ("defaults: [{override /method: gibs}]", "no method is named 'gibs'; did you mean gibbs"),
         ("method: {scan: snake}", "gibbs: scan='snake' was given"),
