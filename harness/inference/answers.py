@@ -20,7 +20,7 @@ from spinbench.api.bounds import stated
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.kept.best import Best
 from spinbench.inference.marginals.container import held
 from spinbench.inference.origins import in_terms_of_origin

@@ -8,8 +8,9 @@ from typing import Any
 from spinbench.errors import SpinbenchError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
+from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
-from spinbench.inference.runner import check_model, run
+from spinbench.inference.runner import run
 from spinbench.models import Model
 
 Pair = tuple[str, str]

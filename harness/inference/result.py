@@ -18,7 +18,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.foundation.frames import Kind, frame
 from spinbench.inference.checkpoints import Checkpoint
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.kept.best import Best, Found
 from spinbench.inference.kept.exports import Kept
 from spinbench.inference.laps import Laps

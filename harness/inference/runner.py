@@ -6,37 +6,32 @@ import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Method, Precision
+from spinbench.api import Engine, Method, Precision, State, Tables
 from spinbench.api.bounds import stated
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import SpinbenchError
 from spinbench.foundation.threads import one_blas_thread
-from spinbench.inference import answers, registry, starts, validity
-from spinbench.inference.budget import Budget, Tolerance, is_whole
-from spinbench.inference.drive import answer_at_once, drive
-from spinbench.inference.islands import Islands
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference import answers, registry, starts
+from spinbench.inference.budget import Budget
+from spinbench.inference.drive import Run, answer_at_once, drive
+from spinbench.inference.estimator import Estimator
 from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
-from spinbench.inference.kept.files import file_for
 from spinbench.inference.kept.taking import Keeping
-from spinbench.inference.kernels import Wish
-from spinbench.inference.marginals.container import held
-from spinbench.inference.maximising.maximum import Asked, check_target, maximum
-from spinbench.inference.origins import allowing_for, as_taken, in_terms_of_origin, pairs_as_given
-from spinbench.inference.phases import Phases, is_long
-from spinbench.inference.probing.weighed import by_draws
+from spinbench.inference.maximising.maximum import maximum
+from spinbench.inference.origins import as_taken
+from spinbench.inference.request import Options, Request, check_model, check_request
 from spinbench.inference.result import Result, Seconds
 from spinbench.inference.showing.progress import followed
-from spinbench.inference.trials import check_step, planning
+from spinbench.inference.trials import WarmUp, check_step, planning
 from spinbench.models import Model
-from spinbench.models.magnitudes import check_range
 from spinbench.models.simplification import Simplified, simplified
 from spinbench.reference.memory import default_max_bytes
 
@@ -110,117 +105,37 @@ def run(
         SpinbenchError: unknown names or settings, unsupported combinations, a budget too small for a sample.
         InvalidResultError: what the method gave is no result, such as a probability above 1.
     """
-    check_model(model)
-    _check_numbers(chains=(chains, 1), seed=(seed, 0), checkpoints=(checkpoints, 1))
-    _check_numbers(**({} if keep is None else {"keep": (keep, 1)}))
-    file = None if keep_in is None else file_for(keep_in, keep)
-    if not isinstance(simplify, bool):
-        raise SpinbenchError(f"simplify={simplify!r} was given; true or false is needed")
-    if precision not in ("float32", "float64"):
-        raise SpinbenchError(f"precision={precision!r} was given; float32 and float64 are allowed")
-    chosen, wish = _chosen(method, settings), Wish(tier, kernel)
-    registry.check(chosen, backend, precision, wish)
-    if chosen.anytime:
-        check_range(chosen.name, model, precision)
-    if target is not None:
-        check_target(target, chosen, until=until, keep=keep, start=start)
-        how = Asked(backend, Budget.parse(budget), chains, seed, precision, device, wish)
-        return maximum(model, chosen, how)
-    parsed = _with_tolerance(Budget.parse(budget, burn_in), until, chosen)
-    if not chosen.stochastic:
-        parsed = dataclasses.replace(parsed, burn_in=0)
-
-    since = time.perf_counter()
-    simple = simplified(model) if simplify and (start is None or isinstance(start, str)) else Simplified(model, model)
-    given = as_taken(simple.model, chosen)
-    sampler = chosen.anytime and chosen.stochastic and chosen.started
-    if isinstance(start, str):
-        starts.check_name(start, chosen)
-        start = _drawn_start(given, start, chains, seed)
-    elif start is not None:
-        start = starts.merge_start(start, model, given)
-    states = starts.made(chosen, given, chains, seed) if start is None else starts.checked(start, given)
-    with one_blas_thread(), planning(chosen, given, parsed):
-        tables = chosen.plan(given)
-        planned = time.perf_counter()
-        found = registry.bound(chosen, backend, given, tables, precision=precision, device=device, wish=wish)
-    check_step(chosen, tables, found.tier, parsed, states.shape[1])
-    warm_up = partial(chosen.warm_up, tables)
-    engine, bound = found.engine, time.perf_counter()
-    chains, numbers = states.shape[1], states.size if sampler else 0
-    trace = Trace(chosen.reductions, chosen.batches(chains), chosen.counted_by, chains, numbers)
-
-    who = f"{chosen.name} on {backend}"
-    keeping = None if keep is None else Keeping(engine, chosen.reductions, given, states, parsed, keep, who, file)
-    engine = engine if keeping is None else cast(Engine, keeping)
-    joint = Joint(model=given, who=who, back=partial(pairs_as_given, simple))
-    islands = Islands(given, seed, sampler)
-    phases = Phases(given, sampler, is_long(parsed, states.shape[1]))
-
-    def estimated(trace: Trace) -> Estimate:
-        said = chosen.estimate(given, tables, trace)
-        validity.check(said, given, who)
-        said = validity.doubted(validity.owned(joint.taken(said, trace.samples), given))
-        said = phases.doubted(islands.doubted(validity.widened_to(precision, said, given)))
-        said = allowing_for(by_draws(given, said) if said.draws else said, simple.rounding)
-        return held(in_terms_of_origin(given, said, trace.samples * states.shape[1], seed))
-
-    with one_blas_thread(), followed(who, parsed, lambda: trace.samples, chains):
-        if chosen.anytime:
-            outcome = drive(
-                engine,
-                trace,
-                estimated,
-                parsed,
-                start=states,
-                seed=seed,
-                warm_up=warm_up if start is None else starts.kept(warm_up, states, seed),
-                finished=chosen.finished,
-                checkpoints=checkpoints,
-            )
-        else:
-            outcome = answer_at_once(engine, trace, estimated, start=states, seed=seed)
-    estimate, tolerance = outcome.estimate, parsed.until
-    return Result(
-        marginals=estimate.marginals,
-        marginals_se=estimate.marginals_se,
-        log_z=estimate.log_z,
-        log_z_se=estimate.log_z_se,
-        log_z_kind=estimate.log_z_kind,
-        bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, chosen.name),
-        ess=estimate.ess,
-        r_hat=estimate.r_hat,
-        joint=joint if given is simple.model else Joint(),  # of a conversion the edges are others
-        draws=estimate.draws,
-        kept=None if keeping is None else Kept(model, keeping.taken(seed)),
-        best=_best(model, given, engine, outcome.state, chosen),
-        seconds=Seconds(
-            plan=planned - since,
-            compile=bound - planned + outcome.compile_seconds,
-            burn_in=outcome.burn_in_seconds,
-            run=outcome.run_seconds,
-            transfer=getattr(engine, "transfer_seconds", 0.0),
-        ),
-        samples=outcome.trace.samples,
-        tier=found.tier,
-        status=estimate.status,
-        method=chosen.name,
-        backend=backend,
-        model=model.name,
-        trajectory=tuple(outcome.trajectory),
-        log_z_estimates=estimate.log_z_estimates,
-        diagnostics=estimate.diagnostics,
-        settings=dataclasses.asdict(chosen),  # type: ignore[call-overload]
-        chains=states.shape[1] if chosen.anytime else 1,
+    options = Options(
+        chains=chains,
         seed=seed,
+        burn_in=burn_in,
         precision=precision,
         device=device,
-        burn_in=outcome.burn_in,
-        laps=outcome.laps,
-        kernel=found.kernel,
-        reached=tolerance.reached(estimate) if tolerance else None,
-        notes=tuple(filter(None, [simple.note, tolerance.sentence(estimate) if tolerance else "", *found.notes])),
+        start=start,
+        checkpoints=checkpoints,
+        tier=tier,
+        kernel=kernel,
+        simplify=simplify,
+        until=until,
+        keep=keep,
+        keep_in=keep_in,
+        target=target,
     )
+    request = check_request(model, method, backend, budget, options, settings)
+    if request.options.target is not None:
+        return maximum(model, request.method, request.how)
+    since = time.perf_counter()
+    simple = simplified(model) if request.simplifies else Simplified(model, model)
+    taken = as_taken(simple.model, request.method)
+    states = _starting_states(request, taken)
+    plan = _plan_and_bind(request, taken, states.shape[1], since)
+    estimator = Estimator(request, simple, taken, plan.tables, states.shape[1])
+    keeping = _keeping(request, taken, plan.bound.engine, states)
+    outcome = _drive(request, plan, states, estimator, keeping)
+    best = _best(request, taken, keeping or plan.bound.engine, outcome.state)
+    kept = None if keeping is None else Kept(model, keeping.taken(seed))
+    joint = estimator.joint_of_given()
+    return _result(request, plan, outcome, simple.note, states.shape[1], joint=joint, kept=kept, best=best)
 
 
 def exact(
@@ -258,47 +173,122 @@ def exact(
     return answers.result_of_exact(model, answer, max_bytes, pairs=pairs)
 
 
-def _best(model: Model, taken: Model, engine: Engine, state: Any, method: Method) -> Best:
-    if method.heaviest == "exact":
-        return Best(model, exact=default_max_bytes())
-    return Best(model, taken, ended_in(engine, state if method.stochastic and method.started else None))
+@dataclass(frozen=True)
+class _Plan:
+    """A method's plan for a model, its engine, and the seconds that both took."""
+
+    tables: Tables
+    bound: registry.Bound
+    plan_seconds: float
+    compile_seconds: float
 
 
-def check_model(model: object) -> None:
-    """Raises SpinbenchError unless it is a model; of a path, it says what reads it."""
-    if not isinstance(model, Model):
-        hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
-        raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
-
-
-def _check_numbers(**given: tuple[object, int]) -> None:
-    for name, (value, least) in given.items():
-        if not is_whole(value, least):
-            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
-
-
-def _with_tolerance(budget: Budget, until: str | None, method: Method) -> Budget:
-    if until is not None:
-        budget = dataclasses.replace(budget, until=Tolerance.parse(until))
-    if budget.until is not None and not (method.anytime and method.stochastic):
-        raise UnsupportedError(
-            f"until='{budget.until}' was given; {method.name} makes no draws whose errors could fall"
-        )
-    return budget
-
-
-def _chosen(method: str | Method, settings: dict[str, Any]) -> Method:
-    if not isinstance(method, str | Method):
-        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
-    if isinstance(method, str):
-        return registry.make_method(method, settings)
-    if settings:
-        raise SpinbenchError(f"{', '.join(settings)} was given beside a Method, which has its settings; give its name")
-    return method
-
-
-def _drawn_start(model: Model, who: str, chains: int, seed: int) -> np.ndarray:
-    backend = next(name for name in starts.PASSES if registry.support(who, name).runs)
+def _starting_states(request: Request, model: Model) -> np.ndarray:
+    """(N, C) states that the chains start from, of the model as the method takes it."""
+    start, how = request.options.start, request.how
+    if start is None:
+        return starts.made(request.method, model, how.chains, how.seed)
+    if not isinstance(start, str):
+        return starts.checked(starts.merge_start(start, request.model, model), model)
+    starts.check_name(start, request.method)
+    backend = next(name for name in starts.PASSES if registry.support(start, name).runs)
     alone = dataclasses.replace(model, origin=None)  # whose draws are of its own variables
-    drawn = run(alone, who, seed=seed, simplify=False, **starts.how(alone, backend))
-    return starts.chosen(drawn.draws, model, chains, seed, who)
+    draws = run(alone, start, seed=how.seed, simplify=False, **starts.how(alone, backend)).draws
+    return starts.checked(starts.chosen(draws, model, how.chains, how.seed, start), model)
+
+
+def _plan_and_bind(request: Request, model: Model, chains: int, since: float) -> _Plan:
+    """The method's tables, and its kernel or program; refused where a step is seen to outlast the budget."""
+    method, how = request.method, request.how
+    with one_blas_thread(), planning(method, model, how.budget):
+        tables = method.plan(model)
+        planned = time.perf_counter()
+        found = registry.bound(
+            method, how.backend, model, tables, precision=how.precision, device=how.device, wish=how.wish
+        )
+    check_step(method, tables, found.tier, how.budget, chains)
+    return _Plan(tables, found, planned - since, time.perf_counter() - planned)
+
+
+def _keeping(request: Request, model: Model, engine: Engine, states: np.ndarray) -> Keeping | None:
+    keep = request.options.keep
+    if keep is None:
+        return None
+    return Keeping(
+        engine, request.method.reductions, model, states, request.how.budget, keep, request.who, request.file
+    )
+
+
+def _drive(request: Request, plan: _Plan, states: np.ndarray, estimator: Estimator, keeping: Keeping | None) -> Run:
+    """The run itself."""
+    method, how, chains = request.method, request.how, states.shape[1]
+    engine = plan.bound.engine if keeping is None else cast(Engine, keeping)
+    numbers = states.size if request.is_sampler else 0
+    trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
+    warm_up: WarmUp = partial(method.warm_up, plan.tables)
+    if request.options.start is not None:
+        warm_up = starts.kept(warm_up, states, how.seed)
+    with one_blas_thread(), followed(request.who, how.budget, lambda: trace.samples, chains):
+        if not method.anytime:
+            return answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
+        return drive(
+            engine,
+            trace,
+            estimator,
+            how.budget,
+            start=states,
+            seed=how.seed,
+            warm_up=warm_up,
+            finished=method.finished,
+            checkpoints=request.options.checkpoints,
+        )
+
+
+def _result(request: Request, plan: _Plan, outcome: Run, note: str, chains: int, **holders: Any) -> Result:
+    estimate, method, how, tolerance = outcome.estimate, request.method, request.how, request.how.budget.until
+    return Result(
+        marginals=estimate.marginals,
+        marginals_se=estimate.marginals_se,
+        log_z=estimate.log_z,
+        log_z_se=estimate.log_z_se,
+        log_z_kind=estimate.log_z_kind,
+        bounds=stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, method.name),
+        ess=estimate.ess,
+        r_hat=estimate.r_hat,
+        draws=estimate.draws,
+        seconds=Seconds(
+            plan=plan.plan_seconds,
+            compile=plan.compile_seconds + outcome.compile_seconds,
+            burn_in=outcome.burn_in_seconds,
+            run=outcome.run_seconds,
+            transfer=getattr(plan.bound.engine, "transfer_seconds", 0.0),
+        ),
+        samples=outcome.trace.samples,
+        tier=plan.bound.tier,
+        status=estimate.status,
+        method=method.name,
+        backend=how.backend,
+        model=request.model.name,
+        trajectory=tuple(outcome.trajectory),
+        log_z_estimates=estimate.log_z_estimates,
+        diagnostics=estimate.diagnostics,
+        settings=dataclasses.asdict(method),  # type: ignore[call-overload]
+        chains=chains if method.anytime else 1,
+        seed=how.seed,
+        precision=how.precision,
+        device=how.device,
+        burn_in=outcome.burn_in,
+        laps=outcome.laps,
+        kernel=plan.bound.kernel,
+        reached=tolerance.reached(estimate) if tolerance else None,
+        notes=tuple(filter(None, [note, tolerance.sentence(estimate) if tolerance else "", *plan.bound.notes])),
+        **holders,
+    )
+
+
+def _best(request: Request, model: Model, engine: Engine | Keeping, state: State) -> Best:
+    method = request.method
+    if method.heaviest == "exact":
+        return Best(request.model, exact=default_max_bytes())
+    state = state if method.stochastic and method.started else None
+    return Best(request.model, model, ended_in(cast(Engine, engine), state))

@@ -15,7 +15,7 @@ import numpy as np
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import compilation, environment, tracked

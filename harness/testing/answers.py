@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate, Precision
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.inference.runner import run
 from spinbench.mathematics.claims import remembered

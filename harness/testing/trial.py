@@ -14,8 +14,8 @@ import numpy as np
 from spinbench.api import Engine, Estimate, Method, Precision, State, Tables
 from spinbench.api.trace import Trace
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
-from spinbench.inference import validity
 from spinbench.inference.budget import Budget
+from spinbench.inference.checks import validity
 from spinbench.inference.drive import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.origins import as_taken, in_terms_of_origin

@@ -19,8 +19,8 @@ from spinbench.inference.advising.race import Race, Watch, entrants
 from spinbench.inference.advising.running import Runner
 from spinbench.inference.advising.verdicts import verdict
 from spinbench.inference.budget import Budget, is_whole
+from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
-from spinbench.inference.runner import check_model
 from spinbench.inference.showing.progress import whole
 from spinbench.models import Model, catalogue
 

@@ -16,7 +16,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.foresight import check
 from spinbench.inference.budget import Budget
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact, run
 from spinbench.models import Model

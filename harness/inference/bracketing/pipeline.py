@@ -14,7 +14,7 @@ from spinbench.inference.bracketing.contributors import ASSUMING, PLAN, Contribu
 from spinbench.inference.bracketing.interval import Interval, Known, News
 from spinbench.inference.bracketing.states import above
 from spinbench.inference.budget import Budget, is_whole
-from spinbench.inference.runner import check_model
+from spinbench.inference.request import check_model
 from spinbench.inference.showing.progress import whole
 from spinbench.models import Model
 

@@ -13,7 +13,7 @@ from spinbench.foundation import deadline
 from spinbench.inference import registry
 from spinbench.inference.budget import Budget, is_whole
 from spinbench.inference.mixing.meeting import IntArray, Mixing, first_below
-from spinbench.inference.runner import check_model
+from spinbench.inference.request import check_model
 from spinbench.inference.starts import dispersed
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.merged_groups import merge_groups

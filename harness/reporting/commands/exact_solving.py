@@ -19,7 +19,7 @@ from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation.aside import DiedError, OverdueError, aside, die_with_parent, yield_memory_first
 from spinbench.foundation.threads import one_blas_thread
 from spinbench.inference import answers
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.inference.result import Result
 from spinbench.models import Model, load
 from spinbench.reference.answer import ExactAnswer

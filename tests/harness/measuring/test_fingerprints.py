@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.measuring import tracked
 from spinbench.models import generators
 

@@ -18,7 +18,7 @@ from spinbench.history.judging import accuracy, evidence
 from spinbench.history.judging.evidence import Place, Sides
 from spinbench.history.judging.judgement import judge
 from spinbench.history.suite.cells import value_for_asv
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.measuring import measure, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.metrics import registry

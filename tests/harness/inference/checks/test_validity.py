@@ -12,8 +12,8 @@ import spinbench
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.errors import InvalidResultError
-from spinbench.inference import validity
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks import validity
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph, PairwiseModel
 

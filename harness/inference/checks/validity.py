@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
-from spinbench.inference.joint_validity import check_joint, owned_draws
+from spinbench.inference.checks.joint_validity import check_joint, owned_draws
 from spinbench.mathematics.precision import widened, widened_log_z
 from spinbench.models import Model
 

@@ -11,7 +11,7 @@ import pytest
 import spinbench
 from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
-from spinbench.inference.phases import Phases, is_long
+from spinbench.inference.checks.phases import Phases, is_long
 from spinbench.models import FactorGraph, PairwiseModel
 from tests.helpers.planted_parities import planted_parities
 from tests.helpers.small_exact_models import SMALL_MODELS
@@ -71,7 +71,7 @@ def test_too_small_a_sum_is_contradicted_unless_it_is_a_bound() -> None:
 
 @pytest.mark.parametrize("change", [{"doubts": ("log Z unresolved",)}, {"log_z": None}, {"log_z_se": np.inf}])
 def test_no_probes_are_sent_where_no_sum_is_claimed(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spinbench.inference.phases._bounds", lambda _: pytest.fail("probes were sent"))
+    monkeypatch.setattr("spinbench.inference.checks.phases._bounds", lambda _: pytest.fail("probes were sent"))
     said = dataclasses.replace(Estimate(np.array([0.5]), np.array([0.1]), 0.0, 0.1, "estimate"), **change)
     assert Phases(PairwiseModel.from_dense([0.0], [[0.0]]), sampler=True).doubted(said) == said
 

@@ -9,8 +9,8 @@ import pytest
 
 from spinbench.api import Estimate
 from spinbench.errors import InvalidResultError
-from spinbench.inference import validity
-from spinbench.inference.joint_validity import Joint
+from spinbench.inference.checks import validity
+from spinbench.inference.checks.joint_validity import Joint
 from spinbench.models import FactorGraph, PairwiseModel
 
 EDGES = PairwiseModel.from_edges([0.0] * 3, [[0, 1], [1, 2]], [1.0, 1.0])

@@ -1,0 +1,63 @@
+"""The one order in which an estimate is finished: checked, doubted, and said of the model that was given."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from spinbench.api import Estimate, Tables
+from spinbench.api.trace import Trace
+from spinbench.inference.checks import validity
+from spinbench.inference.checks.islands import Islands
+from spinbench.inference.checks.joint_validity import Joint
+from spinbench.inference.checks.phases import Phases, is_long
+from spinbench.inference.marginals.container import held
+from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
+from spinbench.inference.probing.weighed import by_draws
+from spinbench.inference.request import Request
+from spinbench.models import Model
+from spinbench.models.simplification import Simplified
+
+
+class Estimator:
+    """Estimates of a run's trace, at checkpoints and at the end.
+
+    Attributes:
+        joint: joint probabilities of the newest estimate.
+    """
+
+    def __init__(self, request: Request, simple: Simplified, model: Model, tables: Tables, chains: int) -> None:
+        """Of a run.
+
+        Args:
+            request: what is asked for.
+            simple: the model that is left of the one that was given.
+            model: that as the method takes it.
+            tables: the method's plan.
+            chains: how many there are.
+        """
+        self._request, self._simple, self._model, self._tables, self._chains = request, simple, model, tables, chains
+        self.joint = Joint(model=model, who=request.who, back=partial(pairs_as_given, simple))
+        self._islands = Islands(model, request.how.seed, request.is_sampler)
+        self._phases = Phases(model, request.is_sampler, is_long(request.how.budget, chains))
+
+    def __call__(self, trace: Trace) -> Estimate:
+        """The method's estimate of a trace.
+
+        Raises:
+            InvalidResultError: it is none, such as a probability above 1.
+        """
+        request, model = self._request, self._model
+        estimate = request.method.estimate(model, self._tables, trace)
+        validity.check(estimate, model, request.who)
+        estimate = validity.owned(self.joint.taken(estimate, trace.samples), model)
+        estimate = validity.widened_to(request.how.precision, validity.doubted(estimate), model)
+        # probes are sent for what nothing before doubts
+        estimate = self._phases.doubted(self._islands.doubted(estimate))
+        if estimate.draws:
+            estimate = by_draws(model, estimate)
+        estimate = allowing_for(estimate, self._simple.rounding)
+        return held(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
+
+    def joint_of_given(self) -> Joint:
+        """Of the variables that were given; of a conversion the edges are others, and there are none."""
+        return self.joint if self._model is self._simple.model else Joint()

@@ -1,0 +1,146 @@
+"""What `spinbench.run` is asked for, and every refusal that needs no computing."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from spinbench.api import Method, Precision
+from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.inference import registry
+from spinbench.inference.budget import Budget, Tolerance, is_whole
+from spinbench.inference.kept.files import file_for
+from spinbench.inference.kernels import Wish
+from spinbench.inference.maximising.maximum import Asked, check_target
+from spinbench.models import Model
+from spinbench.models.magnitudes import check_range
+
+
+@dataclass(frozen=True)
+class Options:
+    """The keywords of `spinbench.run` but for the method's settings; see there."""
+
+    chains: int
+    seed: int
+    burn_in: int | None
+    precision: Precision
+    device: str
+    start: np.ndarray | str | None
+    checkpoints: int
+    tier: Literal["native", "generic"] | None
+    kernel: str | None
+    simplify: bool
+    until: str | None
+    keep: int | None
+    keep_in: str | Path | None
+    target: str | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """Of a run, checked.
+
+    Attributes:
+        how: backend, budget, chains, seed, precision, device, and which kernel is asked.
+        options: as they were given.
+        file: in which kept states end.
+    """
+
+    model: Model
+    method: Method
+    how: Asked
+    options: Options
+    file: Path | None
+
+    @property
+    def who(self) -> str:
+        """Method and backend, for messages."""
+        return f"{self.method.name} on {self.how.backend}"
+
+    @property
+    def is_sampler(self) -> bool:
+        """Whether chains move from state to state, from where they start."""
+        return self.method.anytime and self.method.stochastic and self.method.started
+
+    @property
+    def simplifies(self) -> bool:
+        """Whether the method gets the model without what falls away; a user's states are of the model as it is."""
+        return self.options.simplify and (self.options.start is None or isinstance(self.options.start, str))
+
+
+def check_request(
+    model: Model,
+    method: str | Method,
+    backend: str,
+    budget: Budget | int | str,
+    options: Options,
+    settings: dict[str, Any],
+) -> Request:
+    """What is asked for.
+
+    Args:
+        model, method, backend, budget, settings: as of `run`.
+        options: its other keywords.
+
+    Raises:
+        SpinbenchError: what is wrong, in one sentence.
+    """
+    check_model(model)
+    _check_number("chains", options.chains, 1)
+    _check_number("seed", options.seed, 0)
+    _check_number("checkpoints", options.checkpoints, 1)
+    if options.keep is not None:
+        _check_number("keep", options.keep, 1)
+    file = None if options.keep_in is None else file_for(options.keep_in, options.keep)
+    if not isinstance(options.simplify, bool):
+        raise SpinbenchError(f"simplify={options.simplify!r} was given; true or false is needed")
+    if options.precision not in ("float32", "float64"):
+        raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
+    chosen, wish = _make_method(method, settings), Wish(options.tier, options.kernel)
+    registry.check(chosen, backend, options.precision, wish)
+    if chosen.anytime:
+        check_range(chosen.name, model, options.precision)
+    if options.target is not None:
+        check_target(options.target, chosen, until=options.until, keep=options.keep, start=options.start)
+        parsed = Budget.parse(budget)
+    else:
+        parsed = _parse_budget(budget, options, chosen)
+    how = Asked(backend, parsed, options.chains, options.seed, options.precision, options.device, wish)
+    return Request(model, chosen, how, options, file)
+
+
+def check_model(model: object) -> None:
+    """Raises SpinbenchError unless it is a model; of a path, it says what reads it."""
+    if not isinstance(model, Model):
+        hint = f"; spinbench.load({model!r}) reads one" if isinstance(model, str | Path) else ""
+        raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if not is_whole(value, least):
+        raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+
+
+def _parse_budget(given: Budget | int | str, options: Options, method: Method) -> Budget:
+    budget = Budget.parse(given, options.burn_in)
+    if options.until is not None:
+        budget = dataclasses.replace(budget, until=Tolerance.parse(options.until))
+    if budget.until is not None and not (method.anytime and method.stochastic):
+        raise UnsupportedError(
+            f"until='{budget.until}' was given; {method.name} makes no draws whose errors could fall"
+        )
+    return budget if method.stochastic else dataclasses.replace(budget, burn_in=0)
+
+
+def _make_method(method: str | Method, settings: dict[str, Any]) -> Method:
+    if not isinstance(method, str | Method):
+        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
+    if isinstance(method, str):
+        return registry.make_method(method, settings)
+    if settings:
+        raise SpinbenchError(f"{', '.join(settings)} was given beside a Method, which has its settings; give its name")
+    return method
