@@ -1,4 +1,4 @@
-"""Coupled sweeps as loops over pairs, sites and states; `spinbench.methods.gibbs.coupling` says what they compute."""
+"""Coupled sweeps as loops over pairs, sites and states; `spinbench.methods.gibbs.coupling` says what for."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.random import ULP, hash64
-from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.methods.gibbs.coupling import IntArray, Pairs
-
-
-def advance(t: FactorTables, order: IntArray, pairs: Pairs, lag: int, first: int, last: int) -> None:
-    """As `coupling.advance`, with the same numbers."""
-    _advance(t, order, pairs, lag, first, last)
 
 
 @njit(cache=True, error_model="numpy")
-def _advance(t, order, pairs, lag, first, last):
+def advance(t, order, pairs, lag, first, last):
+    """Sweeps number first … last of X, from 1 on; pairs that have met stay where they are.
+
+    Args:
+        t: `FactorTables`.
+        order: (N',) variables in the order of a sweep.
+        pairs: `Pairs` after sweep first - 1; written to.
+        lag: L; sweep s of X is sweep s - L of Y.
+        first, last: numbers of sweeps.
+    """
     most = t.cardinalities.max() if len(t.cardinalities) else 1
     p, q = np.empty(most), np.empty(most)
     for pair in range(len(pairs.met)):
@@ -42,10 +44,10 @@ def _sweep(t, order, x, y, key, sweep, both, p, q):
         _conditional(t, v, x, p)
         if both:
             _conditional(t, v, y, q)
-            x[v], y[v] = _draws(p, q, card, u)
+            x[v], y[v] = coupled_draws(p, q, card, u)
             apart = apart or x[v] != y[v]
         else:
-            x[v], _ = _draws(p, p, card, u)
+            x[v], _ = coupled_draws(p, p, card, u)
     return apart
 
 
@@ -70,8 +72,8 @@ def _conditional(t, v, x, p):
 
 
 @njit(cache=True, error_model="numpy")
-def _draws(p, q, card, u):
-    """States of both by one number."""
+def coupled_draws(p, q, card, u):
+    """States of both laws by one number, the same with the largest possible probability."""
     overlap = 0.0
     for k in range(card):
         overlap += min(p[k], q[k])

@@ -18,7 +18,6 @@ from spinbench.inference.starts import dispersed
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.merged_groups import merge_groups
 from spinbench.mathematics.graphs.table_layouts import sweep_order
-from spinbench.methods.gibbs import coupling
 from spinbench.methods.gibbs.coupling import Pairs, pairs_of
 from spinbench.models import Model, PairwiseModel
 
@@ -78,7 +77,7 @@ def mixing(
         tv: the distance in total variation.
         seed: of all random numbers.
         scan: the order of a sweep, as of gibbs.
-        backend: numba or numpy; by default the first that runs here.
+        backend: numba or numpy; sweeps are compiled for either, and their numbers are the same.
 
     Raises:
         UnsupportedError: another method.
@@ -123,16 +122,14 @@ def _checked(model: Model, method: str, budget: Budget | int | str, tv: object, 
 
 
 def _backend(asked: str | None) -> tuple[str, Advance]:
-    """Name, and what makes sweeps there."""
+    """Name, and what makes sweeps there: compiled code, whose numbers do not depend on the backend."""
     if asked not in (None, *BACKENDS):
         raise UnsupportedError(f"mixing: backend={asked!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
-    if asked == "numpy" or (asked is None and not registry.support("gibbs", "numba").runs):
-        return "numpy", coupling.advance
     registry.check("gibbs", "numba", "float64")
     registry.backend_class("numba")()  # says where machine code is kept, before any is loaded
     from spinbench.backends.numba.tables.coupled import advance
 
-    return "numba", advance
+    return asked or "numba", advance
 
 
 def _load(chains: _Chains) -> None:

@@ -12,12 +12,11 @@ import pytest
 
 import spinbench
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
-from spinbench.inference.mixing.assess import _backend
+from spinbench.backends.numba.tables.coupled import advance, coupled_draws
 from spinbench.inference.mixing.meeting import distance, first_below
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
-from spinbench.methods.gibbs import coupling
-from spinbench.methods.gibbs.coupling import coupled_draws, pairs_of
+from spinbench.methods.gibbs.coupling import pairs_of
 from spinbench.models import FactorGraph, PairwiseModel, generators
 
 LAG = 2
@@ -83,9 +82,8 @@ def shared(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.maximum(np.minimum.outer(ends[0][1:], ends[1][1:]) - low, 0.0)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_meeting_times_have_their_law_and_bound_the_distance(name: str, backend: str) -> None:
+def test_meeting_times_have_their_law_and_bound_the_distance(name: str) -> None:
     t = factor_tables(MODELS[name])
     order = sweep_order(t, "raster")[0]
     states, p = law(t)
@@ -93,7 +91,6 @@ def test_meeting_times_have_their_law_and_bound_the_distance(name: str, backend:
     begin = np.full(size, 1 / size)
     draws = [states[rng.integers(size, size=pairs)].T for _ in range(2)]
     walk = pairs_of(1, *draws)
-    advance = _backend(backend)[1]
     advance(t, order, walk, LAG, 1, 3)
     advance(t, order, walk, LAG, 4, 4000)  # batches change nothing
     one, two = sweep_matrix(t, states, order, False), sweep_matrix(t, states, order, True)
@@ -118,20 +115,15 @@ def test_meeting_times_have_their_law_and_bound_the_distance(name: str, backend:
 
 
 def test_backends_meet_at_the_same_times() -> None:
-    t = factor_tables(generators.grid(3, 3, 1.0, 2.0))
-    order, rng = sweep_order(t, "chromatic")[0], np.random.default_rng(1)
-    x, y = rng.integers(2, size=(2, 9, 40))
-    walks = [pairs_of(2, x, y) for _ in range(2)]
-    for walk, advance in zip(walks, (coupling.advance, _backend("numba")[1]), strict=True):
-        advance(t, order, walk, 3, 1, 500)
-    assert (walks[0].met == walks[1].met).all()
-    assert (walks[0].met > 0).all()
+    found = [spinbench.mixing(MODELS["pairs"], budget="20 s", backend=backend) for backend in ("numba", "numpy")]
+    assert [each.backend for each in found] == ["numba", "numpy"]
+    assert (found[0].times == found[1].times).all()
 
 
 def test_coupled_states_are_alike_as_often_as_can_be() -> None:
     p, q = np.array([0.2, 0.5, 0.3]), np.array([0.4, 0.1, 0.5])
     u = (np.arange(100_000) + 0.5) / 100_000
-    a, b = coupled_draws(*(np.repeat(w[:, None], len(u), axis=1) for w in (p, q)), u)
+    a, b = np.array([coupled_draws(p, q, 3, number) for number in u]).T
     assert np.allclose(np.bincount(a) / len(u), p, atol=1e-4)
     assert np.allclose(np.bincount(b) / len(u), q, atol=1e-4)
     assert np.isclose((a == b).mean(), np.minimum(p, q).sum(), atol=1e-4)
