@@ -12,6 +12,7 @@ from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
+from spinbench.methods.baselines.jumps import Jumps
 
 
 class NumbaBackend(NumpyBackend):
@@ -43,4 +44,8 @@ class NumbaBackend(NumpyBackend):
             from spinbench.backends.numba.tables.forest_draws import CompiledForestDraws
 
             return CompiledForestDraws(self)
+        if kind is Jumps:
+            from spinbench.backends.numba.tables.jumps import CompiledJumps
+
+            return CompiledJumps(self)
         return kind(self)

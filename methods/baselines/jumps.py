@@ -52,34 +52,39 @@ class Jumps:
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """As many jumps as `t.jumps` is long."""
+        return self.walk(t, self._backend.uniform(key, (t.jumps.shape[0], state.x.shape[1])), state.x)
+
+    def walk(self, t: Tables, u: Array, x: Array) -> State:
+        """Jumps from x (N, C) by uniform numbers u (J, C)."""
         xp = self._xp
-        logits = self._all_logits(t, state.x)
+        logits = self._all_logits(t, x)
         levels = xp.arange(t.there.shape[1], dtype=xp.int32)[None, :, None]
-        shape = (*t.there.shape, state.x.shape[1])
+        shape = (*t.there.shape, x.shape[1])
         rates = self._rates(
-            tuple(xp.reshape(part, shape) for part in logits), levels == state.x[:, None, :], t.there[:, :, None], 1
+            tuple(xp.reshape(part, shape) for part in logits), levels == x[:, None, :], t.there[:, :, None], 1
         )
-        none = xp.zeros_like(state.w)
-        walk = Walk(xp.reshape(state.x, (-1,)), logits, xp.reshape(rates, (-1,)), state.s * 0, none, none)
-        u = self._backend.uniform(key, (t.jumps.shape[0], state.x.shape[1]))
+        none = xp.zeros_like(u[0, :])
+        s = xp.zeros((t.variables.shape[0], u.shape[1]), dtype=self._backend.real)
+        walk = Walk(xp.reshape(x, (-1,)), logits, xp.reshape(rates, (-1,)), s, none, none)
         walk = self._backend.fori_loop(
             0, t.jumps.shape[0], lambda j, walk: self._jump(t, self._backend.take(u, j), walk), walk
         )
-        return State(xp.reshape(walk.x, state.x.shape), walk.s, walk.w, walk.stuck)
+        return State(xp.reshape(walk.x, x.shape), walk.s, walk.w, walk.stuck)
 
     def _all_logits(self, t: Tables, x: Array) -> tuple[Array, ...]:
         """(N K C,) of each table: sums of its entries at the states of each variable given the rest."""
         xp, take, (count, most) = self._xp, self._backend.take, t.there.shape
         blank = xp.zeros((count * most, x.shape[1]), dtype=self._backend.real)
         shift = xp.zeros_like(x[0, :])
-        found = tuple(blank + 0 for _ in t.values)
+        parts = range(t.values.shape[0])
+        found = tuple(blank + 0 for _ in parts)
         for section in t.sections:
             own = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
 
             def body(b: Any, found: tuple[Array, ...], section: Section = section, own: Array = own) -> Any:
                 places = self._bath.places(section, b, x, shift)
                 rows = xp.reshape(take(section.rows, b)[None, :] * most + own, (-1,))
-                sums = (xp.reshape(xp.sum(take(v, places), axis=1), (-1, x.shape[1])) for v in t.values)
+                sums = (xp.reshape(xp.sum(take(t.values[p, :], places), axis=1), (-1, x.shape[1])) for p in parts)
                 return tuple(
                     self._backend.update(f, rows, new, donate=True) for f, new in zip(found, sums, strict=True)
                 )
@@ -117,8 +122,8 @@ class Jumps:
         flat = (rows[:, :, None] * most + levels) * chains + chain[:, None, None]
         after, before = (places + state[:, None, None, None] * moved for state in (new, old))
         near = tuple(
-            take(held, flat) + xp.sum(take(values, after) - take(values, before), axis=2)
-            for values, held in zip(t.values, walk.logits, strict=True)
+            take(held, flat) + xp.sum(take(t.values[p, :], after) - take(t.values[p, :], before), axis=2)
+            for p, held in enumerate(walk.logits)
         )
         here = levels == take(x, rows * chains + chain[:, None])[:, :, None]
         rates = xp.reshape(self._rates(near, here, take(t.there, rows), 2), (-1,))

@@ -36,7 +36,7 @@ class Tables(NamedTuple):
 
     Attributes:
         sections: of all variables of two states or more.
-        values: (T + 1,) log tables and a 0; where there are zeros, these as 0, and (T + 1,) 1 where a zero is.
+        values: (P, T + 1) log tables and a 0; where there are zeros, these as 0, and a second row with 1 for each.
         near: of each variable.
         last: (N, 1) int32, its last state; there: (N, K) 1 where it has the state, else 0.
         jumps: (J,) 0, for its length, the jumps of a step.
@@ -44,7 +44,7 @@ class Tables(NamedTuple):
     """
 
     sections: tuple[Section, ...]
-    values: tuple[Array, ...]
+    values: Array
     near: Near
     last: Array
     there: Array
@@ -55,7 +55,7 @@ class Tables(NamedTuple):
 
 def neighbourhoods(tables: FactorTables) -> Near:
     """Of all variables."""
-    shared = shared_factors(tables)
+    shared = _shared_factors(tables)
     count = len(tables.cardinalities)
     most = 1 + max(map(len, shared), default=0)
     deep = max((len(factors) for own in shared for factors in own.values()), default=1)
@@ -77,7 +77,7 @@ def neighbourhoods(tables: FactorTables) -> Near:
     return Near(*(part.astype(np.int32) for part in (rows, bases, strides, moved, others, steps)))
 
 
-def shared_factors(tables: FactorTables) -> list[dict[int, list[int]]]:
+def _shared_factors(tables: FactorTables) -> list[dict[int, list[int]]]:
     """For each variable its neighbours, and the factors that they share; variables of one state are left out."""
     found: list[dict[int, list[int]]] = [{} for _ in tables.cardinalities]
     for f in range(len(tables.offsets) - 1):

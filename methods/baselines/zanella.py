@@ -56,7 +56,7 @@ class Zanella(Method):
         own = np.arange(int(graph.cardinalities.max(initial=1)))
         return Tables(
             sections=sweep.sections,
-            values=(np.where(zero, 0.0, values), zero.astype(np.float64)) if zero.any() else (values,),
+            values=np.stack([np.where(zero, 0.0, values), zero])[: 1 + zero.any()],
             near=neighbourhoods(graph),
             last=(graph.cardinalities[:, None] - 1).astype(np.int32),
             there=(own < graph.cardinalities[:, None]).astype(np.float64),
@@ -71,7 +71,8 @@ class Zanella(Method):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return Jumps(backend).program()
+        jumps: Jumps = backend.operations(Jumps)
+        return jumps.program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim."""

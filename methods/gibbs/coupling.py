@@ -3,7 +3,8 @@
 Chain X is L sweeps ahead of chain Y, and both begin with independent draws of the same law of starts. One number
 updates a site of both, by the maximal coupling of their conditionals p and q: with probability Σ_k min(p_k, q_k) both
 take the same state. Where all states are alike they stay so. Biswas, Jacob and Vanetti, "Estimating convergence of
-Markov chains with L-lag couplings", NeurIPS 2019. Sweeps are compiled, whatever the backend: `backends.numba.tables.coupled`.
+Markov chains with L-lag couplings", NeurIPS 2019. Sweeps are compiled, whatever the backend:
+`backends.numba.tables.coupled`.
 """
 
 from __future__ import annotations

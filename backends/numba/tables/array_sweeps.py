@@ -64,7 +64,7 @@ def compile_table_bath(precision: Precision) -> None:
 
 
 @njit(**CALLED)
-def _find_logits(values, section, b, i, shift, x, at, logits):
+def find_logits(values, section, b, i, shift, x, at, logits):
     """(K, C) sums of the entries at the states of place i of chunk b, given the rest; `at` (C,) is scratch."""
     logits[:] = 0
     for f in range(section.bases.shape[1]):
@@ -118,7 +118,7 @@ def _sweep(values, section, backward, x, p, beta, shift, u):
         for i in range(width):
             if section.valid[b, i] > 0:
                 v, own = section.rows[b, i], logits[: section.states[b, -1, i] + 1]
-                _find_logits(values, section, b, i, shift, x, at, own)
+                find_logits(values, section, b, i, shift, x, at, own)
                 _find_weights(own, beta, numbers[0], numbers[1])
                 _draw(own, numbers[1], u[v], numbers[0], x[v])
                 if p.size:
@@ -152,7 +152,7 @@ def _sweep_by_level(values, section, shift, x, d, weights, u):
     for b in range(section.rows.shape[0]):
         v, size = section.rows[b, 0], section.states[b, -1, 0] + 1
         offered, found, total = every[0, :size], every[1, :size], numbers[1]
-        _find_logits(values, section, b, 0, shift, x, at, offered)
+        find_logits(values, section, b, 0, shift, x, at, offered)
         for c in range(d.size):
             d[c] -= offered[x[v, c], c]
         total[:] = 0

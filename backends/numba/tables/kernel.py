@@ -25,6 +25,7 @@ from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweep
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
+from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
 from spinbench.models import Model
@@ -76,6 +77,7 @@ class GraphKernel(Kernel):
         self._back = self._order[::-1].copy()
         self._rows = len(tables.variables)
         self._averaged = method.marginals == "rao_blackwell"
+        self._law: tuple[bool, ...] = ()
 
     def init(self, seed: int, start: Array) -> GraphState:
         lanes = lane_chains(seed, start, self._real)
@@ -166,7 +168,7 @@ class GraphKernel(Kernel):
             elif chib:
                 run_weighed(self._t, self._order, self._mode, asked, lanes, sums[part], log_t[part])
             else:
-                run_sweeps(self._t, self._order, asked, lanes, sums[part])
+                run_sweeps(self._t, self._order, asked, lanes, sums[part], *self._law)
 
         self._share(run, len(sums))
         state.step = end
@@ -181,6 +183,17 @@ class GraphKernel(Kernel):
         with ThreadPoolExecutor(threads) as pool:
             for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
                 done.result()
+
+
+class MetropolisKernel(GraphKernel):
+    """All settings of `Metropolis`: as Gibbs sampling without log Z, but for the law of an update."""
+
+    def __init__(self, method: Metropolis, backend: Backend, model: Model, tables: GraphTables) -> None:
+        super().__init__(Gibbs(log_z="none", marginals=method.marginals), backend, model, tables)
+        self._law = (method.proposal == "uniform",)
+
+    def _is_scalar(self, chains: int) -> bool:
+        return False
 
 
 def _logs(levels: Array, chains: int) -> Array:

@@ -1,8 +1,9 @@
 """Compiled sweeps over flat factor tables, in vectors over chains, each at an inverse temperature of its own.
 
-`run_sweeps` makes sweeps, `force_sweep` finds log T(s* <- s), `sum_weights` log weights; the law at an inverse
-temperature is that of `mathematics.heat_bath.table_updates`. All three may be called from compiled code. Per factor and
-state an update gathers one entry, whose place is found from the states of the factor's other variables.
+`run_sweeps` makes sweeps, of heat-bath updates or of Metropolis', `force_sweep` finds log T(s* <- s), `sum_weights` log
+weights; the law at an inverse temperature is that of `mathematics.heat_bath.table_updates`. All three may be called
+from compiled code. Per factor and state an update gathers one entry, whose place is found from the states of the
+factor's other variables.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from spinbench.backends.numba.simd.memory import address, keep, line_address, lo
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
+from spinbench.backends.numba.tables.metropolis import next_of_several, next_of_two
 
 MOST = constant(1e37, 1e300)
 """Odds above are those of a zero: `exp` saturates there."""
@@ -74,31 +76,31 @@ def fill_numbers(numbers, walker, gammas, kept, c, odd, like):
 
 
 @njit(**INLINE)
-def _put(x, at, states):
-    store(x, at, states)
-
-
-@njit(**INLINE)
-def _update_binary(t, v, b, c, asked):
+def _update_binary(t, v, b, c, asked, uniform):
     down, up = binary_logits(t, v, b, c)
     u, beta = load_lanes(b.numbers, 0, WORDS), load_lanes(b.betas, c, WORDS)
     away = exp(beta * (down - up))
-    odds = ONE(away) + away
-    drawn = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
-    none = load_vector(b.x, v * b.count + c) & 0
-    _put(b.x, v * b.count + c, choose(drawn, none + 1, none))
+    odds, x = ONE(away) + away, load_vector(b.x, v * b.count + c)
+    if uniform is None:
+        rises = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
+        drawn = choose(rises, (x & 0) + 1, x & 0)
+    else:
+        drawn = next_of_two(x, away, u)
+    store(b.x, v * b.count + c, drawn)
     if asked.credited:
-        credit = ONE(odds) / odds if asked.averaged else choose(drawn, ONE(odds), ZERO(odds))
+        credit = ONE(odds) / odds if asked.averaged else choose(drawn == 1, ONE(odds), ZERO(odds))
         add_total(b.totals, load(t.rows, v) * b.count + c, credit)
 
 
 @njit(**INLINE)
-def _update_any(t, v, b, c, asked):
-    total = weights_of(t, v, b, c)
-    size = load(t.sizes, v)
-    none = load_vector(b.x, v * b.count + c) & 0
-    drawn = drawn_state(b.weights, size, load_lanes(b.numbers, 0, WORDS) * total, total, none)
-    _put(b.x, v * b.count + c, drawn)
+def _update_any(t, v, b, c, asked, uniform):
+    total, size = weights_of(t, v, b, c), load(t.sizes, v)
+    x, u = load_vector(b.x, v * b.count + c), load_lanes(b.numbers, 0, WORDS)
+    if uniform is None:
+        drawn = drawn_state(b.weights, size, u * total, total, x & 0)
+    else:
+        drawn = next_of_several(b.weights, x, size, total, uniform, u)
+    store(b.x, v * b.count + c, drawn)
     if asked.credited:
         credit_states(b, load(t.rows, v), size, drawn, total, asked.averaged, c)
 
@@ -116,7 +118,7 @@ def _set_shifts(betas, floored, shifts):
 
 
 @njit(**JIT)
-def run_sweeps(t, order, asked, chains, sums):
+def run_sweeps(t, order, asked, chains, sums, uniform=None):
     """Sweeps number asked.first … asked.end - 1 of all chains, over the variables `order` (int64, those of 2 states or
     more).
 
@@ -126,6 +128,7 @@ def run_sweeps(t, order, asked, chains, sums):
         asked: what is summed.
         chains: LaneChains; x is written to.
         sums: (K, R, B) float64, added to where that is asked for.
+        uniform: whether Metropolis' proposals are; None draws each variable given the rest.
     """
     keys, x, betas = chains
     blocks, n, count = x.shape
@@ -155,9 +158,9 @@ def run_sweeps(t, order, asked, chains, sums):
                 for c in range(0, count, 16):
                     fill_numbers(b.numbers, walker, gammas, kept, c, q % 2 == 1, like)
                     if t.sizes[v] == 2:
-                        _update_binary(g, v, b, c, asked)
+                        _update_binary(g, v, b, c, asked, uniform)
                     else:
-                        _update_any(g, v, b, c, asked)
+                        _update_any(g, v, b, c, asked, uniform)
             if (s - asked.first) % FLUSH == FLUSH - 1 and asked.credited:
                 add_recent(totals, out, 1.0, rows * count)
         if asked.credited:
@@ -175,7 +178,7 @@ def _force(t, v, k, b, c):
     total = weights_of(t, v, b, c)
     chosen = load_lanes(b.weights, 16 * k, WORDS)
     none = load_vector(b.x, v * b.count + c) & 0
-    _put(b.x, v * b.count + c, none + k)
+    store(b.x, v * b.count + c, none + k)
     part = choose(chosen > ZERO(chosen), log(chosen / total), NEVER(chosen))
     add_total(b.totals, c, part)
 

@@ -16,10 +16,11 @@ from spinbench.models import FactorGraph
 CHAINS = 4096
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("name", MODELS)
-def test_time_in_states_is_their_probability(name: str) -> None:
+def test_time_in_states_is_their_probability(name: str, backend: str) -> None:
     """Over many chains that have run for a while, and whose rates were changed jump by jump."""
-    engine = bound(name, "numpy", Zanella())[1]
+    engine = bound(name, backend, Zanella())[1]
     state = engine.warm(engine.init(2, exact_start(name, CHAINS)), 12)
     _, seen = engine.advance(state, 3)
     s = seen["s"] if name != "bits" else np.stack([seen["w"] - seen["s"], seen["s"]], axis=1).reshape(-1, CHAINS)
@@ -30,11 +31,12 @@ def test_time_in_states_is_their_probability(name: str) -> None:
     assert not seen["stuck"].any()
 
 
-def test_a_variable_alone_waits_as_barker_has_it() -> None:
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_variable_alone_waits_as_barker_has_it(backend: str) -> None:
     """Between two states of weights 1 and 3 rates are 3/4 and 1/4: chains jump each time, and wait 4/3 and 4."""
     model = FactorGraph.from_log_tables([2], [([0], np.log([1.0, 3.0]))])
     method = Zanella()
-    engine = registry.bind(method, "numpy", model, method.plan(model), precision="float64")
+    engine = registry.bind(method, backend, model, method.plan(model), precision="float64")
     state = engine.init(1, np.array([[0, 1]], dtype=np.int8))
     for w, s in (([4 / 3, 4], [[0, 4]]), ([4, 4 / 3], [[4, 0]])):
         state, seen = engine.advance(state, 1)

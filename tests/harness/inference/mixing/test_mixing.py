@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.backends.numba.tables.coupled import advance, coupled_draws
+from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.inference.mixing.meeting import distance, first_below
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order

@@ -1,0 +1,113 @@
+"""The jumps of `zanella` in compiled code: chain by chain, all jumps of a step in one call."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from spinbench.api import Array
+from spinbench.backends.numba.gibbs.shared import JIT
+from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits
+from spinbench.methods.baselines.jumps import LEAST, Jumps, State
+from spinbench.methods.baselines.neighbourhoods import Tables
+
+
+class CompiledJumps(Jumps):
+    """Of NumPy arrays."""
+
+    def walk(self, t: Tables, u: Array, x: Array) -> State:
+        chains, most = u.shape[1], t.there.shape[1]
+        logits = np.zeros((len(t.values), t.there.size, chains), u.dtype)
+        for section in t.sections:
+            for values, sums in zip(t.values, logits, strict=True):
+                _sum_entries(values, section, x, sums)
+        states, logits = x.T.copy(), logits.transpose(2, 0, 1).copy()
+        times, (w, stuck) = np.zeros((chains, t.there.size), u.dtype), np.zeros((2, chains), u.dtype)
+        _walk(t.near, t.values, t.last, u, states, logits, times, w, stuck)
+        return State(states.T.copy(), times[:, t.variables * most + t.states].T, w, stuck)
+
+
+@njit(**JIT)
+def _sum_entries(values, section, x, sums):
+    """Sums (N K, C) of the entries at the states of all variables of a section, given the rest."""
+    most, at, shift = len(sums) // len(x), np.empty(x.shape[1], np.int32), np.zeros(x.shape[1], np.int32)
+    for b in range(section.rows.shape[0]):
+        for i in range(section.rows.shape[1]):
+            first = section.rows[b, i] * most
+            find_logits(values, section, b, i, shift, x, at, sums[first : first + section.states[b, -1, i] + 1])
+
+
+@njit(**JIT)
+def _walk(near, values, last, u, x, logits, times, w, stuck):
+    """Of chains x (C, N) with logits (C, P, N K) of P tables; times (C, N K) in states are added to."""
+    count, most = len(last), times.shape[1] // len(last)
+    rates, sums, since = np.zeros((count, most), u.dtype), np.empty(count, u.dtype), np.empty(count, u.dtype)
+    for c in range(len(x)):
+        since[:] = 0
+        for v in range(count):
+            _set_rates(v, last, x[c], logits[c], rates, sums)
+        for j in range(len(u)):
+            total = sums[0]
+            for v in range(1, count):
+                total += sums[v]
+            if total > LEAST:
+                w[c] += 1 / total
+                v, new = _choose(u[j, c] * total, sums, rates)
+                times[c, v * most + x[c, v]] += w[c] - since[v]
+                since[v] = w[c]
+                _jump(v, new, near, values, last, x[c], logits[c], rates, sums)
+            else:
+                w[c] += 1
+                stuck[c] += 1
+        for v in range(count):
+            times[c, v * most + x[c, v]] += w[c] - since[v]
+
+
+@njit(**CALLED)
+def _choose(rest, sums, rates):
+    """(variable, state) where the sum of rates passes `rest`; rounding ends at none that has no rate."""
+    v, chosen = -1, -1
+    for each in range(len(sums)):
+        if sums[each] > 0:
+            v = each
+            if rest < sums[each]:
+                break
+            rest -= sums[each]
+    for state in range(rates.shape[1]):
+        if rates[v, state] > 0:
+            chosen = state
+            if rest < rates[v, state]:
+                break
+            rest -= rates[v, state]
+    return v, chosen
+
+
+@njit(**CALLED)
+def _jump(v, new, near, values, last, x, logits, rates, sums):
+    """To a new state of variable v; x (N,), logits (P, N K), rates (N, K) and their sums (N,)."""
+    old, x[v] = x[v], new
+    for m in range(near.rows.shape[1]):
+        u = near.rows[v, m]
+        for f in range(near.bases.shape[2]):
+            at, step = near.bases[v, m, f], near.moved[v, m, f]
+            for o in range(near.others.shape[1]):
+                at += near.steps[v, o, m, f] * x[near.others[v, o, m, f]]
+            for k in range(last[u, 0] + 1 if step else 0):  # a spare factor has no step
+                place, state = at + k * near.strides[v, m, f], u * rates.shape[1] + k
+                for part in range(len(values)):
+                    logits[part, state] += values[part, place + new * step] - values[part, place + old * step]
+        _set_rates(u, last, x, logits, rates, sums)
+
+
+@njit(**CALLED)
+def _set_rates(u, last, x, logits, rates, sums):
+    """Barker's, of the states of variable u, and their sum."""
+    first = u * rates.shape[1]
+    sums[u] = 0
+    for k in range(last[u, 0] + 1):
+        change = logits[0, first + k] - logits[0, first + x[u]]
+        blocked = k == x[u] or (len(logits) > 1 and logits[-1, first + k] > 0.5)
+        rates[u, k] = 0 if blocked else math.exp(min(change, type(change)(0))) / (1 + math.exp(-abs(change)))
+        sums[u] += rates[u, k]
