@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
 from spinbench.methods.baselines.shells import Points, Shells, Tables
+from spinbench.methods.population.program import PopulationProgram, State
 
 MORE = 3
 """Times as many sweeps in the second half of the chains, which have to agree with the others."""
 
 
-class State(NamedTuple):
-    """Of the last run. Attributes: log_z (C,) the logarithm of its Ẑ, less `Tables.base`; p (R, C) its marginals."""
+class Climb(Shells):
+    """Init, step and observe; `sweeps` after each level, in half of the chains `MORE` times.
 
-    log_z: Array
-    p: Array
+    A step is a whole run, and knows nothing of those before it; there is nothing to burn in.
+    """
 
-
-class Climb:
-    """Init, step and observe over a backend's arrays; `sweeps` after each level, in half of the chains `MORE` times."""
+    observe = PopulationProgram.observe
 
     def __init__(self, backend: Backend, sweeps: int) -> None:
-        self._backend, self._xp = backend, backend.xp
-        self._shells, self._sweeps = Shells(backend), sweeps
+        super().__init__(backend)
+        self._sweeps = sweeps
 
-    def program(self) -> Program:
-        """A step is a whole run, and knows nothing of those before it; there is nothing to burn in."""
-        return Program(self.init, self.step, self.observe, warm=lambda key, t, state: state)
+    def warm(self, key: Key, t: Tables, state: State) -> State:
+        """Nothing."""
+        return state
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
@@ -38,52 +37,40 @@ class Climb:
         """One run of every population."""
         backend, xp = self._backend, self._xp
         shape = t.points.shape[0], state.log_z.shape[0]
-        points = self._shells.begin(backend.fold_in(key, 0), t, shape)
+        points = self.begin(backend.fold_in(key, 0), t, shape)
         none = State(points.log_x - xp.inf, 0.0 * state.p)
 
         def climb(k: Any, carry: tuple[Points, State]) -> tuple[Points, State]:
             points, seen = carry
             own, level = backend.fold_in(key, k), backend.take(t.levels, k)
-            left = self._shells.left(points.d, backend.take(t.levels, k - 1), level)
+            left = self.left(points.d, backend.take(t.levels, k - 1), level)
             seen = self._gathered(t, points, 1 - left, seen)
-            points = self._shells.thinned(backend.fold_in(own, 0), points, left)
+            points = self.thinned(backend.fold_in(own, 0), points, left)
             return self._swept(backend.fold_in(own, 1), t, points, level), seen
 
         points, seen = backend.fori_loop(1, t.levels.shape[0], climb, (points, none))
         return self._gathered(t, points, xp.ones_like(points.d), seen)
-
-    def observe(self, t: Tables, state: State) -> dict[str, Array]:
-        """The statistics of `NestedSampling.reductions`."""
-        safe = self._xp.where(state.p > 0, state.p, 1.0)
-        parts = self._xp.where(state.p > 0, self._xp.log(safe), -self._xp.inf)
-        return {"z": state.log_z, "square": 2 * state.log_z, "p": state.log_z + parts}
 
     def _swept(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
         """The sweeps after a level; those of the second half of the chains alone go on."""
         xp, backend, chains = self._xp, self._backend, points.log_x.shape[0]
 
         def sweep(j: Any, points: Points) -> Points:
-            return self._shells.sweep(backend.fold_in(key, j), t, points, level)
-
-        def parts(values: Array) -> tuple[Array, Array]:
-            every = xp.reshape(values, (*values.shape[:-1], -1, chains))
-            return every[..., : chains // 2], every[..., chains // 2 :]
-
-        def joined(first: Array, second: Array, like: Array) -> Array:
-            shape = *like.shape[:-1], -1, chains - chains // 2
-            return xp.reshape(xp.concat([first, xp.reshape(second, shape)], axis=-1), like.shape)
+            return self.sweep(backend.fold_in(key, j), t, points, level)
 
         points = backend.fori_loop(0, self._sweeps, sweep, points)
-        (x, more_x), (d, more_d) = parts(points.x), parts(points.d)
-        more = Points(xp.reshape(more_x, (points.x.shape[0], -1)), xp.reshape(more_d, (-1,)), points.log_x)
+        places = xp.reshape(xp.arange(points.d.shape[0], dtype=xp.int32), (-1, chains))[:, chains // 2 :]
+        places = xp.reshape(places, (-1,))
+        more = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
         more = backend.fori_loop(self._sweeps, MORE * self._sweeps, sweep, more)
-        return points._replace(x=joined(x, more.x, points.x), d=joined(d, more.d, points.d))
+        x = backend.update(points.x, (slice(None), places), more.x)
+        return points._replace(x=x, d=backend.update(points.d, places, more.d))
 
     def _gathered(self, t: Tables, points: Points, share: Array, seen: State) -> State:
         """With what the points' share `share` (P C,) weighs, of all states that are left."""
         xp, chains = self._xp, points.log_x.shape[0]
         some = share > 0
-        log_w = xp.where(some, xp.log(xp.where(some, share, 1.0)) + self._shells.log_exact(t, points.x), -xp.inf)
+        log_w = xp.where(some, xp.log(xp.where(some, share, 1.0)) + self.log_exact(t, points.x), -xp.inf)
         log_w = xp.reshape(log_w, (-1, chains)) + points.log_x
         top = xp.maximum(xp.max(log_w, axis=0), seen.log_z)
         top = xp.where(top == -xp.inf, 0.0, top)

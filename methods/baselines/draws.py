@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Backend, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
-from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.proposals import Forest
+from spinbench.methods.baselines.weighing import state_pairs
+from spinbench.methods.chain_program import TableProgram
 
 
 class Layers(NamedTuple):
@@ -63,16 +64,13 @@ class State(NamedTuple):
 
 def draw_tables(model: FactorTables, law: Forest) -> Tables:
     """Of a model and a proposal for it."""
-    cards = model.cardinalities
-    variables = np.repeat(np.arange(len(cards)), cards)
-    states = np.arange(len(variables)) - np.repeat(np.cumsum(cards) - cards, cards)
-    kept = states == 1 if (cards == 2).all() else np.ones(len(states), dtype=bool)
+    variables, states = state_pairs(model.cardinalities)
     return Tables(
         layers=_layers(law),
         entries=table_sweep(model, "chromatic", single=False).entries,
-        variables=variables[kept].astype(np.int32),
-        states=states[kept].astype(np.int32),
-        sizes=cards.astype(np.float64),
+        variables=variables,
+        states=states,
+        sizes=model.cardinalities.astype(np.float64),
         bounds=np.array(law.bounds),
         constant=np.array(model.log_constant),
         tries=np.array(1, dtype=np.int32),
@@ -127,8 +125,8 @@ class ForestDraws:
         return found
 
 
-class Draws:
-    """Init, step and observe.
+class Draws(TableProgram):
+    """Init, step and observe; there is nothing to burn in.
 
     Args:
         backend: the backend.
@@ -136,19 +134,18 @@ class Draws:
     """
 
     def __init__(self, backend: Backend, *, rejects: bool) -> None:
-        self._backend, self._xp = backend, backend.xp
+        super().__init__(backend)
         self._rejects = rejects
-        self._bath: TableBath = backend.operations(TableBath)
         self._forest: ForestDraws = backend.operations(ForestDraws)
-
-    def program(self) -> Program:
-        """There is nothing to burn in."""
-        return Program(self.init, self.step, self.observe, warm=lambda key, t, state: state)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no draw."""
         x, none = self._xp.zeros_like(start), self._xp.zeros_like(start[0, :])
         return State(self._xp.astype(x, self._xp.int32), none, none + 0.0, none + 0.0)
+
+    def warm(self, key: Key, t: Tables, state: State) -> State:
+        """Nothing."""
+        return state
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """As many draws of every chain as `Tables.tries` says."""
@@ -176,7 +173,7 @@ class Draws:
             first = (kept == 0) & (v < xp.exp(log_w - t.bounds[1, ...]))
             x = xp.where(first, x, state.x)
             kept = xp.where(first, kept + 1.0, kept)
-        return State(x, _added(xp, state.log_w, log_w), _added(xp, state.square, 2.0 * log_w), kept)
+        return State(x, xp.logaddexp(state.log_w, log_w), xp.logaddexp(state.square, 2.0 * log_w), kept)
 
     def observe(self, t: Tables, state: State) -> dict[str, Array]:
         """The statistics of `Importance.reductions` or of `Rejection.reductions`."""
@@ -187,11 +184,3 @@ class Draws:
             accepted = xp.where(hit, state.kept, 0.0 * state.kept)
             return {**seen, "s": accepted, "kept": state.kept}
         return {**seen, "p": xp.where(hit, state.log_w, 0.0 * state.kept - xp.inf)}
-
-
-def _added(xp: Any, a: Array, b: Array) -> Array:
-    """log(e^a + e^b), of two that may be -inf."""
-    top = xp.maximum(a, b)
-    some = top > -xp.inf
-    safe = xp.where(some, top, xp.zeros_like(top))
-    return safe + xp.where(some, xp.log(xp.where(some, xp.exp(a - safe) + xp.exp(b - safe), 1.0 + safe)), top)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.level_weights import LevelWeights
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.chain_program import TableProgram
 
 GAIN, DELAY = 2.0, 16.0
 """Of θ in step t of burn-in, by GAIN / (t + DELAY) for each time that a knot is visited more often than others."""
@@ -44,26 +44,18 @@ class State(NamedTuple):
     trips: Array
 
 
-class FlatSweeps:
-    """Init, step, warm and observe over a backend's arrays."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
-        self._bath: TableBath = backend.operations(TableBath)
-
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=self.observe, warm=self.warm, look=self.look)
+class FlatSweeps(TableProgram):
+    """Init, step, warm, observe and look."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
         none = self._xp.zeros_like(start[0, :])
         x = self._xp.astype(start, self._xp.int32)
-        return State(x, self._log_weights(t, x), t.levels + 0, none - 1, none)
+        return State(x, self.log_weights(t.sweep.entries, x), t.levels + 0, none - 1, none)
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep."""
-        xp, d = self._xp, self._log_weights(t, state.x)
+        xp, d = self._xp, self.log_weights(t.sweep.entries, state.x)
         x, d = self._bath.sweep_by_level(key, t.sweep, state.x, d, self._weights(t, state.theta))
         top = d >= t.knots[t.knots.shape[0] - 1]
         ended = top & (state.risen > 0)
@@ -94,10 +86,8 @@ class FlatSweeps:
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """θ, less that of β = 0, of the chains and of as many independent draws at β = 0."""
-        xp, sizes = self._xp, t.sizes[:, None]
-        u = self._backend.uniform(key, state.x.shape)
-        drawn = xp.astype(xp.minimum(xp.floor(u * sizes), sizes - 1), xp.int32)
-        there, free = (self._theta(t, state.theta, d) for d in (state.d, self._log_weights(t, drawn)))
+        drawn = self.log_weights(t.sweep.entries, self.even_draws(key, t.sizes, state.d.shape[0]))
+        there, free = (self._theta(t, state.theta, d) for d in (state.d, drawn))
         return {"there": there - state.theta[0], "free": free - state.theta[0]}
 
     def _weights(self, t: Tables, theta: Array) -> LevelWeights:
@@ -106,7 +96,3 @@ class FlatSweeps:
 
     def _theta(self, t: Tables, theta: Array, d: Array) -> Array:
         return self._weights(t, theta).interpolate(self._backend, d)[0]
-
-    def _log_weights(self, t: Tables, x: Array) -> Array:
-        """(C,) D with soft zeros."""
-        return self._bath.log_weights(t.sweep.entries, x, floored=True)

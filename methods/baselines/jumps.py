@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
+from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import Section
-from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.neighbourhoods import Tables
+from spinbench.methods.chain_program import TableProgram
 
 LEAST = 1e-30
 """Sum of rates below which no jump is made."""
@@ -33,22 +33,18 @@ class Walk(NamedTuple):
     stuck: Array
 
 
-class Jumps:
-    """Init, step and observe over a backend's arrays."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
-        self._bath: TableBath = backend.operations(TableBath)
-
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(init=self.init, step=self.step, observe=lambda t, state: state._asdict())
+class Jumps(TableProgram):
+    """Init, step and observe."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
         none = self._xp.zeros_like(start[0, :])
         s = self._xp.zeros((t.variables.shape[0], start.shape[1]), dtype=self._backend.real)
         return State(self._xp.astype(start, self._xp.int32), s, none, none)
+
+    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+        """The statistics of `Zanella.reductions`."""
+        return {"s": state.s, "w": state.w, "stuck": state.stuck}
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """As many jumps as `t.jumps` is long."""

@@ -29,41 +29,33 @@ def climbed(t: Tables, sweeps: int, levels: int) -> tuple[FloatArray, float]:
         UnsupportedError: that is not so after `UPDATES`.
     """
     most = levels or UPDATES // max(sweeps * len(t.sizes), 1) + 1
-    found, information, even = _climb(t, sweeps, most)
+    shells, rng = Shells(HostArrays()), np.random.default_rng(0)
+    points, found = shells.begin(rng, t, (len(t.points), 1)), [GROUND]
+    logs, heights = np.array([]), np.array([])
+    while True:
+        exact = shells.log_exact(t, points.x)
+        rest = exact + points.log_x - np.log(len(exact))
+        low = np.clip(found[-1] - points.d, 0.0, WIDTH)
+        level = float(np.median(points.d + low + (WIDTH - low) * rng.random(len(low))))
+        with np.errstate(divide="ignore"):
+            even = share(exact) >= EVEN
+            if len(found) >= most or even:
+                logs, heights = np.append(logs, rest), np.append(heights, exact)
+                break
+            left = shells.left(points.d, np.array(found[-1]), np.array(level))
+            logs, heights = np.append(logs, rest + np.log(1 - left)), np.append(heights, exact)
+        points = shells.thinned(rng, points, left)
+        for _ in range(sweeps):
+            points = shells.sweep(rng, t, points, np.array(level))
+        found.append(level)
     if not even and not levels:
         raise UnsupportedError(
             f"nested: after {most} levels of {len(t.sizes)} variables a pilot's points still weigh unevenly, and more "
             f"would be too long a step; levels={most} ends there all the same"
         )
-    return found, information
-
-
-def _climb(t: Tables, sweeps: int, most: int) -> tuple[FloatArray, float, bool]:
-    """And whether those that are left weigh about the same."""
-    shells, rng = Shells(HostArrays()), np.random.default_rng(0)
-    points, levels = shells.begin(rng, t, (len(t.points), 1)), [GROUND]
-    logs, heights = np.array([]), np.array([])
-    while True:
-        exact = shells.log_exact(t, points.x)
-        rest = exact + points.log_x - np.log(len(exact))
-        low = np.clip(levels[-1] - points.d, 0.0, WIDTH)
-        level = float(np.median(points.d + low + (WIDTH - low) * rng.random(len(low))))
-        with np.errstate(divide="ignore"):
-            even = share(exact) >= EVEN
-            if len(levels) >= most or even:
-                logs, heights = np.append(logs, rest), np.append(heights, exact)
-                break
-            left = shells.left(points.d, np.array(levels[-1]), np.array(level))
-            logs, heights = np.append(logs, rest + np.log(1 - left)), np.append(heights, exact)
-        points = shells.thinned(rng, points, left)
-        for _ in range(sweeps):
-            points = shells.sweep(rng, t, points, np.array(level))
-        levels.append(level)
-    log_z = np.logaddexp.reduce(logs)
-    if not np.isfinite(log_z):
-        return np.array(levels), 0.0, even
-    some = np.isfinite(logs)
-    return np.array(levels), float(np.exp(logs[some] - log_z) @ heights[some] - log_z), even
+    log_z, some = np.logaddexp.reduce(logs), np.isfinite(logs)
+    information = float(np.exp(logs[some] - log_z) @ heights[some] - log_z) if some.any() else 0.0
+    return np.array(found), information
 
 
 def share(logs: FloatArray) -> float:

@@ -14,7 +14,7 @@ field `SHALLOW` nats: it would give up states for them that have weight elsewher
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, floored_values
 
 Kind = Literal["bp_tree", "mean_field", "uniform"]
-KINDS = get_args(Kind)
 SWEEPS = 60
 """Of messages, or of coordinate ascent, at most."""
 UPDATES = 10_000

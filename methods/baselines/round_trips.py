@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key, Program
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.api import Array, Key
+from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.tempering.graphs import GraphTables
 
 
@@ -44,18 +44,8 @@ class State(NamedTuple):
     accepted: Array
 
 
-class RoundTrips:
-    """Init, step, observe and look over a backend's arrays."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
-        self._bath: TableBath = backend.operations(TableBath)
-
-    def program(self) -> Program:
-        """The contract's view."""
-        return Program(
-            init=self.init, step=self.step, observe=self.observe, look=self.look, states=lambda t, state: state.x
-        )
+class RoundTrips(TableProgram):
+    """Init, step, observe, look and states."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The chains' states are `start` itself."""
@@ -64,31 +54,30 @@ class RoundTrips:
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """A sweep, and a transition."""
-        backend, xp = self._backend, self._xp
+        backend, xp, sweep = self._backend, self._xp, t.graph.sweep
         one, steps = xp.ones_like(state.up), t.betas.shape[0] - 1
-        fold = backend.fold_in
-        x, p = self._bath.sweep_and_conditionals(fold(key, 0), t.graph.sweep, state.x, state.p, one)
+        x, p = self._bath.sweep_and_conditionals(backend.fold_in(key, 0), sweep, state.x, state.p, one)
 
         def climb(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            y, work = carry
-            before, beta = backend.take(t.betas, steps - i), backend.take(t.betas, steps - 1 - i)
-            work = work + (beta - before) * self._log_weights(t, y)
-            return self._bath.sweep(fold(key, 1 + i), t.graph.sweep, y, one * beta), work
+            return move(1 + i, steps - i, steps - 1 - i, carry)
 
         def descend(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            y, work = carry
-            before, beta = backend.take(t.betas, i), backend.take(t.betas, i + 1)
-            work = work + (beta - before) * self._log_weights(t, y)
-            return self._bath.sweep(fold(key, 1 + steps + i), t.graph.sweep, y, one * beta, backward=True), work
+            return move(1 + steps + i, i, i + 1, carry, backward=True)
+
+        def move(
+            number: Any, rung: Any, to: Any, carry: tuple[Array, Array], *, backward: bool = False
+        ) -> tuple[Array, Array]:
+            (y, work), beta = carry, backend.take(t.betas, to)
+            work = work + (beta - backend.take(t.betas, rung)) * self.log_weights(sweep.entries, y)
+            return self._bath.sweep(backend.fold_in(key, number), sweep, y, one * beta, backward=backward), work
 
         y, up = backend.fori_loop(0, steps, climb, (x + 0, xp.zeros_like(one)))
         y, down = backend.fori_loop(0, steps - 1, descend, (y, xp.zeros_like(one)))
         last = 1 - t.betas[steps - 1]
-        lost = self._bath.log_weights(t.graph.sweep.entries, y) == -xp.inf
-        down = xp.where(lost, -xp.inf, down + last * self._log_weights(t, y))
-        accepted = backend.uniform(fold(key, 2 * steps + 1), one.shape) < xp.exp(
-            xp.where(up + down < 0, up + down, 0.0)
-        )
+        lost = self._bath.log_weights(sweep.entries, y) == -xp.inf
+        down = xp.where(lost, -xp.inf, down + last * self.log_weights(sweep.entries, y))
+        chance = xp.exp(xp.where(up + down < 0, up + down, 0.0))
+        accepted = backend.uniform(backend.fold_in(key, 2 * steps + 1), one.shape) < chance
         x = xp.where(accepted[None, :], y, x)
         return State(x, p, up, down, xp.astype(accepted, one.dtype))
 
@@ -100,6 +89,6 @@ class RoundTrips:
         """The last transition's products."""
         return {"up": state.up, "down": state.down}
 
-    def _log_weights(self, t: Tables, y: Array) -> Array:
-        """(C,) D with soft zeros."""
-        return self._bath.log_weights(t.graph.sweep.entries, y, floored=True)
+    def states(self, t: Tables, state: State) -> Array:
+        """(N, C)."""
+        return state.x

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.level_weights import LevelWeights
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.chain_program import TableProgram
 from spinbench.methods.population.program import chosen
 
 WIDTH = 1.0
@@ -48,25 +48,20 @@ class Points(NamedTuple):
     log_x: Array
 
 
-class Shells:
-    """Over a backend's arrays."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
-        self._bath: TableBath = backend.operations(TableBath)
+class Shells(TableProgram):
+    """What climbs are made of."""
 
     def begin(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
         """Independent draws at β = 0."""
-        xp = self._xp
-        u = self._backend.uniform(key, (t.sizes.shape[0], shape[0] * shape[1]))
-        x = xp.astype(xp.minimum(xp.floor(u * t.sizes[:, None]), t.sizes[:, None] - 1), xp.int32)
-        return Points(x, self.log_weights(t, x), xp.zeros_like(u[0, : shape[1]]))
+        x = self.even_draws(key, t.sizes, shape[0] * shape[1])
+        d = self.log_weights(t.sweep.entries, x)
+        return Points(x, d, 0 * d[: shape[1]])
 
     def sweep(self, key: Key, t: Tables, points: Points, level: Array) -> Points:
         """Each variable once, given the rest, by the room that its states leave labels above the level."""
         ends = self._xp.asarray([0.0, 1.0], dtype=points.d.dtype)
         weights = LevelWeights(level - WIDTH, WIDTH + 0.0 * level, ends, 0.0, logs=False)
-        d = self.log_weights(t, points.x)
+        d = self.log_weights(t.sweep.entries, points.x)
         x, d = self._bath.sweep_by_level(key, t.sweep, points.x, d, weights)
         return points._replace(x=x, d=d)
 
@@ -87,10 +82,6 @@ class Shells:
         fewer = xp.where(mean > 0, xp.log(xp.where(mean > 0, mean, 1.0)), -xp.inf)
         x, d = xp.take(points.x, places, axis=1), self._backend.take(points.d, places)
         return Points(x, d, points.log_x + fewer)
-
-    def log_weights(self, t: Tables, x: Array) -> Array:
-        """(P C,) D with soft zeros."""
-        return self._bath.log_weights(t.sweep.entries, x, floored=True)
 
     def log_exact(self, t: Tables, x: Array) -> Array:
         """(P C,) D, -inf where a state meets a hard zero."""

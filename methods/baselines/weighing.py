@@ -30,9 +30,9 @@ class Weighed(NamedTuple):
     share: float
 
 
-def state_pairs(cardinalities: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """(R,) variables and (R,) states: state 1 of each where all are binary, else all states, one after another."""
-    sizes = np.array(cardinalities, dtype=np.int64)
+    sizes = np.asarray(cardinalities, dtype=np.int64)
     if (sizes == 2).all():
         return np.arange(len(sizes), dtype=np.int32), np.ones(len(sizes), dtype=np.int32)
     variables = np.repeat(np.arange(len(sizes)), sizes)

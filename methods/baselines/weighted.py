@@ -21,12 +21,13 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
-from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.errors import UnsupportedError
+from spinbench.foundation.settings import check_choice
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import Draws, Tables, draw_tables
-from spinbench.methods.baselines.proposals import KINDS, Kind, forest
+from spinbench.methods.baselines.proposals import Kind, forest
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import Model
@@ -60,9 +61,7 @@ class Weighted(Method):
     started: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.proposal not in KINDS:
-            allowed = ", ".join(KINDS)
-            raise SpinbenchError(f"{self.name}: proposal={self.proposal!r} was given; {allowed} are allowed")
+        check_choice(self, "proposal", Kind)
 
     def planning_seconds(self, model: Model) -> float:
         """Of messages and a forest, in Python."""
@@ -72,6 +71,10 @@ class Weighted(Method):
         """The proposal and its bound."""
         tables = factor_tables(model)
         return draw_tables(tables, forest(tables, self.proposal))
+
+    def program(self, backend: Backend) -> Program:
+        """Over `backend`'s arrays."""
+        return Draws(backend, rejects="kept" in self.reductions).program()
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,6 @@ class Importance(Weighted):
     def reductions(self) -> Mapping[str, Reduction]:
         """z, square: (C,) log w and twice that; p: (M, C) log w of draws with the state."""
         return dict.fromkeys(("z", "square", "p"), "logsumexp")
-
-    def program(self, backend: Backend) -> Program:
-        """Over `backend`'s arrays."""
-        return Draws(backend, rejects=False).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means with weights, and the logarithm of their mean."""
@@ -136,10 +135,6 @@ class Rejection(Weighted):
             )
         return tables._replace(tries=np.array(np.ceil(min(1 / rate, MOST_TRIES)), dtype=np.int32))
 
-    def program(self, backend: Backend) -> Program:
-        """Over `backend`'s arrays."""
-        return Draws(backend, rejects=True).program()
-
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Means of accepted draws, and the logarithm of the mean weight of all."""
         weights, kept = weights_of(tables, trace), float(trace.total("kept").sum())
@@ -160,11 +155,8 @@ class Rejection(Weighted):
 
 def pilot(tables: Tables) -> float:
     """Log of the mean weight of draws on the host, without the model's constant."""
-    host = HostArrays()
-    rng, draws = np.random.default_rng(0), Draws(host, rejects=False)
-    program = draws.program()
-    start = np.zeros((len(tables.sizes), PILOT))
-    log_w = program.step(rng, tables, program.init(rng, tables, start)).log_w
+    rng, draws = np.random.default_rng(0), Draws(HostArrays(), rejects=False)
+    log_w = draws.step(rng, tables, draws.init(rng, tables, np.zeros((len(tables.sizes), PILOT)))).log_w
     return float(np.logaddexp.reduce(log_w) - np.log(PILOT))
 
 

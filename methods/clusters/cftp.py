@@ -35,8 +35,9 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
+from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.clusters.attractive import flipped, flips
-from spinbench.methods.clusters.bonds import IntArray, Order, check_binary
+from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.models import Model, PairwiseModel
 
 Marginals = Literal["rao_blackwell", "empirical"]
@@ -54,13 +55,11 @@ class Tables(NamedTuple):
 
     Attributes:
         order: (N,) variable of each row.
-        bounds: (B + 1,) rows that are updated together.
         flip: (N,) 1 where the row's variable is flipped, else 0.
         sweep: of the flipped model.
     """
 
     order: Order
-    bounds: IntArray
     flip: npt.NDArray[np.float64]
     sweep: Sweep | Scan
 
@@ -110,7 +109,7 @@ class CouplingFromThePast(Method):
         plan = layout(turned, "chromatic")
         rows = compressed_rows(turned, plan.order)
         sweep = chosen_tables(turned, plan, rows)
-        return Tables(plan.order, plan.bounds, flip[plan.order].astype(np.float64), sweep)
+        return Tables(plan.order, flip[plan.order].astype(np.float64), sweep)
 
     def program(self, backend: Backend) -> Program:
         """Both chains over `backend`'s arrays."""
@@ -141,18 +140,19 @@ class CouplingFromThePast(Method):
         )
 
 
-class CoupledProgram:
-    """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'."""
+class CoupledProgram(ChainProgram):
+    """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'.
+
+    There is nothing to burn in.
+    """
 
     def __init__(self, backend: Backend, *, averaged: bool) -> None:
-        self._backend = backend
-        self._xp = backend.xp
-        self._bath = HeatBath(backend)
-        self._averaged = averaged
+        super().__init__(backend)
+        self._bath, self._averaged = HeatBath(backend), averaged
 
-    def program(self) -> Program:
-        """The contract's view; there is nothing to burn in."""
-        return Program(self.init, self.step, self.observe, warm=lambda key, t, state: state)
+    def warm(self, key: Key, t: Tables, state: State) -> State:
+        """Nothing."""
+        return state
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no draw."""

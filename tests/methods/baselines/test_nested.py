@@ -22,7 +22,7 @@ def test_sweeps_keep_the_law_above_a_level(name: str) -> None:
     method, count = NestedSampling(), 20_000
     tables, rng = method.plan(MODELS[name]), np.random.default_rng(2)
     shells, states = Shells(HostArrays()), law(name)[0].astype(np.int32)
-    d = shells.log_weights(tables, states)
+    d = shells.log_weights(tables.sweep.entries, states)
     level = float(np.quantile(d, 0.8))
     p = room(np, d, np.array(level))
     p /= p.sum()
@@ -32,7 +32,7 @@ def test_sweeps_keep_the_law_above_a_level(name: str) -> None:
     found = np.bincount(strides @ moved.x, minlength=len(p)) / count
     assert (moved.x != states[:, drawn]).any(axis=0).mean() > 0.3
     np.testing.assert_array_less(np.abs(found - p), 5 * np.sqrt(p * (1 - p) / count) + 1e-12)
-    np.testing.assert_allclose(moved.d, shells.log_weights(tables, moved.x), atol=1e-9)
+    np.testing.assert_allclose(moved.d, shells.log_weights(tables.sweep.entries, moved.x), atol=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import spinbench
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.methods.baselines.proposals import KINDS, forest
+from spinbench.methods.baselines.proposals import Kind, forest
 from spinbench.methods.baselines.weighted import Importance, Rejection
 from spinbench.models import FactorGraph, generators
 from spinbench.testing import limits
@@ -41,7 +41,7 @@ STATES = np.stack(np.meshgrid(*map(np.arange, CARDS), indexing="ij"), axis=-1).r
 
 
 @pytest.mark.parametrize("kind", SCOPES)
-@pytest.mark.parametrize("proposal", KINDS)
+@pytest.mark.parametrize("proposal", get_args(Kind))
 def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, proposal: Any) -> None:
     model = graph(kind)
     tables = factor_tables(model)

@@ -1,0 +1,39 @@
+"""What array programs of samplers have in common."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.mathematics.graphs.table_layouts import Entries
+from spinbench.mathematics.heat_bath.table_updates import TableBath
+
+
+class ChainProgram:
+    """Over a backend's arrays. A subclass has `init`, `step` and `observe`, and what else of `Program` it needs."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._xp = backend, backend.xp
+
+    def program(self) -> Program:
+        """The contract's view."""
+        parts = (part.name for part in fields(Program))
+        return Program(**{name: getattr(self, name) for name in parts if hasattr(self, name)})
+
+
+class TableProgram(ChainProgram):
+    """Of states (N, C) int32 of any factor graph."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self._bath: TableBath = backend.operations(TableBath)
+
+    def even_draws(self, key: Key, sizes: Array, chains: int) -> Array:
+        """Independent draws at β = 0 of variables of so many states (N,)."""
+        xp, sizes = self._xp, sizes[:, None]
+        u = self._backend.uniform(key, (sizes.shape[0], chains))
+        return xp.astype(xp.minimum(xp.floor(u * sizes), sizes - 1), xp.int32)
+
+    def log_weights(self, entries: Entries, x: Array) -> Array:
+        """(C,) D with soft zeros."""
+        return self._bath.log_weights(entries, x, floored=True)
