@@ -9,15 +9,17 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.peers.tables import too_wide
+from spinbench.backends.peers.chains import Array
+from spinbench.backends.peers.library import setting_refusal
+from spinbench.backends.peers.tables import FloatArray, too_wide
 from spinbench.methods.exact import COST, Exact
 from spinbench.models import Model
 
 NO_LOG_Z = "the library gives no log Z"
 NO_MARGINALS = "the library gives no marginals"
+PLAIN = {"solver": ("auto",), "pairs": (False,), "draws": (0,)}
 
 
 class Answer(NamedTuple):
@@ -28,7 +30,7 @@ class Answer(NamedTuple):
         log_z: natural logarithm of Z; NaN where there is none.
     """
 
-    marginals: list[npt.NDArray[np.float64]]
+    marginals: list[FloatArray]
     log_z: float = float("nan")
 
 
@@ -36,27 +38,23 @@ class LibraryAnswer(Kernel):
     """An exact solver of another library.
 
     Class attributes:
-        library: its name.
         compiles: whether the first call is no measurement.
     """
 
-    library: ClassVar[str]
     compiles: ClassVar[bool] = False
 
     @classmethod
-    def takes(cls, model: Model) -> str:
+    def takes(cls, backend: Backend, model: Model) -> str:
         """Why it does not take the model; empty: it does."""
         return ""
 
     @classmethod
     def refuses(cls, method: Exact, backend: Backend, model: Model) -> str:
-        for setting, plain in (("solver", "auto"), ("pairs", False), ("draws", 0)):
-            if (given := getattr(method, setting)) != plain:
-                return f"{cls.library} does {setting}={plain}, not {setting}={given}"
-        return cls.takes(model) or too_wide(cls.library, model, method.max_bytes / 2**30)
+        why = setting_refusal(backend, method, PLAIN) or cls.takes(backend, model)
+        return why or too_wide(backend.name, model, method.max_bytes / 2**30)
 
     def __init__(self, method: Exact, backend: Backend, model: Model, tables: Any) -> None:
-        self._built = self.build(model)
+        self.library, self._built = backend.name, self.build(model)
 
     @abstractmethod
     def build(self, model: Model) -> Any:
@@ -66,10 +64,10 @@ class LibraryAnswer(Kernel):
     def solve(self, built: Any, seed: int) -> Answer:
         """The answer."""
 
-    def init(self, seed: int, start: npt.NDArray[Any]) -> int:
+    def init(self, seed: int, start: Array) -> int:
         return seed
 
-    def advance(self, state: int, steps: int) -> tuple[int, dict[str, npt.NDArray[Any]]]:
+    def advance(self, state: int, steps: int) -> tuple[int, dict[str, Array]]:
         found = self.solve(self._built, state)
         flat = np.concatenate([np.empty(0), *(np.asarray(table) / np.sum(table) for table in found.marginals)])
         cost = np.full((len(COST), 1), -1.0)

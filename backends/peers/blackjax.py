@@ -25,8 +25,6 @@ class BlackJAXBackend(LibraryBackend):
 class BlackJAXDHMC(LibraryTrajectories):
     """`blackjax.hmc`."""
 
-    library = "blackjax"
-
     def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
         import blackjax
         import jax.numpy as jnp

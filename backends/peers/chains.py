@@ -21,6 +21,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.backends.peers import ising
+from spinbench.backends.peers.library import setting_refusal
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.mathematics.heat_bath.updates import HeatBath
@@ -54,7 +55,6 @@ class LibraryChains(Kernel):
     """A sampler of another library, for `gibbs` and for `metropolis`.
 
     Class attributes:
-        library: its name.
         allowed: the values that it can do of settings of which it cannot do all.
         tempered: whether `move` heeds beta.
         call_updates, chain_updates: how many updates cost as much as a call in all, or as a chain's part of it, three
@@ -62,7 +62,6 @@ class LibraryChains(Kernel):
         batch_seconds: of a batch, for the same reason.
     """
 
-    library: ClassVar[str]
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     tempered: ClassVar[bool] = False
     call_updates: ClassVar[int] = 0
@@ -73,10 +72,7 @@ class LibraryChains(Kernel):
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
-        for setting, allowed in cls.allowed.items():
-            if (given := getattr(method, setting, allowed[0])) not in allowed:
-                return f"{cls.library} does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
-        return ising.refusal(cls.library, model)
+        return setting_refusal(backend, method, cls.allowed) or ising.refusal(backend.name, model)
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
         self.method, self._tables = method, tables

@@ -32,7 +32,6 @@ class CotengraBackend(LibraryBackend):
 class CotengraExact(LibraryAnswer):
     """log Z and its gradient, compiled."""
 
-    library = "cotengra"
     compiles = True
     notes = ("the search for an order counts as compilation, since the contraction is compiled for one",)
 

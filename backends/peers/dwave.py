@@ -30,7 +30,6 @@ class DWaveBackend(LibraryBackend):
 class DWaveGibbs(LibraryChains):
     """Sequential sweeps by colour or by number, or at random variables, with Gibbs acceptance."""
 
-    library = "dwave"
     tempered = True
     call_updates = 50_000
     notes = (THINNED, UNCUT)
@@ -64,11 +63,9 @@ class DWaveGibbs(LibraryChains):
 class DWaveExact(LibraryAnswer):
     """log Z and all marginals by the tree decomposition, its order (min-fill) included in what is timed."""
 
-    library = "dwave"
-
     @classmethod
-    def takes(cls, model: Model) -> str:
-        return refusal(cls.library, model)
+    def takes(cls, backend: Backend, model: Model) -> str:
+        return refusal(backend.name, model)
 
     def build(self, model: Model) -> Any:
         import dimod

@@ -30,7 +30,6 @@ class GanakBackend(LibraryBackend):
 class GanakExact(LibraryAnswer):
     """log Z by a count, and marginals by one more for each state but the first of a variable."""
 
-    library = "ganak"
     notes = ("the library counts: each state of a variable takes a count of its own",)
 
     def build(self, model: Model) -> Any:

@@ -1,8 +1,9 @@
-"""What a backend of another library is."""
+"""What a backend of another library is, and what its kernels share."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from spinbench.api import Backend, Precision
 from spinbench.errors import UnsupportedError
@@ -19,3 +20,28 @@ class LibraryBackend(Backend):
         if device != "cpu":
             raise UnsupportedError(f"backend {self.name} runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
+
+
+def setting_refusal(backend: Backend, method: Any, allowed: Mapping[str, tuple[Any, ...]]) -> str:
+    """Why a library does not do what is asked for; empty: it does. The first of the allowed values is the plain one."""
+    for setting, values in allowed.items():
+        if (given := getattr(method, setting, values[0])) not in values:
+            return f"{backend.name} does {setting}={' or '.join(map(str, values))}, not {setting}={given}"
+    return ""
+
+
+class OnJax:
+    """A kernel of a library on JAX: its programs are kept, and 64 bits are switched on for its own calls alone."""
+
+    def load_jax(self, backend: Backend) -> Any:
+        """JAX, imported."""
+        import jax
+
+        from spinbench.backends.jax import keep_programs
+
+        keep_programs(jax)
+        self._jax, self._wide = jax, backend.precision == "float64"
+        return jax
+
+    def _scope(self) -> Any:
+        return self._jax.enable_x64(self._wide)

@@ -25,8 +25,6 @@ class NumPyroBackend(LibraryBackend):
 class NumPyroDHMC(LibraryTrajectories):
     """`numpyro.infer.hmc.hmc`."""
 
-    library = "numpyro"
-
     def moves(self, method: DHMC, density: Callable[[Any], Any], n: int) -> Moves:
         import jax.numpy as jnp
         from numpyro.infer.hmc import hmc

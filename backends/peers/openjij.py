@@ -28,7 +28,6 @@ class OpenJijBackend(LibraryBackend):
 class OpenJijMetropolis(LibraryChains):
     """Sweeps in the order of the variables' numbers, one chain after another, each with a seed of its own."""
 
-    library = "openjij"
     chain_updates = 10_000
     allowed: ClassVar[dict[str, tuple[Any, ...]]] = {"proposal": ("uniform",)}
 

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.jax import keep_programs
 from spinbench.backends.peers.chains import Array
-from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.library import LibraryBackend, OnJax, setting_refusal
 from spinbench.errors import UnsupportedError
 from spinbench.methods.messages.bp import ROUNDING, BeliefPropagation, State, Tables
 from spinbench.models import Model
@@ -36,27 +35,22 @@ class PGMaxBackend(LibraryBackend):
     install = "pip install --no-deps pgmax"
 
 
-class PGMaxBP(Kernel):
+class PGMaxBP(OnJax, Kernel):
     """`bp` of binary pairs from the same first messages as `BeliefPropagation`."""
 
     @classmethod
     def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
-        for setting, allowed in ALLOWED.items():
-            if (given := getattr(method, setting)) not in allowed:
-                return f"pgmax does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
-        return ""
+        return setting_refusal(backend, method, ALLOWED)
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
         graph = tables.graph
         if graph.groups or not len(graph.pairs.weights):
             raise UnsupportedError(f"pgmax is asked for binary variables in pairs alone, which {model.name} is not")
-        import jax
-        import jax.extend
-        import jax.numpy as jnp
+        from jax.extend.backend import get_backend
         from pgmax import fgraph, fgroup, infer, vgroup
 
-        keep_programs(jax)
-        self._jax, self._wide, real = jax, backend.precision == "float64", backend.precision
+        jax, real = self.load_jax(backend), backend.precision
+        jnp = jax.numpy
         edges = len(graph.pairs.weights)
         potentials = np.zeros((edges, 2, 2))
         potentials[:, 1, 1] = graph.pairs.weights
@@ -65,7 +59,7 @@ class PGMaxBP(Kernel):
             factors = fgraph.FactorGraph(variable_groups=variables)
             ends = [[variables[int(i)], variables[int(j)]] for i, j in graph.pairs.rows.T]
             factors.add_factors(fgroup.PairwiseFactorGroup(variables_for_factors=ends, log_potential_matrix=potentials))
-            with _lent(jax.lib, "xla_bridge", SimpleNamespace(get_backend=jax.extend.backend.get_backend)):
+            with _lent(jax.lib, "xla_bridge", SimpleNamespace(get_backend=get_backend)):
                 inferer = infer.build_inferer(factors.bp_state, backend="bp")
             evidence = np.stack([np.zeros(len(graph.theta)), graph.theta], axis=1)
             first = np.stack([np.zeros((edges, 2)), graph.pairs.neutral.T], axis=-1)
@@ -100,9 +94,6 @@ class PGMaxBP(Kernel):
         ends = np.asarray(state.messages.ftov_msgs, dtype=np.float64).reshape(-1, 2, 2)
         ratios = (ends[:, :, 1] - ends[:, :, 0]).T.reshape(-1, 1)
         return state, {**state._asdict(), "messages": ratios}
-
-    def _scope(self) -> Any:
-        return self._jax.enable_x64(self._wide)
 
 
 @contextlib.contextmanager

@@ -32,8 +32,6 @@ class PgmpyBackend(LibraryBackend):
 class PgmpyExact(LibraryAnswer):
     """log Z and all marginals, each by an elimination of its own."""
 
-    library = "pgmpy"
-
     def build(self, model: Model) -> Any:
         given = tables(model)
         return _network(given), given
@@ -52,7 +50,6 @@ class PgmpyExact(LibraryAnswer):
 class PgmpyGibbs(LibraryChains):
     """Sweeps variable by variable, in the order of the colours or of the numbers."""
 
-    library = "pgmpy"
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "scan": ("chromatic", "raster"),
         "sample": ("sweep",),

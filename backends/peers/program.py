@@ -9,7 +9,6 @@ answers in another way has a `read` of its own.
         install = "apt install mine"
 
     class MineExact(ProgramAnswer):
-        library = "mine"
         command = ("mine", "{model}", "{evidence}", "--mar", "{mar}", "--pr", "{pr}")
 """
 
@@ -25,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spinbench.api import Backend
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.tables import all_named, span
 from spinbench.errors import InvalidResultError, SpinbenchError
@@ -50,11 +50,11 @@ class ProgramAnswer(LibraryAnswer):
     most_nats: ClassVar[float] = math.inf
 
     @classmethod
-    def takes(cls, model: Model) -> str:
+    def takes(cls, backend: Backend, model: Model) -> str:
         if not shutil.which(cls.command[0]):
-            return f"{cls.library} needs the program {cls.command[0]}, not found here"
+            return f"{backend.name} needs the program {cls.command[0]}, not found here"
         if cls.most_nats < math.inf and (found := span(model)) > cls.most_nats:
-            return f"{cls.library} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{found:.4g}"
+            return f"{backend.name} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{found:.4g}"
         return ""
 
     def build(self, model: Model) -> Any:

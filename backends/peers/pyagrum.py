@@ -25,7 +25,6 @@ class PyAgrumBackend(LibraryBackend):
 class PyAgrumExact(LibraryAnswer):
     """All marginals."""
 
-    library = "pyagrum"
     notes = (NO_LOG_Z,)
 
     def build(self, model: Model) -> Any:

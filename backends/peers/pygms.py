@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spinbench.api import Backend
 from spinbench.backends.peers.answers import Answer, LibraryAnswer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.tables import tables
@@ -22,10 +23,8 @@ class PyGMsBackend(LibraryBackend):
 class PyGMsExact(LibraryAnswer):
     """log Z and all marginals, the search for an order and the tree included in what is timed."""
 
-    library = "pygms"
-
     @classmethod
-    def takes(cls, model: Model) -> str:
+    def takes(cls, backend: Backend, model: Model) -> str:
         zeros = isinstance(model, FactorGraph) and model.has_zeros
         return f"pygms answers NaN where tables hold zeros, as those of {model.name} do" if zeros else ""
 

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spinbench.api import Backend
-from spinbench.backends.jax import keep_programs
 from spinbench.backends.peers.chains import ONE_SIDED, THINNED, Array, Chains, LibraryChains
 from spinbench.backends.peers.ising import spins
-from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.library import LibraryBackend, OnJax
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.models import Model, PairwiseModel
 
@@ -29,10 +28,9 @@ class ThrmlBackend(LibraryBackend):
     provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
-class ThrmlGibbs(LibraryChains):
+class ThrmlGibbs(OnJax, LibraryChains):
     """Sweeps colour by colour."""
 
-    library = "thrml"
     compiles = True
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "scan": ("chromatic",),
@@ -52,22 +50,19 @@ class ThrmlGibbs(LibraryChains):
     def __init__(self, method: Any, backend: Backend, model: PairwiseModel, tables: Any) -> None:
         super().__init__(method, backend, model, tables)
         self.notes = tuple([THINNED] * self.averaged + [ONE_SIDED] * (method.log_z == "auto"))
-        import jax
-        import jax.numpy as jnp
         from thrml import Block, SpinNode
         from thrml.block_sampling import sample_blocks
         from thrml.models import IsingEBM, IsingSamplingProgram
 
-        keep_programs(jax)
-        self._jax, self._wide = jax, backend.precision == "float64"
+        jax = self.load_jax(backend)
+        jnp = jax.numpy
         form, n = spins(model), model.num_variables
         colour = np.asarray(colouring(n, model.edges))
         members = [np.flatnonzero(colour == c) for c in range(int(colour.max()) + 1)]
         self.order, nodes = np.concatenate(members), [SpinNode() for _ in range(n)]
         self._cuts = np.cumsum([len(part) for part in members])[:-1]
         with self._scope():
-            weights = (jnp.asarray(values, backend.precision) for values in (form.h, form.J, 1.0))
-            h, J, beta = weights
+            h, J, beta = (jnp.asarray(values, backend.precision) for values in (form.h, form.J, 1.0))
             ising = IsingEBM(nodes, [(nodes[i], nodes[j]) for i, j in form.edges], h, J, beta)
             program = IsingSamplingProgram(ising, [Block([nodes[v] for v in part]) for part in members], [])
             none = [sampler.init() for sampler in program.samplers]
@@ -115,6 +110,3 @@ class ThrmlGibbs(LibraryChains):
             blocks, sums = self._jax.block_until_ready(self._run(keys, state.step, steps, blocks))
         state.held, state.step = (keys, blocks), state.step + steps
         return state, sums
-
-    def _scope(self) -> Any:
-        return self._jax.enable_x64(self._wide)

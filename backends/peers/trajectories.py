@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.jax import keep_programs
+from spinbench.backends.peers.chains import Array
+from spinbench.backends.peers.library import OnJax, setting_refusal
 from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.dhmc_tables import DHMCTables
 from spinbench.models import Model, PairwiseModel
-
-Array = npt.NDArray[Any]
 
 
 class Moves(NamedTuple):
@@ -54,10 +52,9 @@ class Trajectories:
     adapted: bool = False
 
 
-class LibraryTrajectories(Kernel):
+class LibraryTrajectories(OnJax, Kernel):
     """`dhmc` with A = I and unit mass."""
 
-    library: ClassVar[str]
     allowed: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "form": ("identity",),
         "jitter": (None, 0.0),
@@ -66,21 +63,17 @@ class LibraryTrajectories(Kernel):
 
     @classmethod
     def refuses(cls, method: DHMC, backend: Backend, model: Model) -> str:
-        for setting, allowed in cls.allowed.items():
-            if (given := getattr(method, setting)) not in allowed:
-                return f"{cls.library} does {setting}={' or '.join(map(str, allowed))}, not {setting}={given}"
         grouped = isinstance(model, PairwiseModel) and bool(model.groups)
-        return f"{cls.library} takes binary variables; {model.name} has 1-of-K groups" if grouped else ""
+        why = f"{backend.name} takes binary variables; {model.name} has 1-of-K groups" if grouped else ""
+        return setting_refusal(backend, method, cls.allowed) or why
 
     def __init__(self, method: DHMC, backend: Backend, model: PairwiseModel, tables: DHMCTables) -> None:
-        import jax
-        import jax.numpy as jnp
-
-        keep_programs(jax)
+        jax = self.load_jax(backend)
+        jnp = jax.numpy
         assert tables.root is not None
         assert tables.precision is not None
-        self._jax, self._method, self._wide = jax, method, backend.precision == "float64"
-        self._real, self._root, self._first = backend.precision, tables.root, float(tables.first_step)
+        self._method, self._real = method, backend.precision
+        self._root, self._first = tables.root, float(tables.first_step)
         with self._scope():
             self._bias = jnp.asarray(tables.bias, self._real)
             density = self._density(jnp.asarray(tables.precision, self._real))
@@ -167,6 +160,3 @@ class LibraryTrajectories(Kernel):
         value.defvjp(forward, lambda gradient, scale: (scale * gradient,))
         closed: Callable[[Any], Any] = value
         return closed
-
-    def _scope(self) -> Any:
-        return self._jax.enable_x64(self._wide)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.clusters.moves import Asked, flat_tables, run_clusters, work_space
 from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.tables.layout import Array
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.clusters.swendsen_wang import SwendsenWang, Tables
 from spinbench.models import PairwiseModel
-
-Array = npt.NDArray[Any]
 
 
 @dataclass

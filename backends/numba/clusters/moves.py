@@ -10,16 +10,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import HALF, ONE, exp, sigmoid
 from spinbench.backends.numba.simd.random import fill_rows
+from spinbench.backends.numba.tables.layout import Array
 from spinbench.mathematics.graphs.rows import AnyRows
 from spinbench.methods.clusters.swendsen_wang import Tables
-
-Array = npt.NDArray[Any]
 
 
 class Flat(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.peers.chains import Array
-from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.library import LibraryBackend, setting_refusal
 from spinbench.backends.peers.program import ProgramAnswer, called, folder_of
 from spinbench.errors import InvalidResultError, UnsupportedError
 from spinbench.mathematics.graphs.message_layouts import Graph
@@ -36,7 +36,6 @@ class LibDAIBackend(LibraryBackend):
 class LibDAIExact(ProgramAnswer):
     """log Z and all marginals, by HUGIN updates on a junction tree of a min-fill order."""
 
-    library = "libdai"
     most_nats = 300.0
     command = (PROGRAM, "{model}", "JTREE[updates=HUGIN,heuristic=MINFILL]", "{mar}", "{pr}")
 
@@ -52,7 +51,7 @@ class LibDAIBP(Kernel):
 
     @classmethod
     def refuses(cls, method: BeliefPropagation, backend: Backend, model: Model) -> str:
-        return "" if method.restarts == 1 else f"libdai does restarts=1, not restarts={method.restarts}"
+        return setting_refusal(backend, method, {"restarts": (1,)})
 
     def __init__(self, method: BeliefPropagation, backend: Backend, model: Model, tables: Tables) -> None:
         if not len(tables.graph.first):

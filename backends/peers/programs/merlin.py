@@ -32,7 +32,6 @@ class MerlinBackend(LibraryBackend):
 class MerlinExact(ProgramAnswer):
     """log Z and all marginals."""
 
-    library = "merlin"
     notes = (
         "the program writes six decimals of log Z and of marginals",
         "the program multiplies weights, not their logarithms: where Z leaves the range of doubles it has no answer",

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spinbench.api import Backend
 from spinbench.backends.peers.answers import NO_MARGINALS, Answer
 from spinbench.backends.peers.library import LibraryBackend
 from spinbench.backends.peers.program import ProgramAnswer
@@ -41,7 +42,6 @@ class Toulbar2Backend(LibraryBackend):
 class Toulbar2Exact(ProgramAnswer):
     """log Z."""
 
-    library = "toulbar2"
     notes = (
         NO_MARGINALS,
         f"the program counts in integers: logarithms of weights are rounded to {DECIMALS} decimals",
@@ -49,12 +49,12 @@ class Toulbar2Exact(ProgramAnswer):
     command: tuple[str, ...] = ELIMINATION
 
     @classmethod
-    def takes(cls, model: Model) -> str:
+    def takes(cls, backend: Backend, model: Model) -> str:
         if any(np.isneginf(factor.log_table).any() for factor in to_factor_graph(model).factors):
             return (
                 f"toulbar2 takes models without zeros, with which its log Z was off by up to 0.1; {model.name} has some"
             )
-        return super().takes(model)
+        return super().takes(backend, model)
 
     def build(self, model: Model) -> Any:
         built = super().build(model)

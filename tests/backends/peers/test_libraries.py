@@ -164,7 +164,7 @@ def test_what_no_library_does_is_refused() -> None:
     for settings, sentence in (
         ({"draws": 3}, "dwave does draws=0, not draws=3"),
         ({"pairs": True}, "dwave does pairs=False, not pairs=True"),
-        ({"max_gib": 1e-7}, "order of width 3 tables take more than max_gib=1e-07"),
+        ({"max_gib": 2.0**-23}, "order of width 3 tables take more than max_gib=1.19209e-07"),
     ):
         with pytest.raises(UnsupportedError, match=sentence):
             spinbench.run(model, "exact", "dwave", **settings)

@@ -37,7 +37,6 @@ class Fake(LibraryBackend):
     requires = ("fakepeer",)
 
 class FakeGibbs(LibraryChains):
-    library = "fake"
     allowed = {"scan": ("chromatic", "raster"), "log_z": ("auto", "chib_bar", "none")}
 
     def __init__(self, method, backend, model, tables):

@@ -48,7 +48,6 @@ class Outside(LibraryBackend):
     name = "outside"
 
 class OutsideExact(ProgramAnswer):
-    library = "outside"
     seconds = 5.0
     command = ("PYTHON", "FILE", "good", "{model}", "{mar}", "{pr}")
 """
