@@ -41,11 +41,13 @@ class NumbaBackend(NumpyBackend):
             compile_table_bath(self.precision)
             return CompiledTableBath(self)
         if kind is ForestDraws:
-            from spinbench.backends.numba.tables.forest_draws import CompiledForestDraws
+            from spinbench.backends.numba.tables.forest_draws import CompiledForestDraws, compile_forest_draws
 
+            compile_forest_draws(self.precision)
             return CompiledForestDraws(self)
         if kind is Jumps:
-            from spinbench.backends.numba.tables.jumps import CompiledJumps
+            from spinbench.backends.numba.tables.jumps import CompiledJumps, compile_jumps
 
+            compile_jumps(self.precision)
             return CompiledJumps(self)
         return kind(self)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.table_layouts import Section
+from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.neighbourhoods import Tables
-from spinbench.methods.chain_program import TableProgram
+from spinbench.methods.chain_program import ChainProgram
 
 LEAST = 1e-30
 """Sum of rates below which no jump is made."""
@@ -33,7 +34,7 @@ class Walk(NamedTuple):
     stuck: Array
 
 
-class Jumps(TableProgram):
+class Jumps(ChainProgram):
     """Init, step and observe."""
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
@@ -72,13 +73,13 @@ class Jumps(TableProgram):
         xp, take, (count, most) = self._xp, self._backend.take, t.there.shape
         blank = xp.zeros((count * most, x.shape[1]), dtype=self._backend.real)
         shift = xp.zeros_like(x[0, :])
-        parts = range(t.values.shape[0])
+        parts, bath = range(t.values.shape[0]), TableBath(self._backend)
         found = tuple(blank + 0 for _ in parts)
         for section in t.sections:
             own = xp.arange(section.states.shape[1], dtype=xp.int32)[:, None]
 
             def body(b: Any, found: tuple[Array, ...], section: Section = section, own: Array = own) -> Any:
-                places = self._bath.places(section, b, x, shift)
+                places = bath.places(section, b, x, shift)
                 rows = xp.reshape(take(section.rows, b)[None, :] * most + own, (-1,))
                 sums = (xp.reshape(xp.sum(take(t.values[p, :], places), axis=1), (-1, x.shape[1])) for p in parts)
                 return tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import Entries, TableSweep, table_sweep
 from spinbench.mathematics.heat_bath.level_weights import LevelWeights
 from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.models import PairwiseModel, to_factor_graph
+from spinbench.models import FactorGraph, PairwiseModel, to_factor_graph
 
 JIT: dict[str, Any] = {"error_model": "numpy", "cache": True, "nogil": True}
 CALLED: dict[str, Any] = {"error_model": "numpy", **CALLEE}
@@ -49,12 +50,17 @@ class CompiledTableBath(TableBath):
         return _log_weights(entries, int(entries.floored) if floored else 0, x)
 
 
+def on_small_model(precision: Precision, plan: Callable[[FactorGraph], Any]) -> tuple[NumpyBackend, Any]:
+    """A backend, and tables there of a model of two variables, to compile with what is called with others."""
+    backend = NumpyBackend(precision=precision)
+    tables = plan(to_factor_graph(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [0.0])))
+    return backend, map_arrays(lambda leaf: backend.to_device(np.asarray(leaf)), tables)
+
+
 @cache
 def compile_table_bath(precision: Precision) -> None:
     """Compile what `CompiledTableBath` calls, or find it compiled, so that no step of a run has to."""
-    backend = NumpyBackend(precision=precision)
-    model = factor_tables(to_factor_graph(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [0.0])))
-    t = map_arrays(lambda leaf: backend.to_device(np.asarray(leaf)), table_sweep(model, "chromatic", single=True))
+    backend, t = on_small_model(precision, lambda model: table_sweep(factor_tables(model), "chromatic", single=True))
     bath, ones = CompiledTableBath(backend), np.ones(1, dtype=precision)
     x, _ = bath.sweep_and_conditionals(
         backend.key(0), t, np.zeros((2, 1), dtype=np.int32), np.zeros((3, 1), dtype=precision), ones

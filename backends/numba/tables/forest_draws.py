@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from spinbench.api import Array
+from spinbench.api import Array, Precision
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.tables.array_sweeps import JIT
+from spinbench.backends.numba.tables.array_sweeps import JIT, on_small_model
 from spinbench.methods.baselines.draws import ForestDraws, Layers
+from spinbench.methods.baselines.weighted import Importance
 
 
 class CompiledForestDraws(ForestDraws):
@@ -17,6 +20,13 @@ class CompiledForestDraws(ForestDraws):
         x, log_q = x.copy(), np.zeros_like(u[0])
         _draw_forest(layers, u, x, log_q)
         return x, log_q
+
+
+@cache
+def compile_forest_draws(precision: Precision) -> None:
+    """Compile what `CompiledForestDraws` calls, or find it compiled, so that no step of a run has to."""
+    backend, t = on_small_model(precision, Importance().plan)
+    CompiledForestDraws(backend).draw(t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32))
 
 
 @njit(**JIT)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
-from spinbench.api import Array
+from spinbench.api import Array, Precision
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits
+from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, on_small_model
 from spinbench.methods.baselines.jumps import LEAST, Jumps, State
 from spinbench.methods.baselines.neighbourhoods import Tables
+from spinbench.methods.baselines.zanella import Zanella
 
 
 class CompiledJumps(Jumps):
@@ -27,6 +29,13 @@ class CompiledJumps(Jumps):
         times, (w, stuck) = np.zeros((chains, t.there.size), u.dtype), np.zeros((2, chains), u.dtype)
         _walk(t.near, t.values, t.last, u, states, logits, times, w, stuck)
         return State(states.T.copy(), times[:, t.variables * most + t.states].T, w, stuck)
+
+
+@cache
+def compile_jumps(precision: Precision) -> None:
+    """Compile what `CompiledJumps` calls, or find it compiled, so that no step of a run has to."""
+    backend, t = on_small_model(precision, Zanella().plan)
+    CompiledJumps(backend).walk(t, np.zeros((1, 1), dtype=precision), np.zeros((2, 1), dtype=np.int32))
 
 
 @njit(**JIT)

@@ -226,7 +226,7 @@ def _section(tables: FactorTables, sets: list[IntArray] | IntArray) -> Section:
         others=others,
         steps=steps,
         states=np.minimum(states, sizes - 1).astype(np.int32),
-        places=place[rows].swapaxes(1, 2).astype(np.int32),
+        places=place[rows].swapaxes(1, 2).astype(np.int32, order="C"),  # what is compiled is compiled for it
     )
 
 
