@@ -1,7 +1,7 @@
 """The move of Swendsen and Wang with fields, as array programs on any backend.
 
-A bond that is satisfied, J σ σ' > 0, opens with probability 1 - exp(-2β|J|). What open bonds join is a cluster; it
-keeps its spins with probability 1 / (1 + exp(-2βF)), F = Σ h σ over its spins as they are, or turns all of them.
+A bond that is satisfied, J σ σ' > 0, opens with probability 1 - exp(-2|J|). What open bonds join is a cluster; it
+keeps its spins with probability 1 / (1 + exp(-2F)), F = Σ h σ over its spins as they are, or turns all of them.
 """
 
 from __future__ import annotations
@@ -22,33 +22,32 @@ class Clusters:
         self._backend = backend
         self._xp = backend.xp
 
-    def move(self, key: Key, bonds: Bonds, s: Array, beta: Array) -> tuple[Array, Array]:
-        """One move, which leaves p*^β as it is.
+    def move(self, key: Key, bonds: Bonds, s: Array) -> tuple[Array, Array]:
+        """One move, which leaves p as it is.
 
         Args:
             key: of the move.
             bonds: the tables.
             s: (N, C) states.
-            beta: () of all chains, or (C,) of each.
 
         Returns:
             (s, p): new states, and the probabilities of 1 that clusters gave them.
         """
         xp, backend = self._xp, self._backend
-        labels = self.labels(bonds, self.open(backend.fold_in(key, 0), bonds, s, beta))
+        labels = self.labels(bonds, self.open(backend.fold_in(key, 0), bonds, s))
         pull = self.sums(labels, bonds.fields[:, None] * (2 * s - 1))
-        keep = backend.sigmoid(beta * pull)
+        keep = backend.sigmoid(pull)
         u = xp.take_along_axis(backend.uniform(backend.fold_in(key, 1), s.shape), labels, axis=0)
         up = s > 0.5
         return xp.where(u < keep, s, 1 - s), xp.where(up, keep, 1 - keep)
 
-    def open(self, key: Key, bonds: Bonds, s: Array, beta: Array) -> Array:
+    def open(self, key: Key, bonds: Bonds, s: Array) -> Array:
         """(E, C) which bonds open."""
         xp = self._xp
         spins = s > 0.5
         alike = xp.take(spins, bonds.ends[:, 0], axis=0) == xp.take(spins, bonds.ends[:, 1], axis=0)
         satisfied = alike == (bonds.couplings > 0)[:, None]
-        level = -xp.expm1(-0.5 * beta * xp.abs(bonds.couplings)[:, None])
+        level = -xp.expm1(-0.5 * xp.abs(bonds.couplings)[:, None])
         return satisfied & (self._backend.uniform(key, alike.shape) < level)
 
     def labels(self, bonds: Bonds, opened: Array) -> Array:

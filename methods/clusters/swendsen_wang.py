@@ -106,8 +106,7 @@ class SwendsenWang(Method):
             return State(s, backend.xp.zeros_like(s) if averaged else ())
 
         def step(key: Key, t: Tables, state: State) -> State:
-            beta = backend.xp.ones_like(state.s[0, :])
-            s, p = clusters.move(backend.fold_in(key, 0), t.bonds, state.s, beta)
+            s, p = clusters.move(backend.fold_in(key, 0), t.bonds, state.s)
 
             def sweep(k: Any, s: Array) -> Array:
                 return bath.sweep(backend.fold_in(key, 1 + k), t.sweep, s)

@@ -48,10 +48,9 @@ class SwendsenWangKernel(Kernel):
 
     def advance(self, state: ClusterState, steps: int) -> tuple[ClusterState, dict[str, Array]]:
         sums = np.zeros(state.s.shape)
-        betas = np.ones(len(state.s), dtype=self._real)
         numbered = Steps(state.step, state.step + steps)
         work = work_space(self._flat, self._asked.sweeps)
-        run_clusters(self._flat, self._asked, numbered, betas, state.keys, state.s, sums, work)
+        run_clusters(self._flat, self._asked, numbered, state.keys, state.s, sums, work)
         state.step += steps
         return state, {"p" if self._asked.averaged else "s": sums.T}
 

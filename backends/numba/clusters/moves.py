@@ -26,7 +26,7 @@ class Flat(NamedTuple):
     Attributes:
         first, second: (E,) uint32 (Numba checks signed indices for negative ones), ends of the bonds.
         alike: (E,) bool, whether a bond asks its ends to be alike.
-        strengths: (E,) |W| / 2.
+        levels: (E,) probabilities that satisfied bonds open.
         fields: (N,) 2h of `Bonds`.
         bounds: (B + 1,) rows that are updated together.
         start: (N + 1,) where a row's neighbours begin in `columns` (uint32) and `weights`.
@@ -36,7 +36,7 @@ class Flat(NamedTuple):
     first: Array
     second: Array
     alike: Array
-    strengths: Array
+    levels: Array
     fields: Array
     bounds: Array
     start: Array
@@ -57,15 +57,13 @@ class Work(NamedTuple):
 
     Attributes:
         u: (U,) uniform numbers of a step: of bonds, of clusters, of sweeps.
-        levels: (E,) probabilities that satisfied bonds open.
         chosen: (E + 1,) uint32, bonds that are open.
         parent: (N,) uint32.
-        pull: (N,) 2βF of the clusters at their roots, and fields of rows in sweeps.
+        pull: (N,) 2F of the clusters at their roots, and fields of rows in sweeps.
         keep: (N,) probabilities that clusters keep their spins.
     """
 
     u: Array
-    levels: Array
     chosen: Array
     parent: Array
     pull: Array
@@ -79,7 +77,7 @@ def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: np.dtype[Any
         first=bonds.ends[:, 0].astype(np.uint32),
         second=bonds.ends[:, 1].astype(np.uint32),
         alike=bonds.couplings > 0,
-        strengths=(0.5 * np.abs(bonds.couplings)).astype(real),
+        levels=-np.expm1(-0.5 * np.abs(bonds.couplings)).astype(real),
         fields=bonds.fields.astype(real),
         bounds=tables.bounds.astype(np.int64),
         start=rows.start.astype(np.int64),
@@ -94,19 +92,11 @@ def work_space(flat: Flat, sweeps: int) -> Work:
     edges, n, real = len(flat.first), len(flat.fields), flat.fields.dtype
     return Work(
         u=np.empty(-(-(edges + (1 + sweeps) * n) // 16) * 16, dtype=real),
-        levels=np.empty(edges, dtype=real),
         chosen=np.empty(edges + 1, dtype=np.uint32),
         parent=np.empty(n, dtype=np.uint32),
         pull=np.empty(n, dtype=real),
         keep=np.empty(n, dtype=real),
     )
-
-
-@njit(**JIT)
-def set_levels(f, beta, levels):
-    """levels (E,) at the inverse temperature beta, of the kernel's precision."""
-    for e in range(levels.size):
-        levels[e] = ONE(beta) - exp(-(beta * f.strengths[e]))
 
 
 @njit(**INLINE)
@@ -120,7 +110,7 @@ def _root(parent, i):
 @njit(**INLINE)
 def _join(f, s, u, w):
     """parent: the root of each row's cluster, its lowest row."""
-    first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, w.levels, w.chosen, w.parent
+    first, second, alike, levels, chosen, parent = f.first, f.second, f.alike, f.levels, w.chosen, w.parent
     count = 0
     for e in range(first.size):
         satisfied = (s[first[e]] == s[second[e]]) == alike[e]
@@ -137,19 +127,19 @@ def _join(f, s, u, w):
 
 
 @njit(**JIT)
-def move(f, beta, s, p, w):
-    """One move of a chain at the inverse temperature beta; s (N,) 0 and 1, p (N,) the probabilities of 1.
+def move(f, s, p, w):
+    """One move of a chain; s (N,) 0 and 1, p (N,) the probabilities of 1.
 
-    w.u and w.levels (of beta) are filled; of w.u the first E + N numbers are used.
+    Of w.u, which is filled, the first E + N numbers are used.
     """
     u, edges, parent, pull, keep = w.u, f.first.size, w.parent, w.pull, w.keep
     _join(f, s, u, w)
-    one = ONE(beta)
+    one = ONE(f.fields[0])
     pull[:] = one - one
     for i in range(s.size):
         pull[parent[i]] += (s[i] + s[i] - one) * f.fields[i]
     for i in range(s.size):
-        keep[i] = sigmoid(beta * pull[i])
+        keep[i] = sigmoid(pull[i])
     for i in range(s.size):
         r = parent[i]
         q, own = keep[r], s[i]
@@ -158,8 +148,8 @@ def move(f, beta, s, p, w):
 
 
 @njit(**JIT)
-def sweep(f, beta, s, u, x):
-    """One Gibbs sweep of a chain at beta with uniform numbers u (N,); x (N,) becomes the fields."""
+def sweep(f, s, u, x):
+    """One Gibbs sweep of a chain with uniform numbers u (N,); x (N,) becomes the fields."""
     start, columns, weights, biases = f.start, f.columns, f.weights, f.biases
     for b in range(f.bounds.size - 1):
         low, high = f.bounds[b], f.bounds[b + 1]
@@ -167,15 +157,15 @@ def sweep(f, beta, s, u, x):
             here = biases[i]
             for e in range(start[i], start[i + 1]):
                 here += weights[e] * s[columns[e]]
-            x[i] = beta * here
+            x[i] = here
         for i in range(low, high):
             up = u[i] * (ONE(x[i]) + exp(-x[i])) < ONE(x[i])
             s[i] = ONE(x[i]) if up else x[i] - x[i]
 
 
 @njit(**JIT)
-def run_clusters(f, asked, steps, betas, keys, s, sums, w):
-    """Steps first … end - 1 of chains s (C, N) at betas (C,): p or s of each is added to sums (C, N) float64.
+def run_clusters(f, asked, steps, keys, s, sums, w):
+    """Steps first … end - 1 of chains s (C, N): p or s of each is added to sums (C, N) float64.
 
     keys (C, 2) uint64; w of so many sweeps.
     """
@@ -183,13 +173,12 @@ def run_clusters(f, asked, steps, betas, keys, s, sums, w):
     p = np.empty_like(s[0])
     for c in range(s.shape[0]):
         row, total = s[c], sums[c]
-        set_levels(f, betas[c], w.levels)
         for t in range(steps.first, steps.end):
             fill_rows(keys[c], np.uint64(t) * np.uint64(w.u.size), w.u)
-            move(f, betas[c], row, p, w)
+            move(f, row, p, w)
             for k in range(asked.sweeps):
                 begin = edges + (1 + k) * n
-                sweep(f, betas[c], row, w.u[begin : begin + n], w.pull)
+                sweep(f, row, w.u[begin : begin + n], w.pull)
             seen = p if asked.averaged else row
             for i in range(n):
                 total[i] += seen[i]

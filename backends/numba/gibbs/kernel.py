@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +21,7 @@ from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.gibbs.sites import Sites
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -185,17 +183,7 @@ class GibbsKernel(Kernel):
         sums, log_t = form.no_sums(state.s, count)
         every = Chains(state.keys, state.s, state.x, state.held, sums, log_t)
         asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
-        self._share(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s))
+        threads = self._method.threads
+        run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
         state.step += steps
         return form, (sums, log_t)
-
-    def _share(self, run: Callable[[slice], None], count: int) -> None:
-        """`run` for all of `count` chains, or blocks of them, shared out among the threads."""
-        threads = min(self._method.threads, count)
-        if threads == 1:
-            run(slice(0, count))
-            return
-        cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
-                done.result()

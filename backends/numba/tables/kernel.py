@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -22,6 +19,7 @@ from spinbench.backends.numba.tables.layout import (
 )
 from spinbench.backends.numba.tables.single import Single, conditionals, run_single
 from spinbench.backends.numba.tables.sweeps import Asked, force_sweep, run_sweeps, run_weighed, sum_weights
+from spinbench.backends.numba.threads import run_in_threads
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
@@ -170,19 +168,9 @@ class GraphKernel(Kernel):
             else:
                 run_sweeps(self._t, self._order, asked, lanes, sums[part], *self._law)
 
-        self._share(run, len(sums))
+        run_in_threads(run, len(sums), self._method.threads)
         state.step = end
         return sums, log_t
-
-    def _share(self, run: Callable[[slice], None], blocks: int) -> None:
-        threads = min(self._method.threads, blocks)
-        cuts = np.linspace(0, blocks, threads + 1).astype(int).tolist()
-        if threads == 1:
-            run(slice(0, blocks))
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
-                done.result()
 
 
 class MetropolisKernel(GraphKernel):

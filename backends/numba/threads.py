@@ -1,0 +1,21 @@
+"""Chains shared out among threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+
+def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> None:
+    """`run` for parts of `count` chains, or blocks of them, one for each of so many threads."""
+    threads = min(threads, count)
+    if threads == 1:
+        run(slice(0, count))
+        return
+    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(run, slice(low, high)) for low, high in pairwise(cuts)]:
+            done.result()
