@@ -76,7 +76,7 @@ class LibraryChains(Kernel):
 
     def __init__(self, method: Any, backend: Backend, model: Model, tables: Any) -> None:
         self.method, self._tables = method, tables
-        self.averaged = "p" in method.reductions
+        self.averaged, self._climbs = "p" in method.reductions, self.tempered and getattr(method, "climbs", False)
         self._host = NumpyBackend()
         self._program: Any = method.program(self._host)
         self.order: Array = np.arange(model.num_variables) if isinstance(tables, GraphTables) else tables.order
@@ -117,7 +117,7 @@ class LibraryChains(Kernel):
         return seen
 
     def climb(self, state: Chains, betas: Array, sweeps: int) -> tuple[Chains, Array]:
-        if not self.tempered or not getattr(self.method, "climbs", False):
+        if not self._climbs:
             return super().climb(state, betas, sweeps)
         slopes = []
         for beta in betas:
@@ -127,8 +127,7 @@ class LibraryChains(Kernel):
         return state, np.array(slopes).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
     def slopes(self, state: Chains) -> dict[str, Array]:
-        climbs = self.tempered and getattr(self.method, "climbs", False)
-        return {"slope": self._slope(state)} if climbs else {}
+        return {"slope": self._slope(state)} if self._climbs else {}
 
     def states(self, state: Chains) -> Array:
         return by_variable(self.order, self.read(state.held))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import FactorGraph, Model, to_factor_graph
 from spinbench.models.factor_graph import Factor
 from spinbench.reference.orders.order import elimination_order, pairs_of
@@ -33,24 +35,16 @@ class Tables(NamedTuple):
 
 def tables(model: Model) -> Tables:
     """One table for each scope, its largest entry 1."""
-    graph = to_factor_graph(model)
-    logs: dict[tuple[int, ...], FloatArray] = {}
-    scale = graph.log_constant
-    for factor in graph.factors:
-        scope = tuple(sorted(factor.scope))
-        turned = np.transpose(factor.log_table, np.argsort(factor.scope)) if scope else factor.log_table
-        if not scope:
-            scale += float(turned)
-        else:
-            logs[scope] = logs[scope] + turned if scope in logs else turned
-    for v, size in enumerate(graph.cardinalities):
+    flat = factor_tables(model, absorb=False)
+    sizes, logs = tuple(flat.cardinalities.tolist()), dict[tuple[int, ...], FloatArray]()
+    for scope, values in zip(pairwise(flat.scope_starts), pairwise(flat.offsets), strict=True):
+        variables = tuple(flat.scope_variables[slice(*scope)].tolist())
+        logs[variables] = flat.values[slice(*values)].reshape([sizes[v] for v in variables])
+    for v, size in enumerate(sizes):
         logs.setdefault((v,), np.zeros(size))
-    found = []
-    for table in logs.values():
-        top = float(table.max())
-        scale += top
-        found.append(np.ascontiguousarray(np.exp(table - top)))
-    return Tables(tuple(graph.cardinalities), list(logs), found, scale)
+    tops = [float(table.max()) for table in logs.values()]
+    found = [np.exp(table - top) for table, top in zip(logs.values(), tops, strict=True)]
+    return Tables(sizes, list(logs), found, flat.log_constant + sum(tops))
 
 
 def all_named(model: Model) -> FactorGraph:
@@ -65,13 +59,12 @@ def all_named(model: Model) -> FactorGraph:
 
 def span(model: Model) -> float:
     """Nats between the largest and the least weight of a table that is not zero, of the widest table."""
-    logs = [factor.log_table.ravel() for factor in to_factor_graph(model).factors]
-    if not logs:
+    flat = to_factor_graph(model).flat
+    if not len(flat):
         return 0.0
-    flat, begins = np.concatenate(logs), np.cumsum([0, *map(len, logs)])[:-1]
-    there = np.isfinite(flat)
-    tops = np.maximum.reduceat(np.where(there, flat, -np.inf), begins)
-    lows = np.minimum.reduceat(np.where(there, flat, np.inf), begins)
+    there = np.isfinite(flat.logs)
+    tops = np.maximum.reduceat(np.where(there, flat.logs, -np.inf), flat.offsets[:-1])
+    lows = np.minimum.reduceat(np.where(there, flat.logs, np.inf), flat.offsets[:-1])
     return float((tops - lows).max())
 
 

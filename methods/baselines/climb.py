@@ -59,12 +59,15 @@ class Climb(Shells):
             return self.sweep(backend.fold_in(key, j), t, points, level)
 
         points = backend.fori_loop(0, self._sweeps, sweep, points)
-        places = xp.reshape(xp.arange(points.d.shape[0], dtype=xp.int32), (-1, chains))[:, chains // 2 :]
-        places = xp.reshape(places, (-1,))
+        numbers = xp.arange(points.d.shape[0], dtype=xp.int32)
+        late = numbers % chains >= chains // 2
+        places = xp.reshape(xp.reshape(numbers, (-1, chains))[:, chains // 2 :], (-1,))
         more = Points(xp.take(points.x, places, axis=1), backend.take(points.d, places), points.log_x)
         more = backend.fori_loop(self._sweeps, MORE * self._sweeps, sweep, more)
-        x = backend.update(points.x, (slice(None), places), more.x)
-        return points._replace(x=x, d=backend.update(points.d, places, more.d))
+        number = xp.astype(xp.cumulative_sum(xp.astype(late, xp.int32)), xp.int32)  # of the late ones, from 1 on
+        source = xp.where(late, numbers.shape[0] - 1 + number, numbers)
+        x, d = xp.concat([points.x, more.x], axis=1), xp.concat([points.d, more.d], axis=0)
+        return points._replace(x=xp.take(x, source, axis=1), d=backend.take(d, source))
 
     def _gathered(self, t: Tables, points: Points, share: Array, seen: State) -> State:
         """With what the points' share `share` (P C,) weighs, of all states that are left."""

@@ -24,14 +24,11 @@ class State(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Within a step. Flat arrays: x (N C,), logits of N K C states for each of the tables, rates (N K C,)."""
+    """Within a step. Flat arrays: x (N C,) of the state, logits of N K C states for each table, rates (N K C,)."""
 
-    x: Array
+    state: State
     logits: tuple[Array, ...]
     rates: Array
-    s: Array
-    w: Array
-    stuck: Array
 
 
 class Jumps(ChainProgram):
@@ -62,11 +59,11 @@ class Jumps(ChainProgram):
         )
         none = xp.zeros_like(u[0, :])
         s = xp.zeros((t.variables.shape[0], u.shape[1]), dtype=self._backend.real)
-        walk = Walk(xp.reshape(x, (-1,)), logits, xp.reshape(rates, (-1,)), s, none, none)
-        walk = self._backend.fori_loop(
+        walk = Walk(State(xp.reshape(x, (-1,)), s, none, none), logits, xp.reshape(rates, (-1,)))
+        walked: Walk = self._backend.fori_loop(
             0, t.jumps.shape[0], lambda j, walk: self._jump(t, self._backend.take(u, j), walk), walk
         )
-        return State(xp.reshape(walk.x, x.shape), walk.s, walk.w, walk.stuck)
+        return walked.state._replace(x=xp.reshape(walked.state.x, x.shape))
 
     def _all_logits(self, t: Tables, x: Array) -> tuple[Array, ...]:
         """(N K C,) of each table: sums of its entries at the states of each variable given the rest."""
@@ -99,19 +96,19 @@ class Jumps(ChainProgram):
         return xp.where(blocked | (logits[1] > 0.5) if len(logits) > 1 else blocked, 0.0, rates)
 
     def _jump(self, t: Tables, u: Array, walk: Walk) -> Walk:
-        xp, take, update = self._xp, self._backend.take, self._backend.update
+        xp, take, update, (x, s, w, stuck) = self._xp, self._backend.take, self._backend.update, walk.state
         most, chains = t.there.shape[1], u.shape[0]
         chain = xp.arange(chains, dtype=xp.int32)
         upto = xp.cumulative_sum(xp.reshape(walk.rates, (-1, chains)), axis=0)
         total = upto[-1, :]
         moving = total > LEAST
         time = 1 / xp.where(moving, total, 1.0)
-        there = take(xp.reshape(walk.x, (-1, chains)), t.variables) == t.states[:, None]
+        there = take(xp.reshape(x, (-1, chains)), t.variables) == t.states[:, None]
         chosen = xp.sum(xp.astype((upto <= u * total) & (upto < total), xp.int32), axis=0, dtype=xp.int32)
         v = chosen // most
-        old = take(walk.x, v * chains + chain)
+        old = take(x, v * chains + chain)
         new = xp.where(moving, chosen - v * most, old)
-        x = update(walk.x, v * chains + chain, new, donate=True)
+        x = update(x, v * chains + chain, new, donate=True)
         rows = take(t.near.rows, v)  # (C, M), and below (C, M, S, K)
         places = self._entries(t, v, rows, x, chain)
         moved = take(t.near.moved, v)[..., None]
@@ -125,16 +122,14 @@ class Jumps(ChainProgram):
         here = levels == take(x, rows * chains + chain[:, None])[:, :, None]
         rates = xp.reshape(self._rates(near, here, take(t.there, rows), 2), (-1,))
         flat = xp.reshape(flat, (-1,))
+        seen = s + xp.where(there, time, 0.0), w + time, stuck + xp.astype(~moving, time.dtype)
         return Walk(
-            x=x,
+            State(x, *seen),
             logits=tuple(
                 update(held, flat, xp.reshape(part, (-1,)), donate=True)
                 for held, part in zip(walk.logits, near, strict=True)
             ),
             rates=update(walk.rates, flat, rates, donate=True),
-            s=walk.s + xp.where(there, time, 0.0),
-            w=walk.w + time,
-            stuck=walk.stuck + xp.astype(~moving, time.dtype),
         )
 
     def _entries(self, t: Tables, v: Array, rows: Array, x: Array, chain: Array) -> Array:

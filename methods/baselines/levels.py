@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.errors import UnsupportedError
+from spinbench.mathematics.graphs.table_layouts import FloatArray
 from spinbench.methods.baselines.shells import GROUND, WIDTH, Shells, Tables
 from spinbench.methods.tempering.pilot import HostArrays
-
-FloatArray = npt.NDArray[np.float64]
 
 EVEN = 0.5
 """Share of the points that count in effect where all that are left are weighed: there is no need to climb on."""

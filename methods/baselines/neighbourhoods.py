@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -83,8 +84,6 @@ def _shared_factors(tables: FactorTables) -> list[dict[int, list[int]]]:
     for f in range(len(tables.offsets) - 1):
         scope = tables.scope_variables[tables.scope_starts[f] : tables.scope_starts[f + 1]]
         free = scope[tables.cardinalities[scope] > 1].tolist()
-        for v in free:
-            for u in free:
-                if u != v:
-                    found[v].setdefault(u, []).append(f)
+        for v, u in permutations(free, 2):
+            found[v].setdefault(u, []).append(f)
     return found

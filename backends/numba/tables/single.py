@@ -144,16 +144,11 @@ def _run_chain(t, order, asked, key, x, p, sums, weights, since):
             counter = np.uint64(2) * np.uint64(i)
             q = below(start, gamma, counter, units) if asked.random else i % units
             v = order[q]
-            if asked.alone:
-                _credit(t, v, s - since[q], asked.averaged, x, p, sums)
-                since[q] = s
+            _credit(t, v, s - since[q], asked.averaged, x, p, sums)
+            since[q] = s
             _update(t, v, x, uniform(start, gamma, counter + np.uint64(1)), weights, p)
-        if not asked.alone:
-            for v in order:
-                _credit(t, v, 1, asked.averaged, x, p, sums)
-    if asked.alone:
-        for q in range(units):
-            _credit(t, order[q], asked.end - since[q], asked.averaged, x, p, sums)
+    for q in range(units):
+        _credit(t, order[q], asked.end - since[q], asked.averaged, x, p, sums)
 
 
 @njit(**JIT)

@@ -50,7 +50,7 @@ class Toulbar2Exact(ProgramAnswer):
 
     @classmethod
     def takes(cls, backend: Backend, model: Model) -> str:
-        if any(np.isneginf(factor.log_table).any() for factor in to_factor_graph(model).factors):
+        if to_factor_graph(model).has_zeros:
             return (
                 f"toulbar2 takes models without zeros, with which its log Z was off by up to 0.1; {model.name} has some"
             )
