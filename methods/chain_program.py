@@ -28,7 +28,7 @@ class TableProgram(ChainProgram):
         super().__init__(backend)
         self._bath: TableBath = backend.operations(TableBath)
 
-    def even_draws(self, key: Key, sizes: Array, chains: int) -> Array:
+    def uniform_states(self, key: Key, sizes: Array, chains: int) -> Array:
         """Independent draws at β = 0 of variables of so many states (N,)."""
         xp, sizes = self._xp, sizes[:, None]
         u = self._backend.uniform(key, (sizes.shape[0], chains))

@@ -86,7 +86,7 @@ class FlatSweeps(TableProgram):
 
     def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
         """θ, less that of β = 0, of the chains and of as many independent draws at β = 0."""
-        drawn = self.log_weights(t.sweep.entries, self.even_draws(key, t.sizes, state.d.shape[0]))
+        drawn = self.log_weights(t.sweep.entries, self.uniform_states(key, t.sizes, state.d.shape[0]))
         there, free = (self._theta(t, state.theta, d) for d in (state.d, drawn))
         return {"there": there - state.theta[0], "free": free - state.theta[0]}
 

@@ -53,7 +53,7 @@ class Shells(TableProgram):
 
     def begin(self, key: Key, t: Tables, shape: tuple[int, int]) -> Points:
         """Independent draws at β = 0."""
-        x = self.even_draws(key, t.sizes, shape[0] * shape[1])
+        x = self.uniform_states(key, t.sizes, shape[0] * shape[1])
         d = self.log_weights(t.sweep.entries, x)
         return Points(x, d, 0 * d[: shape[1]])
 

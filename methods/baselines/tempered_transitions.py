@@ -19,7 +19,7 @@ than 20, they are not believed, unless Λ < 1/2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,16 +27,15 @@ import numpy as np
 from spinbench.api import Backend, Estimate, Method, Program, Reduction
 from spinbench.api.trace import Trace
 from spinbench.foundation.settings import check_whole
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import Ratio, marginal_claims, ratio
+from spinbench.mathematics.claims import Ratio, ratio
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import RoundTrips, Tables
+from spinbench.methods.baselines.weighing import Weighed, marginal_estimate
 from spinbench.methods.tempering.estimates import FEWEST_TRIPS, LOW_BARRIER
 from spinbench.methods.tempering.graphs import GraphReplicas, graph_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier, ladder
 from spinbench.models import Model
-from spinbench.models.origin import laid_out
 
 STEPS = 0.6
 """Temperatures for a unit of Λ²: where sweeps mix, one transition of ten is accepted, at about the least work for each:
@@ -90,20 +89,17 @@ class TemperedTransitions(Method):
         """Marginals, log Z, and what may be claimed of both."""
         signs = tables.signs[:, None]
         series = (signs < 1) + signs * trace.series("p")[:, tables.rows]
-        zeros, chains = np.zeros(len(tables.rows)), series.shape[-1]
+        means = ((signs < 1) + signs * trace.mean("p")[tables.rows]).mean(axis=-1)
+        chains = series.shape[-1]
         accepted, low = float(trace.total("accepted").sum()), bool(tables.barrier < LOW_BARRIER)
         enough = low or accepted >= max(FEWEST_TRIPS, chains)
         visits = np.inf if low else max(accepted, 1.0)
-        found = marginal_claims(series, trace.samples, zeros, zeros + 1, visits)
-        means = ((signs < 1) + signs * trace.mean("p")[tables.rows]).mean(axis=-1)
-        ess = statistics.effective_sample_size(means, found.standard_errors, trace.samples * chains)
-        doubt = found.doubt or ("" if enough else "not mixed")
+        found = marginal_estimate(model, trace, Weighed(means, series, 1.0), not enough, visits)
         both = _both_ways(trace)
         value, error = (None, None) if both is None else (float(tables.base) + both.value, both.claim[1])
         resolved = error is not None and np.isfinite(error)
-        parts = {"marginals": means, "marginals_se": found.errors, "ess": ess, "r_hat": found.r_hat}
-        return Estimate(
-            **laid_out(model.cardinalities, **parts),
+        return replace(
+            found,
             log_z=value,
             log_z_se=error,
             log_z_estimates={} if value is None or error is None else {"both_ways": (value, error)},
@@ -113,7 +109,7 @@ class TemperedTransitions(Method):
                 "barrier": float(tables.barrier),
                 **({} if both is None else {"log_z_overlap": both.overlap}),
             },
-            doubts=(*([f"marginals {doubt}"] if doubt else []), *([] if resolved else ["log Z unresolved"])),
+            doubts=(*found.doubts, *([] if resolved else ["log Z unresolved"])),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,23 +59,26 @@ def weighed(cardinalities: tuple[int, ...], trace: Trace) -> Weighed:
 
 
 def weighed_estimate(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
+    """Of `weighed`; the arguments are those of `marginal_estimate`."""
+    found = weighed(model.cardinalities, trace)
+    estimate = marginal_estimate(model, trace, found, stuck, visits)
+    return replace(estimate, diagnostics={"effective_share": found.share})
+
+
+def marginal_estimate(model: Model, trace: Trace, found: Weighed, stuck: bool, visits: float) -> Estimate:
     """Marginals with what they may claim.
 
     Args:
         model: the model.
-        trace: of the run, see `weighed`.
+        trace: of the run.
+        found: in it.
         stuck: whether what the chains tell is known not to be believed.
         visits: independent draws at most, see `marginal_claims`.
     """
-    found = weighed(model.cardinalities, trace)
     zeros = np.zeros(len(found.means))
     claims = marginal_claims(found.series, max(int(trace.samples * found.share), 1), zeros, zeros + 1, visits)
     draws = trace.samples * found.series.shape[-1]
     ess = statistics.effective_sample_size(found.means, claims.standard_errors, draws)
     parts = {"marginals": found.means, "marginals_se": claims.errors, "ess": ess, "r_hat": claims.r_hat}
     doubt = claims.doubt or ("not mixed" if stuck else "")
-    return Estimate(
-        **laid_out(model.cardinalities, **parts),
-        diagnostics={"effective_share": found.share},
-        doubts=(f"marginals {doubt}",) if doubt else (),
-    )
+    return Estimate(**laid_out(model.cardinalities, **parts), doubts=(f"marginals {doubt}",) if doubt else ())

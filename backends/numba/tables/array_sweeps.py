@@ -50,7 +50,7 @@ class CompiledTableBath(TableBath):
         return _log_weights(entries, int(entries.floored) if floored else 0, x)
 
 
-def on_small_model(precision: Precision, plan: Callable[[FactorGraph], Any]) -> tuple[NumpyBackend, Any]:
+def small_model_tables(precision: Precision, plan: Callable[[FactorGraph], Any]) -> tuple[NumpyBackend, Any]:
     """A backend, and tables there of a model of two variables, to compile with what is called with others."""
     backend = NumpyBackend(precision=precision)
     tables = plan(to_factor_graph(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [0.0])))
@@ -60,7 +60,9 @@ def on_small_model(precision: Precision, plan: Callable[[FactorGraph], Any]) -> 
 @cache
 def compile_table_bath(precision: Precision) -> None:
     """Compile what `CompiledTableBath` calls, or find it compiled, so that no step of a run has to."""
-    backend, t = on_small_model(precision, lambda model: table_sweep(factor_tables(model), "chromatic", single=True))
+    backend, t = small_model_tables(
+        precision, lambda model: table_sweep(factor_tables(model), "chromatic", single=True)
+    )
     bath, ones = CompiledTableBath(backend), np.ones(1, dtype=precision)
     x, _ = bath.sweep_and_conditionals(
         backend.key(0), t, np.zeros((2, 1), dtype=np.int32), np.zeros((3, 1), dtype=precision), ones

@@ -8,7 +8,7 @@ import numpy as np
 
 from spinbench.api import Array, Precision
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.tables.array_sweeps import JIT, on_small_model
+from spinbench.backends.numba.tables.array_sweeps import JIT, small_model_tables
 from spinbench.methods.baselines.draws import ForestDraws, Layers
 from spinbench.methods.baselines.weighted import Importance
 
@@ -25,7 +25,7 @@ class CompiledForestDraws(ForestDraws):
 @cache
 def compile_forest_draws(precision: Precision) -> None:
     """Compile what `CompiledForestDraws` calls, or find it compiled, so that no step of a run has to."""
-    backend, t = on_small_model(precision, Importance().plan)
+    backend, t = small_model_tables(precision, Importance().plan)
     CompiledForestDraws(backend).draw(t.layers, np.zeros((3, 1), dtype=precision), np.zeros((3, 1), dtype=np.int32))
 
 

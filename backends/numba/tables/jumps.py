@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api import Array, Precision
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, on_small_model
+from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, small_model_tables
 from spinbench.methods.baselines.jumps import LEAST, Jumps, State
 from spinbench.methods.baselines.neighbourhoods import Tables
 from spinbench.methods.baselines.zanella import Zanella
@@ -34,7 +34,7 @@ class CompiledJumps(Jumps):
 @cache
 def compile_jumps(precision: Precision) -> None:
     """Compile what `CompiledJumps` calls, or find it compiled, so that no step of a run has to."""
-    backend, t = on_small_model(precision, Zanella().plan)
+    backend, t = small_model_tables(precision, Zanella().plan)
     CompiledJumps(backend).walk(t, np.zeros((1, 1), dtype=precision), np.zeros((2, 1), dtype=np.int32))
 
 

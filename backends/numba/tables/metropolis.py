@@ -14,7 +14,7 @@ RAREST = constant(1e-37, 1e-300)
 
 
 @njit(**INLINE)
-def next_of_two(x, away, u):
+def draw_metropolis_binary(x, away, u):
     """The other state of a binary variable with the lesser of 1 and its odds; those of state 0 are `away`."""
     none, leaves = x & 0, choose(away > RAREST(away), away, ZERO(away))
     rises = u * away < choose(away * RAREST(away) < ONE(away), ONE(away), ZERO(away))
@@ -22,7 +22,7 @@ def next_of_two(x, away, u):
 
 
 @njit(**INLINE)
-def next_of_several(weights, x, size, total, uniform, u):
+def draw_metropolis(weights, x, size, total, uniform, u):
     """The state to whose chance u falls, x where it is beyond those of all others; none of weight 0."""
     own, rest, others = ZERO(total), ZERO(total), ZERO(total)
     for k in range(size):

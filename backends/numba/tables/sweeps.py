@@ -20,7 +20,7 @@ from spinbench.backends.numba.simd.memory import address, keep, line_address, lo
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, lane_numbers
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tables.look_ups import WORDS, Lane, binary_logits, pointers, weights_of
-from spinbench.backends.numba.tables.metropolis import next_of_several, next_of_two
+from spinbench.backends.numba.tables.metropolis import draw_metropolis, draw_metropolis_binary
 
 MOST = constant(1e37, 1e300)
 """Odds above are those of a zero: `exp` saturates there."""
@@ -85,7 +85,7 @@ def _update_binary(t, v, b, c, asked, uniform):
         rises = u * odds < choose(away < MOST(away), ONE(away), ZERO(away))
         drawn = choose(rises, (x & 0) + 1, x & 0)
     else:
-        drawn = next_of_two(x, away, u)
+        drawn = draw_metropolis_binary(x, away, u)
     store(b.x, v * b.count + c, drawn)
     if asked.credited:
         credit = ONE(odds) / odds if asked.averaged else choose(drawn == 1, ONE(odds), ZERO(odds))
@@ -99,7 +99,7 @@ def _update_any(t, v, b, c, asked, uniform):
     if uniform is None:
         drawn = drawn_state(b.weights, size, u * total, total, x & 0)
     else:
-        drawn = next_of_several(b.weights, x, size, total, uniform, u)
+        drawn = draw_metropolis(b.weights, x, size, total, uniform, u)
     store(b.x, v * b.count + c, drawn)
     if asked.credited:
         credit_states(b, load(t.rows, v), size, drawn, total, asked.averaged, c)
