@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from spinbench.api import Array, Backend, Key, Program
 from spinbench.mathematics.graphs.table_layouts import Entries
@@ -19,6 +20,14 @@ class ChainProgram:
         """The contract's view."""
         parts = (part.name for part in fields(Program))
         return Program(**{name: getattr(self, name) for name in parts if hasattr(self, name)})
+
+
+class IndependentSteps(ChainProgram):
+    """A step knows nothing of those before it: there is nothing to burn in."""
+
+    def warm(self, key: Key, t: Any, state: Any) -> Any:
+        """Nothing."""
+        return state
 
 
 class TableProgram(ChainProgram):

@@ -59,10 +59,6 @@ class CupyBackend(NumpyBackend):
         random = self._cupy.random
         return random.Generator(random.Philox4x3210(int.from_bytes(key, "little")))
 
-    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        total += scale * values
-        return total
-
     def take(self, array: Array, indices: Any) -> Array:
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
@@ -72,5 +68,5 @@ class CupyBackend(NumpyBackend):
         return array[int(start) : int(start) + length]
 
     # NumPy's go piece by piece, so that what they work on stays in a processor's cache.
-    add_compensated = Backend.add_compensated
+    add_product, add_compensated = Backend.add_product, Backend.add_compensated
     sigmoid = Backend.sigmoid

@@ -6,27 +6,21 @@ from typing import Any
 
 from spinbench.api import Array, Backend, Key
 from spinbench.methods.baselines.shells import Points, Shells, Tables
+from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.population.program import PopulationProgram, State
 
 MORE = 3
 """Times as many sweeps in the second half of the chains, which have to agree with the others."""
 
 
-class Climb(Shells):
-    """Init, step and observe; `sweeps` after each level, in half of the chains `MORE` times.
-
-    A step is a whole run, and knows nothing of those before it; there is nothing to burn in.
-    """
+class Climb(IndependentSteps, Shells):
+    """Init, step and observe; `sweeps` after each level, in half of the chains `MORE` times. A step is a whole run."""
 
     observe = PopulationProgram.observe
 
     def __init__(self, backend: Backend, sweeps: int) -> None:
         super().__init__(backend)
         self._sweeps = sweeps
-
-    def warm(self, key: Key, t: Tables, state: State) -> State:
-        """Nothing."""
-        return state
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""

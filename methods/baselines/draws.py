@@ -11,7 +11,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import Forest
 from spinbench.methods.baselines.weighing import state_pairs
-from spinbench.methods.chain_program import TableProgram
+from spinbench.methods.chain_program import IndependentSteps, TableProgram
 
 
 class Layers(NamedTuple):
@@ -125,8 +125,8 @@ class ForestDraws:
         return found
 
 
-class Draws(TableProgram):
-    """Init, step and observe; there is nothing to burn in.
+class Draws(IndependentSteps, TableProgram):
+    """Init, step and observe.
 
     Args:
         backend: the backend.
@@ -142,10 +142,6 @@ class Draws(TableProgram):
         """Of no draw."""
         x, none = self._xp.zeros_like(start), self._xp.zeros_like(start[0, :])
         return State(self._xp.astype(x, self._xp.int32), none, none + 0.0, none + 0.0)
-
-    def warm(self, key: Key, t: Tables, state: State) -> State:
-        """Nothing."""
-        return state
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """As many draws of every chain as `Tables.tries` says."""

@@ -35,7 +35,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
 )
 from spinbench.mathematics.heat_bath.updates import HeatBath
-from spinbench.methods.chain_program import ChainProgram
+from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.clusters.attractive import flipped, flips
 from spinbench.methods.clusters.bonds import Order, check_binary
 from spinbench.models import Model, PairwiseModel
@@ -140,19 +140,12 @@ class CouplingFromThePast(Method):
         )
 
 
-class CoupledProgram(ChainProgram):
-    """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'.
-
-    There is nothing to burn in.
-    """
+class CoupledProgram(IndependentSteps):
+    """Init, step and observe; all chains go back as far as the slowest needs, which changes none of the others'."""
 
     def __init__(self, backend: Backend, *, averaged: bool) -> None:
         super().__init__(backend)
         self._bath, self._averaged = HeatBath(backend), averaged
-
-    def warm(self, key: Key, t: Tables, state: State) -> State:
-        """Nothing."""
-        return state
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no draw."""

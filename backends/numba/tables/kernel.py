@@ -42,7 +42,8 @@ class GraphState:
         step: steps so far, burn-in included; climbed: sweeps at other temperatures.
         lanes: the chains.
         p: (K, R, B) conditional probabilities as of the last updates; of chains that are advanced one by one.
-        looks, climbs: as many more chains, of whose numbers looks and sweeps at other temperatures are made.
+        looks, climbs: as many more chains, of whose numbers looks and sweeps at other temperatures are made; those of
+            `climbs`, and of `looks` where there are none, have no variables.
     """
 
     chains: int
@@ -82,7 +83,9 @@ class GraphKernel(Kernel):
         p = np.zeros(self._shape(lanes) if self._is_scalar(start.shape[1]) else (0, 0, 0))
         if p.size:
             conditionals(self._t, self._order, lanes.x, p)
-        looks, climbs = (lane_chains(seed + stream, start, self._real) for stream in (LOOK_STREAM, CLIMB_STREAM))
+        looked_at = start if self._method.log_z != "none" else start[:0]
+        looks = lane_chains(seed + LOOK_STREAM, looked_at, self._real)
+        climbs = lane_chains(seed + CLIMB_STREAM, start[:0], self._real)
         return GraphState(start.shape[1], 0, 0, lanes, p, looks, climbs)
 
     def warm(self, state: GraphState, steps: int) -> GraphState:
