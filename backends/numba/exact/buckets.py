@@ -16,7 +16,7 @@ from spinbench.backends.numba.exact.options import CALLED, ONCE
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import FloatArray, IntArray
-from spinbench.reference.orders.plan import separators
+from spinbench.reference.orders.order import Order
 
 BLOCK = 2048
 """Entries of the innermost block that stays in the first-level cache."""
@@ -56,18 +56,16 @@ class Most(NamedTuple):
     small: int
 
 
-def make_plan(flat: FlatNetwork, order: IntArray, pairs: IntArray) -> tuple[Plan, Most, FloatArray]:
+def make_plan(flat: FlatNetwork, order: Order) -> tuple[Plan, Most, FloatArray]:
     """The plan, with messages one after another, what is largest in it, and the entries of the messages.
 
     Args:
         flat: n variables and T tables.
-        order: (n,) of elimination.
-        pairs: (E, 2) variables that share a table.
+        order: of elimination.
     """
-    n, states = len(order), flat.states[order]
+    n, states, over = len(order.order), flat.states[order.order], order.separators
     position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
-    over = [sorted(separator) for separator in separators(order, pairs)]
+    position[order.order] = np.arange(n)
     start = np.concatenate([flat.start, flat.start[-1] + np.cumsum([*map(len, over)], dtype=np.int64)])
     scope = np.concatenate([position[flat.scope], np.fromiter(itertools.chain.from_iterable(over), dtype=np.int64)])
     pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing

@@ -47,7 +47,7 @@ class CompiledTree(Elimination):
     @cached_property
     def _layout(self) -> tuple[Plan, Most, FloatArray]:
         """The plan, what is largest in it, and the entries of messages."""
-        return make_plan(self.flat, self.order.order, self.problem.pairs)
+        return make_plan(self.flat, self.order)
 
     @cached_property
     def _live(self) -> tuple[IntArray, int]:

@@ -16,13 +16,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.foundation import deadline
 from spinbench.foundation.platforms import available_cores
 from spinbench.reference.network import FloatArray, condition, split
 from spinbench.reference.orders.order import Order, order_cost
-from spinbench.reference.orders.plan import separators
 from spinbench.reference.problem import NetworkProblem
 from spinbench.reference.solver import PrecisionError, Solver, ZeroWeightError
 
@@ -42,7 +40,7 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
     cards = whole.problem.cardinalities
     cores = available_cores()
     chosen: list[int] = []
-    for v in _by_saving(whole.order, cards, whole.problem.pairs):
+    for v in _by_saving(whole.order, cards):
         chosen.append(v)
         count = math.prod(cards[u] for u in chosen)
         if count > MAX_SLICES:
@@ -53,12 +51,12 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
     return None
 
 
-def _by_saving(order: Order, cardinalities: Sequence[int], pairs: npt.NDArray[np.int64]) -> list[int]:
+def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     """Variables, of those in the largest cliques that one first which adds the least work for each bit it saves."""
     n = len(cardinalities)
     logs = np.log2(np.asarray(cardinalities, dtype=np.float64))
     rows = []
-    for p, separator in enumerate(separators(order.order, pairs)):
+    for p, separator in enumerate(order.separators):
         members = order.order[[p, *separator]]
         if logs[members].sum() > order.log2_largest - HEAVY_BITS:
             rows.append(members)

@@ -12,7 +12,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ WORTH_TRIES = 0.001
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MANY = 15_000
-"""Variables from which steps in Python take longer than loading compiled code."""
+"""Variables from which what goes first at no loss is taken off before a search."""
 MAX_SEARCHED = 100_000
 """Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
 
@@ -69,6 +69,7 @@ class Order:
         complete: False if the figures are lower limits for all orders.
         unsearched: variables that are too many for a search; 0: they are not.
         lattice: whether it goes along rows; such an order is good for whole tables only, not for mini-buckets.
+        separators: of each bucket, ascending positions; not all of them where the search was given up.
     """
 
     order: IntArray
@@ -78,6 +79,7 @@ class Order:
     complete: bool = True
     unsearched: int = 0
     lattice: bool = False
+    separators: Sequence[tuple[int, ...]] = ()
 
     @property
     def entries(self) -> float:
@@ -113,22 +115,19 @@ def elimination_order(
 def _strip_and_search(
     cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float
 ) -> Order:
-    """Many variables: what can go first does so in compiled code, and the rest is searched if it is not too many."""
+    """Many variables: what can go first does so, and the rest is searched if it is not too many."""
     first = strip(cardinalities, pairs)
-    size = first.core.size
+    size = len(first.core)
     if size > MAX_SEARCHED:
-        return Order(first.order, first.width, math.inf, math.inf, complete=False, unsearched=size)
-    cards = np.asarray(cardinalities)[first.core].tolist()
-    refusal = hopeless_order(size, first.pairs, hopeless)
-    rest = refusal or _search(cards, first.pairs, seconds, seed) if size else None
-    log2_entries = math.log2(max(first.entries, 1.0))
-    if rest is None:
-        return Order(first.order, first.width, first.log2_largest, log2_entries)
-    if not rest.complete:
-        return rest
-    order = np.concatenate([first.order, first.core[rest.order]])
-    largest, total = max(first.log2_largest, rest.log2_largest), float(np.logaddexp2(log2_entries, rest.log2_total))
-    return Order(order, max(first.width, rest.width), largest, total, lattice=rest.lattice)
+        return Order(np.empty(0, dtype=np.int64), 0, math.inf, math.inf, complete=False, unsearched=size)
+    order, lattice = first.order, False
+    if size:
+        cards = [cardinalities[v] for v in first.core]
+        rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed)
+        if not len(rest.order):
+            return rest
+        order, lattice = order + [first.core[v] for v in rest.order.tolist()], rest.lattice
+    return order_cost(order, cardinalities, pairs, lattice=lattice)
 
 
 def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int) -> Order:
@@ -145,7 +144,7 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
-        return replace(best, order=depth_first(best.order, cardinalities, pairs))
+        return order_cost(depth_first(best.order, cardinalities, pairs), cardinalities, pairs, lattice=best.lattice)
     return best
 
 
@@ -215,14 +214,16 @@ def order_cost(
     """What elimination along an order costs; infinite (log2_total) once it is beyond 2^limit entries."""
     order = np.asarray(order, dtype=np.int64)
     logs = np.log2(np.asarray(cardinalities, dtype=np.float64))[order].tolist()
+    found: list[tuple[int, ...]] = []
     width, largest, total = 0, 0.0, 0.0
     for p, separator in enumerate(separators(order, pairs)):
+        found.append(tuple(sorted(separator)))
         size = logs[p] + sum([logs[q] for q in separator])
         width, largest, total = max(width, len(separator)), max(largest, size), total + 2.0 ** min(size, 1000.0)
         if size > limit or total > 2.0 ** min(limit, 1020.0):
             return Order(order, width, largest, math.inf, lattice=lattice)
     log2_total = max(math.log2(total) if total else 0.0, largest)
-    return Order(order, width, largest, log2_total, lattice=lattice)
+    return Order(order, width, largest, log2_total, lattice=lattice, separators=found)
 
 
 def pairs_of(scopes: Iterable[Scope]) -> IntArray:
