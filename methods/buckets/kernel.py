@@ -12,14 +12,14 @@ import numpy as np
 from spinbench.api import Backend, Kernel
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import Kept, draw, keep
-from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
+from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole
 from spinbench.methods.buckets.wmb import Tables, WeightedMiniBuckets
 from spinbench.models import Model
-from spinbench.reference.sparse.arrays import ON_ARRAYS as ROWS_ON_ARRAYS
+from spinbench.reference.sparse.arrays import ON_ARRAYS
 
 FIRST_SECONDS = 0.02
 """For one pass before any burn-in: what costs less is eliminated exactly."""
@@ -43,9 +43,8 @@ class BucketKernel(Kernel):
 
     code: ClassVar[Code] = Code(
         Costs(entry=8e-8, look=2e-8, clique=1e-4, made=1e-8, step=1.5e-6, row=1e-7),
+        Passes,
         ON_ARRAYS,
-        OnArrays,
-        ROWS_ON_ARRAYS,
     )
     compiles: ClassVar[bool] = False
     block: ClassVar[int] = 4096

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,20 +40,6 @@ class Factors(NamedTuple):
         return [tuple(flat[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-class Link(NamedTuple):
-    """Where entries of a mini-bucket find theirs in another table.
-
-    Attributes:
-        clique: the mini-bucket whose entries look elsewhere.
-        strides: of the other table along each axis of the mini-bucket.
-        base: of a factor, where its table begins; of a message, its sender; of a shift, its entries.
-    """
-
-    clique: int
-    strides: list[int]
-    base: int
-
-
 class Buckets(NamedTuple):
     """All mini-buckets, those of a variable one after another, in the order of elimination.
 
@@ -63,7 +49,7 @@ class Buckets(NamedTuple):
         variable: (C,) of each mini-bucket, whose axis is its last.
         entries, messages, shifts: (C + 1,) where its table, its message and its shift of weight begin.
         parent, parent_map: (C,) the mini-bucket that takes its message, -1 for none, and where that one's map begins.
-        child_starts, children, child_maps: (C + 1,), (L,), (L,) messages that it takes, and their maps.
+        child_starts, children: (C + 1,), (L,) whose messages it takes.
         shift_maps: (C,) the map of its shift; -1 where its bucket is whole.
         maps: int32, for each entry of a mini-bucket its place in a message or a shift.
         scope_starts, scope, strides: (C + 1,), (S,), (S,) its variables and their strides.
@@ -81,7 +67,6 @@ class Buckets(NamedTuple):
     parent_map: Array
     child_starts: Array
     children: Array
-    child_maps: Array
     shift_maps: Array
     maps: Array
     scope_starts: Array
@@ -96,42 +81,41 @@ class Buckets(NamedTuple):
         return len(self.variable) > len(self.cards)
 
 
-Fill = Callable[[Array, Array, Array], None]
-"""(shape, strides, out): writes the index along the strides of each entry of a table of this shape, in C order."""
-
-
 def starts_of(counts: npt.ArrayLike) -> Array:
     """Where parts of these sizes begin, and the end."""
     return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 
-def lay_out(factors: Factors, found: Partition, fill: Fill) -> Buckets:
+def lay_out(factors: Factors, found: Partition) -> Buckets:
     """The tables of a partition."""
-    cards, count = factors.cards.tolist(), len(found.scopes)
-    own = [_strides(scope, cards) for scope in found.scopes]
-    sizes = np.array([row[0] * cards[scope[0]] for row, scope in zip(own, found.scopes, strict=True)], dtype=np.int64)
-    variable = np.array([scope[-1] for scope in found.scopes], dtype=np.int64)
-    scope_starts, scope = starts_of([len(s) for s in found.scopes]), _flat(found.scopes)
-    tables, children, shifts = _links(factors, found, cards)
-    (takers, senders), (shifted, shared) = _ends(children), _ends(shifts)
-    parent = np.full(count, -1, dtype=np.int64)
-    parent[senders] = takers
-    maps_at = starts_of(sizes[np.concatenate([takers, shifted])])
-    parent_map, shift_maps = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
-    parent_map[senders], shift_maps[shifted] = maps_at[: len(children)], maps_at[len(children) : -1]
-    widths = np.zeros(count, dtype=np.int64)
-    widths[shifted] = shared
-    entries = starts_of(sizes)
-    shapes = [factors.cards[list(scope)] for scope in found.scopes]
-    maps, base = np.empty(maps_at[-1], dtype=np.int32), np.zeros(entries[-1])
-    for link, at in zip([*children, *shifts], maps_at, strict=False):
-        fill(shapes[link.clique], np.array(link.strides), maps[at : at + sizes[link.clique]])
-    index = np.empty(sizes.max(initial=0), dtype=np.int32)
-    for link in tables:
+    cards, scopes, own = factors.cards.tolist(), found.scopes, factors.scopes()
+    shapes = [[cards[v] for v in scope] for scope in scopes]
+    sizes = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)
+    variable = np.array([scope[-1] for scope in scopes], dtype=np.int64)
+    children = [(c, s - len(own)) for c, sources in enumerate(found.sources) for s in sources if s >= len(own)]
+    shifted = _shifted(found)
+    links = [(c, scopes[sender][:-1]) for c, sender in children] + shifted
+    map_starts = starts_of([sizes[c] for c, _ in links])
+    maps = np.empty(map_starts[-1], dtype=np.int32)
+    widths = np.zeros(len(scopes), dtype=np.int64)
+    for (c, other), begin in zip(links, map_starts.tolist(), strict=False):
         deadline.check()
-        places = index[: sizes[link.clique]]
-        fill(shapes[link.clique], np.array(link.strides), places)
-        base[entries[link.clique] : entries[link.clique + 1]] += factors.values[link.base :][places]
+        index = np.arange(math.prod(cards[v] for v in other), dtype=np.int32)
+        maps[begin : begin + sizes[c]].reshape(shapes[c])[...] = _along(index, other, scopes[c], cards)
+    for c, other in shifted:
+        widths[c] = math.prod(cards[v] for v in other)
+    entries, base = starts_of(sizes), np.zeros(sizes.sum())
+    for c, sources in enumerate(found.sources):
+        deadline.check()
+        table = base[entries[c] : entries[c + 1]].reshape(shapes[c])
+        for f in sources:
+            if f < len(own):
+                values = factors.values[factors.offsets[f] : factors.offsets[f + 1]]
+                table += _along(values, own[f], scopes[c], cards)
+    takers, senders = np.array(children, dtype=np.int64).reshape(-1, 2).T
+    parent, parent_map, shift_maps = (np.full(len(scopes), fill, dtype=np.int64) for fill in (-1, 0, -1))
+    parent[senders], parent_map[senders] = takers, map_starts[: len(children)]
+    shift_maps[[c for c, _ in shifted]] = map_starts[len(children) : -1]
     return Buckets(
         cards=factors.cards,
         buckets=np.array(found.starts, dtype=np.int64),
@@ -141,59 +125,31 @@ def lay_out(factors: Factors, found: Partition, fill: Fill) -> Buckets:
         shifts=starts_of(widths),
         parent=parent,
         parent_map=parent_map,
-        child_starts=starts_of(np.bincount(takers, minlength=count)),
-        children=senders,
-        child_maps=maps_at[: len(children)],
+        child_starts=starts_of(np.bincount(takers, minlength=len(scopes))),
+        children=senders.copy(),
         shift_maps=shift_maps,
         maps=maps,
-        scope_starts=scope_starts,
-        scope=scope,
-        strides=_flat(own),
+        scope_starts=starts_of([*map(len, scopes)]),
+        scope=np.array([v for scope in scopes for v in scope], dtype=np.int64),
+        strides=np.array([math.prod(shape[k + 1 :]) for shape in shapes for k in range(len(shape))], dtype=np.int64),
         base=base,
         constant=factors.constant,
     )
 
 
-def _links(factors: Factors, found: Partition, cards: list[int]) -> tuple[list[Link], list[Link], list[Link]]:
-    """To factors, to messages, and to shifts."""
-    scopes, offsets = factors.scopes(), factors.offsets.tolist()
-    tables, children, shifts = list[Link](), list[Link](), list[Link]()
-    for c, (scope, sources) in enumerate(zip(found.scopes, found.sources, strict=True)):
-        deadline.check()
-        for source in sources:
-            sender = source - len(scopes)
-            if sender < 0:
-                tables.append(Link(c, _along(scope, scopes[source], cards), offsets[source]))
-            else:
-                children.append(Link(c, _along(scope, found.scopes[sender][:-1], cards), sender))
-    for first, last in zip(found.starts, found.starts[1:], strict=False):
+def _shifted(found: Partition) -> list[tuple[int, Scope]]:
+    """Mini-buckets of split buckets, with the variables over which they exchange weight."""
+    shifted: list[tuple[int, Scope]] = []
+    for first, last in itertools.pairwise(found.starts):
         if last - first > 1:
             common = set(found.scopes[first]).intersection(*found.scopes[first + 1 : last])
             shared = tuple(sorted(common, reverse=True))[-SHARED:]
-            size = _strides(shared, cards)[0] * cards[shared[0]]
-            shifts += (Link(c, _along(found.scopes[c], shared, cards), size) for c in range(first, last))
-    return tables, children, shifts
+            shifted += ((c, shared) for c in range(first, last))
+    return shifted
 
 
-def _ends(links: list[Link]) -> tuple[Array, Array]:
-    """Their cliques and bases."""
-    return _flat([[link.clique for link in links]]), _flat([[link.base for link in links]])
-
-
-def _strides(scope: Sequence[int], cards: list[int]) -> list[int]:
-    """In C order."""
-    found, stride = [], 1
-    for v in reversed(scope):
-        found.append(stride)
-        stride *= cards[v]
-    return found[::-1]
-
-
-def _along(scope: Scope, other: Scope, cards: list[int]) -> list[int]:
-    """Strides of a table over `other` along the axes of one over `scope`; 0 along what it does not hold."""
-    strides = dict(zip(other, _strides(other, cards), strict=True))
-    return [strides.get(v, 0) for v in scope]
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> Array:
-    return np.array([value for row in rows for value in row], dtype=np.int64)
+def _along(table: Array, other: Scope, scope: Scope, cards: list[int]) -> Array:
+    """A flat table over `other`, a part of `scope`, as one over `scope`; a view."""
+    strides = dict(zip(other, table.reshape([cards[v] for v in other]).strides, strict=True))
+    shape, steps = [cards[v] for v in scope], [strides.get(v, 0) for v in scope]
+    return np.ndarray(shape, table.dtype, table, 0, steps)

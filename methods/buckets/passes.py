@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.methods.buckets.layout import Array, Buckets, Fill
+from spinbench.methods.buckets.layout import Array, Buckets
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,57 +41,65 @@ class Work(NamedTuple):
     entropies: Array
 
 
-def work_space(at: Buckets) -> Work:
-    """Of the right sizes."""
-    sizes = at.entries[-1], at.entries[-1], at.messages[-1], at.messages[-1], at.shifts[-1], len(at.variable)
-    return Work(*(np.zeros(int(size)) for size in sizes))
+class Passes:
+    """Both passes, in NumPy; other code overrides them.
 
+    Attributes:
+        at: the mini-buckets.
+        work: what is written.
+    """
 
-def forward(at: Buckets, theta: FloatArray, weights: FloatArray, work: Work) -> float:
-    """The bound U, without what rounding may add."""
-    total = at.constant
-    for c, v in enumerate(at.variable):
-        deadline.check()
-        here = slice(at.entries[c], at.entries[c + 1])
-        size, card, psi = here.stop - here.start, at.cards[v], at.base[here].copy()
-        for k in range(at.child_starts[c], at.child_starts[c + 1]):
-            taken = at.maps[at.child_maps[k] : at.child_maps[k] + size]
-            psi += work.messages[at.messages[at.children[k]] + taken]
-        if at.shift_maps[c] >= 0:
-            psi += theta[at.shifts[c] + at.maps[at.shift_maps[c] : at.shift_maps[c] + size]]
-        rows = psi.reshape(-1, card) / weights[c]
-        top = rows.max(axis=1, keepdims=True)
-        alive = top > -np.inf
-        values = np.exp(rows - np.where(alive, top, 0.0))
-        sums = np.where(alive, values.sum(axis=1, keepdims=True), 1.0)
-        logs = np.log(sums)
-        work.logs[here] = (rows - np.where(alive, top, 0.0) - logs).ravel()
-        work.probabilities[here] = (values / sums).ravel()
-        work.messages[at.messages[c] : at.messages[c + 1]] = (weights[c] * (top + logs))[:, 0]
-        if at.parent[c] < 0:
-            total += work.messages[at.messages[c]]
-    return float(total)
+    def __init__(self, at: Buckets) -> None:
+        sizes = at.entries[-1], at.entries[-1], at.messages[-1], at.messages[-1], at.shifts[-1], len(at.variable)
+        self.at, self.work = at, Work(*(np.zeros(int(size)) for size in sizes))
 
+    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
+        """The bound U, without what rounding may add."""
+        at, work, total = self.at, self.work, self.at.constant
+        for c, v in enumerate(at.variable):
+            deadline.check()
+            here = slice(at.entries[c], at.entries[c + 1])
+            size, card, psi = here.stop - here.start, at.cards[v], at.base[here].copy()
+            for child in at.children[at.child_starts[c] : at.child_starts[c + 1]]:
+                taken = at.maps[at.parent_map[child] : at.parent_map[child] + size]
+                psi += work.messages[at.messages[child] + taken]
+            if at.shift_maps[c] >= 0:
+                psi += theta[at.shifts[c] + at.maps[at.shift_maps[c] : at.shift_maps[c] + size]]
+            rows = psi.reshape(-1, card) / weights[c]
+            top = rows.max(axis=1, keepdims=True)
+            alive = top > -np.inf
+            rows -= np.where(alive, top, 0.0)
+            values = np.exp(rows)
+            sums = np.where(alive, values.sum(axis=1, keepdims=True), 1.0)
+            logs = np.log(sums)
+            work.logs[here] = (rows - logs).ravel()
+            work.probabilities[here] = (values / sums).ravel()
+            work.messages[at.messages[c] : at.messages[c + 1]] = (weights[c] * (top + logs))[:, 0]
+            if at.parent[c] < 0:
+                total += work.messages[at.messages[c]]
+        return float(total)
 
-def backward(at: Buckets, work: Work) -> None:
-    """The gradient, after a forward pass: fills `upward`, `shifts` and `entropies`, and makes g_c of p_c."""
-    for c in range(len(at.variable) - 1, -1, -1):
-        here, sent = slice(at.entries[c], at.entries[c + 1]), slice(at.messages[c], at.messages[c + 1])
-        parent, size = at.parent[c], at.entries[c + 1] - at.entries[c]
-        if parent < 0:
-            work.upward[sent] = 1.0
-        else:
-            above = work.probabilities[at.entries[parent] : at.entries[parent + 1]]
-            taken = at.maps[at.parent_map[c] : at.parent_map[c] + len(above)]
-            work.upward[sent] = np.bincount(taken, above, minlength=sent.stop - sent.start)
-        g = (work.probabilities[here].reshape(-1, at.cards[at.variable[c]]) * work.upward[sent][:, None]).ravel()
-        work.probabilities[here] = g
-        positive = g > 0
-        work.entropies[c] = -(g[positive] @ work.logs[here][positive])
-        if at.shift_maps[c] >= 0:
-            taken = at.maps[at.shift_maps[c] : at.shift_maps[c] + size]
-            width = at.shifts[c + 1] - at.shifts[c]
-            work.shifts[at.shifts[c] : at.shifts[c + 1]] = np.bincount(taken, g, minlength=width)
+    def backward(self) -> tuple[FloatArray, FloatArray]:
+        """The gradient, after a forward pass: marginals on the shared variables (T,) and H (C,); p_c becomes g_c."""
+        at, work = self.at, self.work
+        for c in range(len(at.variable) - 1, -1, -1):
+            here, sent = slice(at.entries[c], at.entries[c + 1]), slice(at.messages[c], at.messages[c + 1])
+            parent, size = at.parent[c], at.entries[c + 1] - at.entries[c]
+            if parent < 0:
+                work.upward[sent] = 1.0
+            else:
+                above = work.probabilities[at.entries[parent] : at.entries[parent + 1]]
+                taken = at.maps[at.parent_map[c] : at.parent_map[c] + len(above)]
+                work.upward[sent] = np.bincount(taken, above, minlength=sent.stop - sent.start)
+            g = (work.probabilities[here].reshape(-1, at.cards[at.variable[c]]) * work.upward[sent][:, None]).ravel()
+            work.probabilities[here] = g
+            positive = g > 0
+            work.entropies[c] = -(g[positive] @ work.logs[here][positive])
+            if at.shift_maps[c] >= 0:
+                taken = at.maps[at.shift_maps[c] : at.shift_maps[c] + size]
+                width = at.shifts[c + 1] - at.shifts[c]
+                work.shifts[at.shifts[c] : at.shifts[c + 1]] = np.bincount(taken, g, minlength=width)
+        return work.shifts, work.entropies
 
 
 def beliefs(at: Buckets, gradient: Array) -> FloatArray:
@@ -103,27 +111,3 @@ def beliefs(at: Buckets, gradient: Array) -> FloatArray:
         mean = np.mean(parts, axis=0)
         found.append(mean[1:] / mean.sum())
     return np.concatenate([np.zeros(0), *found])
-
-
-def _fill(shape: Array, strides: Array, out: Array) -> None:
-    index = np.zeros(1, dtype=np.int64)
-    for card, stride in zip(shape, strides, strict=True):
-        index = (index[:, None] + np.arange(card) * stride).ravel()
-    out[:] = index
-
-
-ON_ARRAYS: Fill = _fill
-
-
-class OnArrays:
-    """Both passes in NumPy."""
-
-    def __init__(self, at: Buckets) -> None:
-        self.at, self.work = at, work_space(at)
-
-    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
-        return forward(self.at, theta, weights, self.work)
-
-    def backward(self) -> tuple[FloatArray, FloatArray]:
-        backward(self.at, self.work)
-        return self.work.shifts, self.work.entropies

@@ -29,12 +29,10 @@ def problem_of(model: Model) -> Problem:
 def factors_of(problem: Problem, order: Array) -> Factors:
     """The factors, their variables numbered by their place in the order; the axes of tables stay."""
     network = problem.flat
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
     return Factors(
         cards=network.states[order],
         starts=network.start,
-        scope=place[network.scope],
+        scope=np.argsort(order)[network.scope],
         offsets=network.offset,
         values=network.values,
         constant=network.constant,

@@ -11,32 +11,32 @@ gradient. Neither is concave, and where it ends depends on the order and on who 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.rounding import Work
-from spinbench.methods.buckets.anderson import Descent
-from spinbench.methods.buckets.layout import Buckets, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, lay_out
 from spinbench.methods.buckets.partition import Partition, partition
+from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import bytes_of, logs_of
-from spinbench.methods.buckets.tighten import ROOM, Passes, Point, balanced, groups_of, joined, shifted
+from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.tuning import Code
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-_RATE = 1.0
-"""Of the weights, where weight is shifted with a step of 1."""
 _NEGATIVE, _LEAST, _MOST = 3.0, 1e-4, 1e3
 """Sum of a bucket's negative weights at first; the least and the largest of one, without signs."""
-_FASTEST, _FARTHEST = 0.5, 50.0
-"""Change of the log of a weight in one pass, at most; and the size of that log, which is cut to the largest weight."""
+_FASTEST = 0.5
+"""Change of the log of a weight in one pass, at most."""
 _TRIAL, _PASSES = 20, 40
 """Passes of each trial, and of the best one of a limit in all."""
 _BEST = 2
@@ -59,8 +59,8 @@ class Told(NamedTuple):
     split: bool
 
 
-class Ascent:
-    """Mini-buckets and the best point so far, with the next steps.
+class LowerBound(UpperBound):
+    """Mini-buckets whose lower bound is raised.
 
     Args:
         at: the mini-buckets.
@@ -68,75 +68,37 @@ class Ascent:
         last: whether each bucket's last mini-bucket is the positive one, rather than its first, the largest.
     """
 
+    sign = -1.0
+    log_weights = -50.0, 50.0
+
     def __init__(self, at: Buckets, passes: Passes, last: bool) -> None:
-        self._at, self._passes, self._groups = at, passes, groups_of(at)
-        counts = np.diff(at.buckets)
         self._positive = at.buckets[1:] - 1 if last else at.buckets[:-1]
+        super().__init__(at, passes)
+
+    def spread(self, point: Point) -> float:
+        """As of the upper bound, and Σ |w| log K, of which sums are made here."""
+        return super().spread(point) + float(np.abs(point.weights) @ (1 + np.log(self.at.cards[self.at.variable])))
+
+    def first_weights(self, counts: Array) -> FloatArray:
         weights = -_NEGATIVE / np.maximum(np.repeat(counts, counts) - 1, 1)
         weights[self._positive] = np.where(counts > 1, 1 + _NEGATIVE, 1.0)
-        self._signs = np.sign(weights)
-        self.split = at.split
-        first = joined(np.zeros(int(at.shifts[-1])), weights)
-        self._descent = Descent(first, self._valued, self._moved, ROOM * float(at.entries[-1]))
+        return weights
 
-    @property
-    def best(self) -> Point:
-        """The highest bound so far."""
-        return Point(*self._parted(self._descent.best), -self._descent.value)
-
-    @property
-    def ended(self) -> bool:
-        """Whether passes gain no more."""
-        return not self.split or self._descent.ended
-
-    def go_on(self) -> None:
-        """One more pass, or two where the first one lowers the bound."""
-        self._descent.go_on()
-
-    def _valued(self, point: FloatArray) -> tuple[FloatArray, float]:
-        shifts = len(self._groups.owner)
-        weights = self._lawful(np.exp(np.clip(point[shifts:], -_FARTHEST, _FARTHEST)))
-        theta = balanced(self._groups, point[:shifts], weights)
-        return joined(theta, weights), -self._passes.forward(theta, weights)
-
-    def _moved(self, point: FloatArray, step: float) -> FloatArray:
-        theta, weights = self._parted(point)
-        marginals, entropies = self._passes.backward()
-        theta = shifted(self._groups, theta, weights, marginals, step)
-        return joined(theta, self._reweighted(weights, entropies, step * _RATE))
-
-    def _parted(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Shifts, and weights with their signs."""
-        shifts = len(self._groups.owner)
-        return point[:shifts], self._signs * np.exp(point[shifts:])
-
-    def slack(self, at_stake: Work) -> float:
-        """What rounding may have added: as of the upper bound, and Σ |w| log K, of which sums are made here."""
-        at, point = self._at, self.best
-        steps = at_stake.steps + 4 * len(at.variable) + len(at.children)
-        full = at.shifts[:-1][np.diff(at.shifts) > 0]
-        moved = np.maximum.reduceat(np.abs(point.theta), full).sum() if len(full) else 0.0
-        spread = np.abs(point.weights) @ (1 + np.log(at.cards[at.variable]))
-        return at_stake._replace(steps=steps).allowance(float(moved + spread))
-
-    def _reweighted(self, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
-        """Negative weights up their gradient, by the exponential of H_c - H of the positive one, which is the rest."""
-        exponent = rate * np.abs(weights) * (entropies[self._positive][self._groups.bucket] - entropies)
-        return self._lawful(np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST)))
-
-    def _lawful(self, sizes: FloatArray) -> FloatArray:
+    def lawful(self, sizes: FloatArray) -> FloatArray:
         """Weights whose negative ones have these sizes, or the nearest allowed, and whose sum in a bucket is 1."""
         fresh = -np.clip(sizes, _LEAST, _MOST)
         fresh[self._positive] = 0.0
-        fresh[self._positive] = 1 - np.bincount(self._groups.bucket, fresh, minlength=self._groups.buckets)
+        fresh[self._positive] = 1 - self.sums(fresh)
         return np.asarray(fresh)
 
+    def reweighted(self, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
+        """Negative weights up their gradient, by the exponential of H_c - H of the positive one, which is the rest."""
+        exponent = rate * np.abs(weights) * (entropies[self._positive][self.bucket] - entropies)
+        return self.lawful(np.abs(weights) * np.exp(np.clip(exponent, -_FASTEST, _FASTEST)))
 
-class _Candidate(NamedTuple):
-    """An order, by its number, and whether the last mini-buckets are positive."""
 
-    order: int
-    last: bool
+Candidate = tuple[int, bool]
+"""An order, by its number, and whether the last mini-buckets are positive."""
 
 
 class Raising:
@@ -157,55 +119,47 @@ class Raising:
         self._factors = [factors_of(problem, order) for order in orders]
         self._code, self._at_stake, self._ibound = code, at_stake, ibound
         self._max_bytes = max_bytes / 2  # two are there at once
-        self._last: tuple[tuple[int, int], Partition] | None = None
 
     def told(self) -> Iterator[Told]:
         """After each pass."""
-        orders: dict[int, tuple[bool, ...]] = dict.fromkeys(range(len(self._factors)), (False, True))
+        candidates = [*itertools.product(range(len(self._factors)), (False, True))]
         limit, best = self._ibound or FIRST, Told(-math.inf, 0, True)
-        while self._fits(self._cut(next(iter(orders)), limit)):
-            values: dict[_Candidate, float] = {}
-            for told in self._of_limit(orders, limit, values):
+        while self._fits(self._cut(candidates[0][0], limit)):
+            values: dict[Candidate, float] = {}
+            for told in self._of_limit(candidates, limit, values):
                 best = told if told.bound > best.bound else best
                 yield best
             if self._ibound or not told.split:
                 return
-            chosen = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
-            orders = {each.order: tuple(c.last for c in chosen if c.order == each.order) for each in chosen}
+            candidates = sorted(values, key=values.__getitem__, reverse=True)[:_BEST]
             limit += RISE
 
-    def _of_limit(
-        self, orders: dict[int, tuple[bool, ...]], limit: int, values: dict[_Candidate, float]
-    ) -> Iterator[Told]:
+    def _of_limit(self, candidates: list[Candidate], limit: int, values: dict[Candidate, float]) -> Iterator[Told]:
         """Trials, whose `values` are written, and further passes of the best; where nothing is split there is one."""
-        best: Ascent | None = None
-        for order, lasts in orders.items():
-            at = lay_out(self._factors[order], self._cut(order, limit), self._code.fill)
-            for last in lasts:
-                ascent = Ascent(at, self._code.passes(at), last)
-                yield from self._passes(ascent, _TRIAL, limit)
-                if not ascent.split:
+        bounds: list[LowerBound] = []
+        for order, some in itertools.groupby(candidates, key=itemgetter(0)):
+            at = lay_out(self._factors[order], self._cut(order, limit))
+            for candidate in some:
+                bounds.append(LowerBound(at, self._code.passes(at), candidate[1]))
+                yield from self._passes(bounds[-1], _TRIAL, limit)
+                if not at.split:
                     return
-                values[_Candidate(order, last)] = ascent.best.value
-                best = ascent if best is None or ascent.best.value > best.best.value else best
-        if best is not None:
-            yield from self._passes(best, _PASSES - _TRIAL, limit)
+                values[candidate] = bounds[-1].best.value
+                bounds = [max(bounds, key=lambda bound: bound.best.value)]
+        yield from self._passes(bounds[0], _PASSES - _TRIAL, limit)
 
-    def _passes(self, ascent: Ascent, most: int, limit: int) -> Iterator[Told]:
+    def _passes(self, bound: LowerBound, most: int, limit: int) -> Iterator[Told]:
         """What each tells; one where nothing is split."""
         for _ in range(most):
-            if not ascent.ended:
-                ascent.go_on()
-            yield Told(ascent.best.value - ascent.slack(self._at_stake), limit, ascent.split)
-            if ascent.ended:
+            if not bound.ended:
+                bound.go_on()
+            yield Told(bound.best.value - bound.slack(self._at_stake), limit, bound.at.split)
+            if bound.ended:
                 return
 
     def _cut(self, order: int, limit: int) -> Partition:
-        """The last one is kept: it is asked for again."""
-        if self._last is None or self._last[0] != (order, limit):
-            factors = self._factors[order]
-            self._last = (order, limit), partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
-        return self._last[1]
+        factors = self._factors[order]
+        return partition(logs_of(factors.cards.tolist()), factors.scopes(), limit)
 
     def _fits(self, found: Partition) -> bool:
         return bytes_of(found) <= self._max_bytes and found.entries < 2.0**31

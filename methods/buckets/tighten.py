@@ -1,17 +1,18 @@
-"""The least upper bound that shifts of weight and the exponents of mini-buckets give, by accelerated fixed points."""
+"""The best bound that shifts of weight and the exponents of mini-buckets give, by accelerated fixed points."""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.mathematics import rounding
 from spinbench.methods.buckets.anderson import Descent
-from spinbench.methods.buckets.layout import Array, Buckets
-from spinbench.methods.buckets.passes import Work
+from spinbench.methods.buckets.layout import Array, Buckets, starts_of
+from spinbench.methods.buckets.passes import Passes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,116 +41,106 @@ class Point(NamedTuple):
     passes: int = 0
 
 
-class Passes(Protocol):
-    """Both passes over mini-buckets, on some backend.
+class UpperBound:
+    """Mini-buckets whose bound is lowered: shifts of weight, and exponents by their exponentiated gradient.
 
-    Attributes:
-        work: what they write.
+    Args:
+        at: the mini-buckets.
+        passes: over them.
     """
 
-    work: Work
+    sign: ClassVar[float] = 1.0
+    """Of the bound in the objective, which falls."""
+    log_weights: ClassVar[tuple[float, float]] = -50.0, 0.0
+    """Between which logs of weights are looked for."""
 
-    def __init__(self, at: Buckets) -> None: ...
+    def __init__(self, at: Buckets, passes: Passes) -> None:
+        counts, widths = np.diff(at.buckets), np.diff(at.shifts)
+        self.at, self.passes = at, passes
+        self.bucket = np.repeat(np.arange(len(counts)), counts)
+        self.shifts = int(at.shifts[-1])
+        self._owner = np.repeat(np.arange(len(widths)), widths)  # of each shift, its mini-bucket
+        entries = starts_of(widths[at.buckets[:-1]])
+        self._entry = entries[self.bucket[self._owner]] + np.arange(self.shifts) - at.shifts[self._owner]
+        weights = self.first_weights(counts)
+        self._signs = np.sign(weights)
+        first = self._joined(np.zeros(self.shifts), weights)
+        self._descent = Descent(first, self._valued, self._moved, ROOM * float(at.entries[-1]))
 
-    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
-        """The bound."""
-        ...
+    @property
+    def best(self) -> Point:
+        """The best bound so far."""
+        return Point(*self._parted(self._descent.best), self.sign * self._descent.value, self._descent.valued - 1)
 
-    def backward(self) -> tuple[FloatArray, FloatArray]:
-        """Of the last forward pass: marginals on the shared variables (T,), and H (C,)."""
-        ...
+    @property
+    def ended(self) -> bool:
+        """Whether passes gain no more."""
+        return not (self.at.split and np.isfinite(self._descent.value)) or self._descent.ended
 
+    def go_on(self) -> None:
+        """One more pass, or two where the first one makes the bound worse."""
+        self._descent.go_on()
 
-class Groups(NamedTuple):
-    """Of each mini-bucket its bucket; of each shift its mini-bucket, and the shared entry that it is one of."""
+    def tighten(self, most: int, end: float = math.inf) -> Point:
+        """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at
+        the point that is returned."""
+        while self._descent.valued <= most and not self.ended and time.perf_counter() < end:
+            self.go_on()
+        point = self.best
+        self._descent.finish()
+        return point
 
-    bucket: Array
-    owner: Array
-    entry: Array
-    buckets: int
-    entries: int
+    def slack(self, at_stake: rounding.Work) -> float:
+        """What rounding may do to the bound: each message is a step, and so is each table that goes into one."""
+        steps = at_stake.steps + 4 * len(self.at.variable) + len(self.at.children)
+        return at_stake._replace(steps=steps).allowance(self.spread(self.best))
 
+    def spread(self, point: Point) -> float:
+        """Sum of the sizes of what is added beside the model's own tables."""
+        full = self.at.shifts[:-1][np.diff(self.at.shifts) > 0]
+        return float(np.maximum.reduceat(np.abs(point.theta), full).sum()) if len(full) else 0.0
 
-def first_point(at: Buckets) -> tuple[FloatArray, FloatArray]:
-    """No shifts, and all mini-buckets of a bucket alike."""
-    return np.zeros(int(at.shifts[-1])), 1.0 / np.repeat(np.diff(at.buckets), np.diff(at.buckets))
+    def first_weights(self, counts: Array) -> FloatArray:
+        """All mini-buckets of a bucket alike."""
+        return np.asarray(1.0 / np.repeat(counts, counts))
 
+    def lawful(self, sizes: FloatArray) -> FloatArray:
+        """Weights of about these sizes: none below the least, and the sum of a bucket 1."""
+        fresh = np.maximum(sizes, _LEAST_WEIGHT)
+        return np.asarray(fresh / self.sums(fresh)[self.bucket])
 
-def tighten(at: Buckets, passes: Passes, most: int, end: float = math.inf) -> Point:
-    """At most so many passes, begun before the clock `perf_counter` stands at `end`; the last forward pass is at the
-    point that is returned."""
-    theta, weights = first_point(at)
-    value = passes.forward(theta, weights)
-    if not (at.split and np.isfinite(value)):
-        return Point(theta, weights, value)
-    groups = groups_of(at)
+    def reweighted(self, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
+        """Exponentiated gradient."""
+        mean = self.sums(weights * entropies)
+        exponent = np.clip(rate * weights * (entropies - mean[self.bucket]), -50.0, 50.0)
+        return self.lawful(weights * np.exp(-exponent))
 
-    def valued(point: FloatArray) -> tuple[FloatArray, float]:
-        theta, weights = _lawful(groups, point)
-        return joined(theta, weights), passes.forward(theta, weights)
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Over the mini-buckets of each bucket."""
+        return np.asarray(np.bincount(self.bucket, values, minlength=len(self.at.cards)))
 
-    def moved(point: FloatArray, step: float) -> FloatArray:
-        theta, weights = parted(groups, point)
-        marginals, entropies = passes.backward()
-        theta = shifted(groups, theta, weights, marginals, step)
-        return joined(theta, _reweighted(groups, weights, entropies, step * _RATE))
+    def _valued(self, point: FloatArray) -> tuple[FloatArray, float]:
+        weights = self.lawful(np.exp(np.clip(point[self.shifts :], *self.log_weights)))
+        theta = self._balanced(point[: self.shifts], weights)
+        return self._joined(theta, weights), self.sign * self.passes.forward(theta, weights)
 
-    descent = Descent(joined(theta, weights), valued, moved, ROOM * float(at.entries[-1]))
-    while descent.valued <= most and not descent.ended and time.perf_counter() < end:
-        descent.go_on()
-    return Point(*parted(groups, descent.finish()), descent.value, descent.valued - 1)
+    def _moved(self, point: FloatArray, step: float) -> FloatArray:
+        """θ_c + step w_c (Σ_k w_k log b_k - log b_c), and weights along their gradient."""
+        theta, weights = self._parted(point)
+        marginals, entropies = self.passes.backward()
+        logs, own = np.log(np.maximum(marginals, _TINY)), weights[self._owner]
+        mean = np.bincount(self._entry, own * logs)[self._entry]
+        theta = self._balanced(theta + step * own * (mean - logs), weights)
+        return self._joined(theta, self.reweighted(weights, entropies, step * _RATE))
 
+    def _balanced(self, theta: FloatArray, weights: FloatArray) -> FloatArray:
+        """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
+        return np.asarray(theta - weights[self._owner] * np.bincount(self._entry, theta)[self._entry])
 
-def groups_of(at: Buckets) -> Groups:
-    counts = np.diff(at.buckets)
-    bucket = np.repeat(np.arange(len(counts)), counts)
-    widths = np.diff(at.shifts)
-    owner = np.repeat(np.arange(len(widths)), widths)
-    own = widths[at.buckets[:-1]]
-    first = np.concatenate([[0], np.cumsum(own)])
-    entry = first[bucket[owner]] + np.arange(len(owner)) - at.shifts[owner]
-    return Groups(bucket, owner, entry, len(counts), int(first[-1]))
+    @staticmethod
+    def _joined(theta: FloatArray, weights: FloatArray) -> FloatArray:
+        """(T + C,) shifts, and the logs of the weights without signs."""
+        return np.concatenate([theta, np.log(np.abs(weights))])
 
-
-def joined(theta: FloatArray, weights: FloatArray) -> FloatArray:
-    """(T + C,) shifts, and the logs of the weights without signs."""
-    return np.concatenate([theta, np.log(np.abs(weights))])
-
-
-def parted(groups: Groups, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shifts and positive weights of what was joined."""
-    shifts = len(groups.owner)
-    return point[:shifts], np.exp(point[shifts:])
-
-
-def balanced(groups: Groups, theta: FloatArray, weights: FloatArray) -> FloatArray:
-    """Shifts that add up to 0 in each bucket: what their sum is beside it is taken off, by the weights."""
-    own = weights[groups.owner]
-    return np.asarray(theta - own * np.bincount(groups.entry, theta, minlength=groups.entries)[groups.entry])
-
-
-def shifted(groups: Groups, theta: FloatArray, weights: FloatArray, marginals: FloatArray, step: float) -> FloatArray:
-    """θ_c + step w_c (Σ_k w_k log b_k - log b_c): what rounding leaves of their sums is taken off."""
-    logs, own = np.log(np.maximum(marginals, _TINY)), weights[groups.owner]
-    mean = np.bincount(groups.entry, own * logs, minlength=groups.entries)
-    return balanced(groups, theta + step * own * (mean[groups.entry] - logs), weights)
-
-
-def _reweighted(groups: Groups, weights: FloatArray, entropies: FloatArray, rate: float) -> FloatArray:
-    """Exponentiated gradient."""
-    mean = np.bincount(groups.bucket, weights * entropies, minlength=groups.buckets)
-    exponent = np.clip(rate * weights * (entropies - mean[groups.bucket]), -50.0, 50.0)
-    return _normalised(groups, weights * np.exp(-exponent))
-
-
-def _normalised(groups: Groups, weights: FloatArray) -> FloatArray:
-    """None below the least, and the sum of a bucket 1."""
-    fresh = np.maximum(weights, _LEAST_WEIGHT)
-    return np.asarray(fresh / np.bincount(groups.bucket, fresh, minlength=groups.buckets)[groups.bucket])
-
-
-def _lawful(groups: Groups, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shifts and weights near a point."""
-    shifts = len(groups.owner)
-    weights = _normalised(groups, np.exp(np.minimum(point[shifts:], 0.0)))
-    return balanced(groups, point[:shifts], weights), weights
+    def _parted(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return point[: self.shifts], self._signs * np.exp(point[self.shifts :])

@@ -11,13 +11,13 @@ import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
-from spinbench.methods.buckets.layout import Array, Buckets, Fill, lay_out, starts_of
+from spinbench.methods.buckets.layout import Array, Buckets, Factors, lay_out, starts_of
 from spinbench.methods.buckets.orders import best_orders, search_orders
 from spinbench.methods.buckets.partition import Partition, partition
-from spinbench.methods.buckets.passes import FloatArray, beliefs
+from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs
 from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import Costs, bytes_of, choose, logs_of
-from spinbench.methods.buckets.tighten import Passes, Point, tighten
+from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
@@ -44,10 +44,9 @@ _FORGIVEN = 0.5
 
 
 class Code(NamedTuple):
-    """What runs: its costs, how it fills maps, its passes, and its loops over rows."""
+    """What runs: its costs, its passes, and its loops over rows."""
 
     costs: Costs
-    fill: Fill
     passes: type[Passes]
     loops: Loops
 
@@ -57,6 +56,15 @@ class Limits(NamedTuple):
 
     ibound: int
     max_gib: float
+
+
+class Cut(NamedTuple):
+    """An order, the factors along it, and mini-buckets of at most 2^limit entries."""
+
+    order: Order
+    factors: Factors
+    limit: int
+    parts: Partition
 
 
 @dataclass(frozen=True)
@@ -100,19 +108,18 @@ class Tuner:
 
     def first(self, seconds: float, real: np.dtype[Any]) -> Tuned | Whole:
         """Exact if that is so in so many seconds, else not tightened."""
-        limit, found = self._cut(self._orders[0], seconds)
-        if found.split and (whole := self._whole(self._orders[0], seconds)) is not None:
+        cut = self._cut(self._orders[0], seconds)
+        if cut.parts.split and (whole := self._whole(cut.order, seconds)) is not None:
             return whole
-        order = self._orders[0] if not found.split else _greedy(self._orders)[0]
-        if order is not self._orders[0]:
-            limit, found = self._cut(order, seconds)
-        return self._at(order, limit, found, 0, real)
+        if cut.parts.split and cut.order.lattice:
+            cut = self._cut(_greedy(self._orders)[0], seconds)
+        return self._at(cut, 0, real)
 
     def best(self, seconds: float, real: np.dtype[Any], end: float = math.inf) -> Tuned | Whole:
         """As tight as it gets in so many seconds, and before the clock `perf_counter` stands at `end`."""
-        limit, found = self._cut(self._orders[0], seconds)
-        if not found.split:
-            return self._at(self._orders[0], limit, found, 1, real, end)
+        cut = self._cut(self._orders[0], seconds)
+        if not cut.parts.split:
+            return self._at(cut, 1, real, end)
         orders = best_orders([*self._orders, *search_orders(self._problem, _SEARCH * seconds, 1)])
         seconds *= 1 - _SEARCH
         since = time.perf_counter()
@@ -140,83 +147,63 @@ class Tuner:
         """Along the order whose bound is the best after a few passes."""
         looks = _PARTITION * len(orders[0].order) * (_LOOKED_AT + len(orders))
         room = max(seconds - looks, _PASSED * seconds)
-        limit, found = self._cut(orders[0], room)
-        cut = {0: found}
-        trials = int(_TRIALS * room / self._code.costs.of_passes(found, _TRIAL))
-        if trials > 1:
-            cut |= {k: self._cut(orders[k], room, limit)[1] for k in range(1, min(trials, len(orders)))}
-        values = self._tried(orders, cut, end) if len(cut) > 1 else {}
-        best = min(values, key=values.__getitem__, default=0)
-        most = self._affordable(cut[best], room) - _TRIAL * len(values)
-        return self._at(orders[best], limit, cut[best], max(most, 1), real, end)
-
-    def _tried(self, orders: list[Order], cut: dict[int, Partition], end: float) -> dict[int, float]:
-        """The bounds along these orders, as far as the clock allows."""
-        values: dict[int, float] = {}
+        cuts, costs = [self._cut(orders[0], room)], self._code.costs
+        trials = int(_TRIALS * room / costs.of_passes(cuts[0].parts, _TRIAL))
+        cuts += [self._cut(order, room, cuts[0].limit) for order in orders[1:trials]]
+        values: list[float] = []
         until = end - (1 - _TRIALS) * (end - time.perf_counter()) if end < math.inf else end
-        for k, part in cut.items():
+        for cut in cuts if len(cuts) > 1 else []:
             if not values or time.perf_counter() < until:
-                values[k] = self._passes(orders[k], part, _TRIAL, until)[2].value
-        return values
+                values.append(self._bound(cut, _TRIAL, until).best.value)
+        best = cuts[values.index(min(values)) if values else 0]
+        affordable = int((room - costs.of_tables(best.parts)) / costs.of_pass(best.parts))
+        return self._at(best, max(affordable - _TRIAL * len(values), 1), real, end)
 
-    def _cut(self, order: Order, seconds: float, limit: int = 0) -> tuple[int, Partition]:
+    def _cut(self, order: Order, seconds: float, limit: int = 0) -> Cut:
         """Mini-buckets of at most 2^limit entries, as the setting says, or as many as seconds allow."""
         factors, limits = factors_of(self._problem, order.order), self._limits
-        logs, limit = logs_of(factors.cards.tolist()), limits.ibound or limit
+        logs, scopes, limit = logs_of(factors.cards.tolist()), factors.scopes(), limits.ibound or limit
         if limit:
-            found = partition(logs, factors.scopes(), limit)
+            found = partition(logs, scopes, limit)
         else:
-            limit, found = choose(
-                logs, factors.scopes(), order.log2_total, self._code.costs, seconds, limits.max_gib * 2**30
-            )
+            most = limits.max_gib * 2**30
+            limit, found = choose(logs, scopes, order.log2_total, self._code.costs, seconds, most)
         needed = bytes_of(found) / 2**30
         if needed > limits.max_gib or found.entries >= 2.0**31:
             raise UnsupportedError(
                 f"wmb: mini-buckets of 2^{limit} entries would take {needed:.3g} GiB, and {limits.max_gib:g} are "
                 "allowed (max_gib); a smaller ibound is needed"
             )
-        return limit, found
+        return Cut(order, factors, limit, found)
 
-    def _affordable(self, found: Partition, seconds: float) -> int:
-        costs = self._code.costs
-        return int((seconds - costs.of_tables(found)) / costs.of_pass(found))
-
-    def _passes(self, order: Order, found: Partition, most: int, end: float) -> tuple[Buckets, Passes, Point]:
-        at = lay_out(factors_of(self._problem, order.order), found, self._code.fill)
-        passes = self._code.passes(at)
-        point = tighten(at, passes, most, end)
-        if not point.value > -np.inf:
+    def _bound(self, cut: Cut, most: int, end: float) -> UpperBound:
+        """After at most so many passes."""
+        at = lay_out(cut.factors, cut.parts)
+        bound = UpperBound(at, self._code.passes(at))
+        if not bound.tighten(most, end).value > -np.inf:
             raise self._nothing()
-        return at, passes, point
+        return bound
 
     def _nothing(self) -> ModelError:
         return ModelError(f"{self._name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
 
-    def _at(
-        self, order: Order, limit: int, found: Partition, most: int, real: np.dtype[Any], end: float = math.inf
-    ) -> Tuned:
-        at, passes, point = self._passes(order, found, most, end)
-        probabilities = passes.work.probabilities.astype(real)
-        passes.backward()
-        place, rows = _along(order.order, at.cards)
+    def _at(self, cut: Cut, most: int, real: np.dtype[Any], end: float = math.inf) -> Tuned:
+        bound = self._bound(cut, most, end)
+        work, at = bound.passes.work, bound.at
+        probabilities = work.probabilities.astype(real)
+        bound.passes.backward()
+        place, ends = np.argsort(cut.order.order), starts_of(at.cards - 1)
         return Tuned(
-            at,
-            limit,
-            point,
-            passes.work.logs,
-            probabilities,
-            beliefs(at, passes.work.probabilities.astype(real)),
-            self._slack(at, point) if at.split else 0.0,
-            place,
-            rows,
+            at=at,
+            limit=cut.limit,
+            point=bound.best,
+            logs=work.logs,
+            probabilities=probabilities,
+            beliefs=beliefs(at, work.probabilities.astype(real)),
+            slack=bound.slack(self._at_stake) if at.split else 0.0,
+            place=place,
+            rows=np.concatenate([np.zeros(0, np.int64), *(np.arange(ends[p], ends[p + 1]) for p in place)]),
         )
-
-    def _slack(self, at: Buckets, point: Point) -> float:
-        """Each message is a step, and so is each table that goes into one."""
-        steps = self._at_stake.steps + 4 * len(at.variable) + len(at.children)
-        full = at.shifts[:-1][np.diff(at.shifts) > 0]
-        shifted = np.maximum.reduceat(np.abs(point.theta), full) if len(full) else np.zeros(0)
-        return self._at_stake._replace(steps=steps).allowance(float(shifted.sum()))
 
 
 def looking(at: Buckets) -> float:
@@ -226,11 +213,3 @@ def looking(at: Buckets) -> float:
 
 def _greedy(orders: list[Order]) -> list[Order]:
     return [order for order in orders if not order.lattice]
-
-
-def _along(order: Array, cards: Array) -> tuple[Array, Array]:
-    """Where each variable, and each of its states 1, 2, …, stands along the order."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    ends = starts_of(cards - 1)
-    return place, np.concatenate([np.zeros(0, np.int64), *(np.arange(ends[p], ends[p + 1]) for p in place)])

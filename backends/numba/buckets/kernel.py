@@ -11,27 +11,22 @@ from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
-from spinbench.methods.buckets.layout import Buckets, starts_of
+from spinbench.methods.buckets.layout import starts_of
 from spinbench.methods.buckets.lower_kernel import LowerKernel
-from spinbench.methods.buckets.passes import FloatArray, work_space
+from spinbench.methods.buckets.passes import FloatArray, Passes
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Tuned
 
 
-class InLoops:
+class CompiledPasses(Passes):
     """Both passes."""
 
-    def __init__(self, at: Buckets) -> None:
-        self.at, self.work = at, work_space(at)
-
     def forward(self, theta: FloatArray, weights: FloatArray) -> float:
-        work = self.work
-        return float(loops.forward(self.at, theta, weights, work.logs, work.probabilities, work.messages))
+        return float(loops.forward(self.at, theta, weights, self.work))
 
     def backward(self) -> tuple[FloatArray, FloatArray]:
-        work = self.work
-        loops.backward(self.at, work.logs, work.probabilities, work.upward, work.shifts, work.entropies)
-        return work.shifts, work.entropies
+        loops.backward(self.at, self.work)
+        return self.work.shifts, self.work.entropies
 
 
 class NumbaBucketKernel(BucketKernel):
@@ -39,8 +34,7 @@ class NumbaBucketKernel(BucketKernel):
 
     code: ClassVar[Code] = Code(
         Costs(entry=8e-9, look=2e-9, clique=7e-7, made=1.2e-8, step=3.5e-8, row=5e-8),
-        loops.fill,
-        InLoops,
+        CompiledPasses,
         COMPILED,
     )
     compiles: ClassVar[bool] = True

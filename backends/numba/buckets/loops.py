@@ -1,4 +1,4 @@
-"""Maps and both passes as loops over entries; what they compute stands in `spinbench.methods.buckets.passes`."""
+"""Both passes as loops over entries; what they compute stands in `spinbench.methods.buckets.passes`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,10 @@ LEAST = -708.0
 """Of what is less the exponential counts as 0."""
 
 
-@njit(cache=True, error_model="numpy")
-def fill(shape, strides, out):
-    """The index along `strides` of each entry of a table of this shape, in C order."""
-    out[0] = 0
-    done = 1
-    for axis in range(len(shape) - 1, -1, -1):
-        for x in range(1, shape[axis]):
-            shift = x * strides[axis]
-            for i in range(done):
-                out[x * done + i] = out[i] + shift
-        done *= shape[axis]
-
-
 @njit(**OPTIONS)
-def forward(at, theta, weights, logs, probabilities, messages):
+def forward(at, theta, weights, work):
     """The bound; conditionals and messages are written."""
+    logs, probabilities, messages = work.logs, work.probabilities, work.messages
     total, most = at.constant, 0
     for c in range(len(at.variable)):
         most = max(most, at.messages[c + 1] - at.messages[c])
@@ -55,7 +43,7 @@ def _gather(at, c, begin, size, theta, messages, logs):
     for i in range(size):
         logs[begin + i] = at.base[begin + i]
     for k in range(at.child_starts[c], at.child_starts[c + 1]):
-        sent, place = at.messages[at.children[k]], at.child_maps[k]
+        sent, place = at.messages[at.children[k]], at.parent_map[at.children[k]]
         for i in range(size):
             logs[begin + i] += messages[sent + at.maps[place + i]]
     place = at.shift_maps[c]
@@ -94,8 +82,9 @@ def _rows(logs, probabilities, messages, card, weight, tops, sums):
 
 
 @njit(**OPTIONS)
-def backward(at, logs, probabilities, upward, shifts, entropies):
+def backward(at, work):
     """The gradient: g_c in place of the conditionals, and its marginals."""
+    logs, probabilities, upward, shifts = work.logs, work.probabilities, work.upward, work.shifts
     upward[:] = 0.0
     shifts[:] = 0.0
     for c in range(len(at.variable) - 1, -1, -1):
@@ -115,7 +104,7 @@ def backward(at, logs, probabilities, upward, shifts, entropies):
                 probabilities[i] = g
                 if g > 0.0:
                     entropy -= g * logs[i]
-        entropies[c] = entropy
+        work.entropies[c] = entropy
         place = at.shift_maps[c]
         if place >= 0:
             for i in range(size):

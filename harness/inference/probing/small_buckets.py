@@ -18,9 +18,9 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.methods.buckets.draws import draw
 from spinbench.methods.buckets.layout import Factors, lay_out
 from spinbench.methods.buckets.partition import partition
-from spinbench.methods.buckets.passes import ON_ARRAYS, OnArrays
+from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.size import logs_of
-from spinbench.methods.buckets.tighten import tighten
+from spinbench.methods.buckets.tighten import UpperBound
 from spinbench.reference.orders.order import candidate_orders, pairs_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -45,16 +45,15 @@ def drawn(flat: FactorTables, count: int, rng: np.random.Generator) -> tuple[Int
     cards = flat.cardinalities
     scopes = [tuple(flat.scope_variables[a:b].tolist()) for a, b in pairwise(flat.scope_starts)]
     order = candidate_orders(cards.tolist(), pairs_of(scopes), tries=1, seed=0, keep=1)[0].order
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order)
     along = place[flat.scope_variables]
     factors = Factors(cards[order], flat.scope_starts, along, flat.offsets, flat.values, flat.log_constant)
     cut = partition(logs_of(factors.cards.tolist()), factors.scopes(), LIMIT)
     if len(cut.scopes) > SPLIT * len(cards):
         return None
-    at = lay_out(factors, cut, ON_ARRAYS)
-    passes = OnArrays(at)
-    point = tighten(at, passes, PASSES)
+    at = lay_out(factors, cut)
+    passes = Passes(at)
+    point = UpperBound(at, passes).tighten(PASSES)
     if not np.isfinite(point.value):
         return None
     found = draw(at, point.weights, passes.work.probabilities, passes.work.logs, rng.random((len(cards), count, 1)))

@@ -12,12 +12,11 @@ from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import registry
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.layout import Buckets, lay_out
-from spinbench.methods.buckets.lower_kernel import LowerKernel
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
-from spinbench.methods.buckets.passes import OnArrays
+from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.problem import factors_of, problem_of
-from spinbench.methods.buckets.raising import Ascent
+from spinbench.methods.buckets.raising import LowerBound
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import FactorGraph, Model, generators
 
@@ -68,9 +67,8 @@ def test_none_of_thousands_is_above_log_z(kind: str) -> None:
 
 
 def small_buckets(model: Model, limit: int) -> Buckets:
-    code = LowerKernel.code
     factors = factors_of(problem_of(model), search_orders(problem_of(model), 0.01, 0)[0].order)
-    at = lay_out(factors, partition([1.0] * model.num_variables, factors.scopes(), limit), code.fill)
+    at = lay_out(factors, partition([1.0] * model.num_variables, factors.scopes(), limit))
     assert at.split
     return at
 
@@ -78,7 +76,7 @@ def small_buckets(model: Model, limit: int) -> Buckets:
 def test_backends_agree_and_passes_close_the_gap() -> None:
     model = generators.grid(5, 5, 1.0, 2.0)
     at = small_buckets(model, 3)
-    both = [Ascent(at, passes(at), last=False) for passes in (OnArrays, NumbaLowerKernel.code.passes)]
+    both = [LowerBound(at, passes(at), last=False) for passes in (Passes, NumbaLowerKernel.code.passes)]
     first = both[0].best.value
     for _ in range(20):
         for ascent in both:
@@ -102,8 +100,8 @@ def test_it_grows_until_nothing_is_split() -> None:
 def test_the_gradient_is_that_of_differences() -> None:
     model = generators.grid(4, 4, 1.0, 2.0)
     at = small_buckets(model, 2)
-    passes = OnArrays(at)
-    ascent = Ascent(at, passes, last=True)
+    passes = Passes(at)
+    ascent = LowerBound(at, passes, last=True)
     for _ in range(3):
         ascent.go_on()
     point = ascent.best

@@ -207,7 +207,7 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
     logs, scopes = [1.0] * len(factors.cards), factors.scopes()
     for limit in (3, 8):
         found = partition(logs, scopes, limit)
-        at = lay_out(factors, found, NumbaBucketKernel.code.fill)
+        at = lay_out(factors, found)
         assert (found.looks, found.entries) == (len(at.maps), len(at.base))
     costs = NumbaBucketKernel.code.costs
     free = costs._replace(look=0.0, made=0.0)
