@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from spinbench.foundation import deadline
@@ -33,21 +34,20 @@ class Partition(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """Of a bucket: log2 of its entries, its scope as bits and as variables, and where it comes from."""
+    """Of a bucket: log2 of its entries, its variables, and where it comes from."""
 
     size: float
-    bits: int
-    scope: Scope
+    scope: frozenset[int]
     source: int
 
 
+@dataclass
 class _Mini:
-    """A mini-bucket that is being filled."""
+    """A mini-bucket that is being filled: log2 of its entries, its variables, and what it multiplies."""
 
-    def __init__(self, function: _Function) -> None:
-        self.bits = function.bits
-        self.size = function.size
-        self.functions = [function]
+    size: float
+    scope: set[int]
+    sources: list[int]
 
 
 def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most: float = math.inf) -> Partition:
@@ -59,26 +59,25 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
         limit: log2 of the entries that a mini-bucket may have; a single function may have more.
         most: entries of all tables, at which to give up; what is found then is not whole.
     """
-    sizes = _Sizes(logs)
     held: list[list[_Function]] = [[] for _ in logs]
     for f, scope in enumerate(scopes):
-        held[min(scope)].append(sizes.function(scope, f))
+        held[min(scope)].append(_Function(sum([logs[u] for u in scope]), frozenset(scope), f))
     found = Partition([], [], [0], 0.0, 0.0, False)
     entries, looks, split = 0.0, 0.0, False
     for v, functions in enumerate(held):
         deadline.check()
-        minis = _packed(functions, sizes, limit) or [_Mini(sizes.function((v,), -1))]
+        minis = _packed(functions, logs, limit) or [_Mini(logs[v], {v}, [])]
         split = split or len(minis) > 1
         for mini in minis:
             size = 2.0 ** min(mini.size, 1000.0)
             entries += size
-            looks += size * (sum(f.source >= len(scopes) for f in mini.functions) + (len(minis) > 1))
-            scope = tuple(sorted({u for f in mini.functions for u in f.scope}, reverse=True))
+            looks += size * (sum(source >= len(scopes) for source in mini.sources) + (len(minis) > 1))
+            scope = tuple(sorted(mini.scope, reverse=True))
             if len(scope) > 1:
                 number = len(scopes) + len(found.scopes)
-                held[scope[-2]].append(_Function(mini.size - logs[v], mini.bits & ~(1 << v), scope[:-1], number))
+                held[scope[-2]].append(_Function(mini.size - logs[v], frozenset(scope[:-1]), number))
             found.scopes.append(scope)
-            found.sources.append([f.source for f in mini.functions if f.source >= 0])
+            found.sources.append(mini.sources)
         found.starts.append(len(found.scopes))
         held[v] = []
         if entries > most:
@@ -86,40 +85,20 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, most
     return found._replace(entries=entries, looks=looks, split=split)
 
 
-class _Sizes:
-    """log2 of numbers of states of sets of variables."""
-
-    def __init__(self, logs: Sequence[float]) -> None:
-        self.logs = logs
-        self.alike = logs[0] if logs and min(logs) == max(logs) else 0.0
-
-    def function(self, scope: Scope, source: int) -> _Function:
-        bits = sum(1 << v for v in scope)
-        return _Function(self.of(bits), bits, scope, source)
-
-    def of(self, bits: int) -> float:
-        if self.alike:
-            return self.alike * bits.bit_count()
-        total = 0.0
-        while bits:
-            low = bits & -bits
-            total += self.logs[low.bit_length() - 1]
-            bits ^= low
-        return total
-
-
-def _packed(functions: list[_Function], sizes: _Sizes, limit: float) -> list[_Mini]:
+def _packed(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
     for function in sorted(functions, key=lambda f: -f.size):
-        best, most, grown = None, -1, 0.0
+        best, most, size = None, -1, 0.0
         for mini in minis:
-            shared = (function.bits & mini.bits).bit_count()
-            if shared > most and (size := mini.size + sizes.of(function.bits & ~mini.bits)) <= limit + _SLACK:
-                best, most, grown = mini, shared, size
+            shared = len(function.scope & mini.scope)
+            if shared > most:
+                grown = mini.size + sum([logs[u] for u in function.scope - mini.scope])
+                if grown <= limit + _SLACK:
+                    best, most, size = mini, shared, grown
         if best is None:
-            minis.append(_Mini(function))
+            minis.append(_Mini(function.size, set(function.scope), [function.source]))
             continue
-        best.bits |= function.bits
-        best.size = grown
-        best.functions.append(function)
+        best.size = size
+        best.scope |= function.scope
+        best.sources.append(function.source)
     return minis
