@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.exact.options import CALLED, ONCE
-from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.flat import FlatNetwork
 from spinbench.reference.network import FloatArray, IntArray
 from spinbench.reference.orders.order import Order
@@ -63,59 +61,31 @@ def make_plan(flat: FlatNetwork, order: Order) -> tuple[Plan, Most, FloatArray]:
         flat: n variables and T tables.
         order: of elimination.
     """
-    n, states, over = len(order.order), flat.states[order.order], order.separators
-    position = np.empty(n, dtype=np.int64)
-    position[order.order] = np.arange(n)
-    start = np.concatenate([flat.start, flat.start[-1] + np.cumsum([*map(len, over)], dtype=np.int64)])
-    scope = np.concatenate([position[flat.scope], np.fromiter(itertools.chain.from_iterable(over), dtype=np.int64)])
+    n, tables, states = len(order.order), len(flat.offset) - 1, flat.states[order.order]
+    over = np.fromiter(map(len, order.separators), dtype=np.int64, count=n)
+    above = np.fromiter(itertools.chain.from_iterable(order.separators), dtype=np.int64)
+    start = np.concatenate([flat.start, flat.start[-1] + np.cumsum(over)])
+    scope = np.concatenate([np.argsort(order.order)[flat.scope], above])
     pieces = np.flatnonzero(np.diff(start))  # messages of roots are over nothing
     lowest = np.minimum.reduceat(scope, start[pieces])
     by_bucket = np.argsort(lowest, kind="stable")
-    bucket, held = np.searchsorted(lowest[by_bucket], np.arange(n + 1)), pieces[by_bucket]
-    message, most = np.empty(n), np.empty(len(Most._fields), dtype=np.int64)
-    _measure(len(flat.start) - 1, states, start, scope, bucket, held, message, most)
+    bucket_of, held = lowest[by_bucket], pieces[by_bucket]
+    beside, message = states[above].astype(np.float64), np.ones(n)
+    message[over > 0] = np.multiply.reduceat(beside, (np.cumsum(over) - over)[over > 0])
+    small = states * (1 + np.bincount(np.repeat(np.arange(n), over), beside, minlength=n))
+    sizes, several = np.diff(start)[held], message[bucket_of] > BLOCK
+    in_blocks = several & (sizes > 1) & (held >= tables)  # children that reach out of a block take a row more
+    rows, most_states = np.bincount(bucket_of, (sizes > 2) + in_blocks * 1.0), int(states.max(initial=1))
+    block = int(min(message.max(initial=1.0), max(BLOCK, most_states)))
+    most = Most(
+        axes=int(over.max(initial=0)) + 1,
+        pieces=int(rows.max(initial=0)) + 1,
+        patterns=int(np.bincount(bucket_of, several * (sizes > 2) + in_blocks * 1.0).max(initial=0)) + 1,
+        block=block,
+        base=block * most_states,
+        states=most_states,
+        small=int(small.max(initial=1)),
+    )
     offset = np.concatenate([flat.offset, flat.offset[-1] + np.cumsum(message).astype(np.int64)])
-    return Plan(states, start, scope, bucket, held, offset), Most(*map(int, most)), message
-
-
-@njit(**CALLED)
-def _measure(tables, states, start, scope, bucket, held, message, most):
-    """What the buckets take.
-
-    Args:
-        tables, states, start, scope, bucket, held: T, and as in `Plan`.
-        message: (n,) float64, gets the entries of each message.
-        most: (7,) int64, gets a `Most`.
-    """
-    for k in range(7):
-        most[k] = 1
-    for p in range(states.size):
-        first, last = start[tables + p], start[tables + p + 1]
-        entries, small = 1.0, states[p]
-        for k in range(first, last):
-            entries *= states[scope[k]]
-            small += states[p] * states[scope[k]]
-        message[p] = entries
-        block, k = 1, last - 1
-        while k >= first and (block == 1 or block * states[scope[k]] <= BLOCK):
-            block *= states[scope[k]]
-            k -= 1
-        rows, patterns = _rows(p, tables, entries > block, start, bucket, held)
-        needed = (last - first + 1, rows + 1, patterns + 1, block, block * states[p], states[p], small)
-        for k in range(7):
-            most[k] = max(most[k], needed[k])
-
-
-@njit(**ONCE)
-def _rows(p, tables, several, start, bucket, held):
-    """Larger pieces and children of bucket p, and patterns that it keeps, where it has one block or several."""
-    rows = patterns = 0
-    for k in range(bucket[p], bucket[p + 1]):
-        size = start[held[k] + 1] - start[held[k]]
-        rows += size > 2
-        if several:
-            patterns += size > 2
-            if held[k] >= tables:
-                rows += size > 1
-                patterns += size > 1
-    return rows, patterns
+    bucket = np.searchsorted(bucket_of, np.arange(n + 1))
+    return Plan(states, start, scope, bucket, held, offset), most, message

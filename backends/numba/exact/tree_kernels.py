@@ -22,8 +22,6 @@ import numpy as np
 from spinbench.backends.numba.exact.bucket_kernels import (
     AT,
     REACH,
-    RUN,
-    SHORT,
     SOURCE,
     TARGETS,
     enter,
@@ -126,8 +124,7 @@ def _sum_out(axes, pieces, message, store, work):
 def _targets(q, low, axes, work, out):
     """Of the axes from `low` on: offsets in the block of the entries that child q has, then of those it sums over.
 
-    Returns the number of the former, with nothing to read where it is 1 or all, and how many neighbours in the block
-    the child has in a row, or (negative) sums over.
+    Returns the number of the former, with nothing to read where it is 1 or all.
     """
     card, stride = work.card, work.stride
     targets, block = 1, 1
@@ -135,7 +132,7 @@ def _targets(q, low, axes, work, out):
         targets *= card[a] if stride[q, a] > 0 else 1
         block *= card[a]
     if targets in (1, block):
-        return targets, block
+        return targets
     begin = 0
     for kept in (True, False):
         size, step = 1, 1
@@ -148,16 +145,11 @@ def _targets(q, low, axes, work, out):
                 size *= card[a]
             step *= card[a]
         begin = targets
-    last, run = stride[q, axes - 1] > 0, 1
-    for a in range(axes - 1, low - 1, -1):
-        if (stride[q, a] > 0) != last:
-            break
-        run *= card[a]
-    return targets, run if last else -run
+    return targets
 
 
 @njit(fastmath={"reassoc", "contract"}, **SHARED)
-def _project(block, size, out, targets, run, pattern):
+def _project(block, size, out, targets, pattern):
     """Adds a block to a child's share, summed over what the child lacks."""
     if targets == size:
         for i in range(size):
@@ -167,20 +159,6 @@ def _project(block, size, out, targets, run, pattern):
         for i in range(size):
             total += block[i]
         out[0] += total
-    elif run >= SHORT:
-        for other in range(targets, targets + size // targets):
-            for j in range(0, targets, run):
-                share, part = out[j:], block[pattern[other] + pattern[j] :]
-                for i in range(run):
-                    share[i] += part[i]
-    elif -run >= SHORT:
-        for i in range(targets):
-            total = 0.0
-            for other in range(targets, targets + size // targets, -run):
-                part = block[pattern[i] + pattern[other] :]
-                for j in range(-run):
-                    total += part[j]
-            out[i] += total
     elif targets >= 8:
         for other in range(targets, targets + size // targets):
             part = block[pattern[other] :]
@@ -235,7 +213,7 @@ def _enter_children(p, low, axes, pieces, plan, work, beliefs):
             beliefs.prior[at] = 0.0
         if plan.start[i + 1] - plan.start[i] > 1 and work.axis[plan.scope[plan.start[i] + 1]] < low:
             enter(i, rows, place, axes, plan, work)
-            work.piece[rows, TARGETS], work.piece[rows, RUN] = _targets(rows, low, axes, work, work.pattern[rows])
+            work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[rows])
             rows += 1
     return rows
 
@@ -262,7 +240,7 @@ def _sum_blocks(p, low, size, pieces, rows, plan, numbers, work, beliefs):
                 row[i] += block[i]
             for q in range(pieces, rows):
                 share = beliefs.prior[piece[q, AT] + x * work.stride[q, 0] :]
-                _project(block, size, share, piece[q, TARGETS], piece[q, RUN], work.pattern[q])
+                _project(block, size, share, piece[q, TARGETS], work.pattern[q])
         next_block(low, rows, work)
 
 
@@ -280,10 +258,10 @@ def _sum_axes(p, low, axes, size, row, plan, work, beliefs):
             if i < tables or (axes if members == 1 else work.axis[plan.scope[plan.start[i] + 1]]) != a:
                 continue
             enter(i, row, beliefs.place[i - tables], axes, plan, work)
-            targets, run = _targets(row, a, axes, work, work.offsets)
+            targets = _targets(row, a, axes, work, work.offsets)
             for x in range(card[0]):
                 share = beliefs.prior[work.piece[row, SOURCE] + x * work.stride[row, 0] :]
-                _project(sums[x * size :], left, share, targets, run, work.offsets)
+                _project(sums[x * size :], left, share, targets, work.offsets)
         if a < axes:
             left //= card[a]
             for x in range(card[0]):
