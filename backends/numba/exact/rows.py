@@ -7,8 +7,6 @@ import math
 import numpy as np
 
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.reference.network import FloatArray
-from spinbench.reference.sparse.arrays import ON_ARRAYS
 from spinbench.reference.sparse.tables import IntArray, Loops
 
 _BLOCK = 2048
@@ -16,16 +14,16 @@ _BLOCK = 2048
 
 
 @njit(cache=True)
-def _keys_of(states, axes, cards, found):
+def _keys(states, axes, cards):
     rows = states.shape[1]
+    found = np.zeros(rows, np.int64)
     for begin in range(0, rows, _BLOCK):
         end = min(begin + _BLOCK, rows)
-        for i in range(begin, end):
-            found[i] = 0
         for a in range(axes.size):
             own, card = states[axes[a]], cards[a]
             for i in range(begin, end):
                 found[i] = found[i] * card + own[i]
+    return found
 
 
 @njit(cache=True)
@@ -61,30 +59,39 @@ def _pairs_of(mine, theirs, size, most):
     return total, here, there
 
 
+def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[IntArray, IntArray] | None:
+    total, here, there = _pairs_of(mine, theirs, size, float(most))
+    return None if total > most else (here, there)
+
+
 @njit(cache=True)
-def _taken_of(states, axes, rows, found):
+def _taken(states, axes, rows):
+    found = np.empty((axes.size, rows.size), states.dtype)
     for begin in range(0, rows.size, _BLOCK):
         end = min(begin + _BLOCK, rows.size)
         for a in range(axes.size):
             own = states[axes[a]]
             for i in range(begin, end):
                 found[a, i] = own[rows[i]]
+    return found
 
 
 @njit(cache=True)
-def _numbered_of(keys, size, numbers, one):
+def _numbered(keys, size):
     index, count = np.full(size, -1, np.int32), 0
+    numbers, one = np.empty(keys.size, np.int32), np.empty(keys.size, np.int32)
     for i in range(keys.size):
         if index[keys[i]] < 0:
             index[keys[i]] = count
             one[count] = i
             count += 1
         numbers[i] = index[keys[i]]
-    return count
+    return numbers, one[:count]
 
 
 @njit(cache=True)
-def _shares_of(logs, numbers, total, peak, shares):
+def _shares(logs, numbers, count):
+    peak, shares, total = np.full(count, -np.inf), np.empty(logs.size), np.zeros(count)
     for i in range(logs.size):
         peak[numbers[i]] = max(peak[numbers[i]], logs[i])
     for i in range(logs.size):
@@ -92,40 +99,8 @@ def _shares_of(logs, numbers, total, peak, shares):
         total[numbers[i]] += shares[i]
     for i in range(logs.size):
         shares[i] /= total[numbers[i]]
-    for k in range(total.size):
+    for k in range(count):
         peak[k] += math.log(total[k])
-
-
-def _keys(states: IntArray, axes: IntArray, cards: IntArray) -> IntArray:
-    if states.dtype != np.uint8:
-        return ON_ARRAYS.keys(states, axes, cards)
-    found = np.empty(states.shape[1], dtype=np.int64)
-    _keys_of(states, axes, cards, found)
-    return found
-
-
-def _pairs(mine: IntArray, theirs: IntArray, size: int, most: float) -> tuple[IntArray, IntArray] | None:
-    total, here, there = _pairs_of(mine, theirs, size, float(most))
-    return None if total > most else (here, there)
-
-
-def _taken(states: IntArray, axes: IntArray, rows: IntArray) -> IntArray:
-    if states.dtype != np.uint8:
-        return ON_ARRAYS.taken(states, axes, rows)
-    found = np.empty((axes.size, rows.size), dtype=np.uint8)
-    _taken_of(states, axes, rows.astype(np.int32, copy=False), found)
-    return found
-
-
-def _numbered(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    numbers, one = np.empty(keys.size, dtype=np.int32), np.empty(keys.size, dtype=np.int32)
-    count = _numbered_of(keys, size, numbers, one)
-    return numbers, one[:count]
-
-
-def _shares(logs: FloatArray, numbers: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
-    peak, shares = np.full(count, -np.inf), np.empty(logs.size)
-    _shares_of(logs, numbers.astype(np.int32, copy=False), np.zeros(count), peak, shares)
     return peak, shares
 
 
