@@ -71,6 +71,16 @@ def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) ->
     return _Coding(model, one_of_k).pairwise()
 
 
+def log_weights_as_given(model: PairwiseModel | FactorGraph, states: npt.NDArray[np.int64]) -> FloatArray:
+    """log p* of states (..., N), as of the model that evidence or 1-of-K coding left this of.
+
+    Where that left no variable, a unit stands for nothing, and the weight of the one state is that of both of its.
+    """
+    origin, weights = model.origin, model.log_weight(states)
+    left = origin is None or origin.free.size > 0 or len(origin.conditionals) > 0
+    return weights if left or not isinstance(model, PairwiseModel) else weights + np.log(2.0)
+
+
 class _Coding:
     """1-of-K coding of one factor graph: a layout of units, then sums of log tables over them."""
 

@@ -12,6 +12,7 @@ from spinbench.inference.kept.checked import checked_states
 from spinbench.inference.kept.exports import Kept
 from spinbench.mathematics.coordinate_ascent import raised
 from spinbench.models import Model, Origin
+from spinbench.models.convert import log_weights_as_given
 from spinbench.reference.maximum.heaviest import heaviest
 
 IntArray = npt.NDArray[np.int64]
@@ -50,7 +51,7 @@ class Best:
     def known(cls, model: Model, state: IntArray | None) -> Best:
         """Of a state (M,) of the variables that the user gave, or none."""
         best = cls(model)
-        weight = None if state is None else float(model.log_weight(best._lowered(state)))
+        weight = None if state is None else float(log_weights_as_given(model, best._lowered(state)))
         best._found = state, weight
         return best
 
@@ -103,14 +104,14 @@ class Best:
         best = int(logs.argmax())
         state, weight = states[best], float(logs[best])
         found = raised(self._model, _heavy(states, logs).T).T
-        weights = self._model.log_weight(found)
+        weights = self._weights(found)
         if weights.max() > weight:
             state, weight = found[int(weights.argmax())], float(weights.max())
         return (None, None) if weight == -np.inf else (self._lifted(state[None])[0], weight)
 
     def _weights(self, states: IntArray) -> npt.NDArray[np.float64]:
         rows = max(AT_ONCE // max(states.shape[1], 1), 1)
-        parts = [self._model.log_weight(states[k : k + rows]) for k in range(0, len(states), rows)]
+        parts = [log_weights_as_given(self._model, states[k : k + rows]) for k in range(0, len(states), rows)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _lowered(self, states: npt.NDArray[Any]) -> IntArray:

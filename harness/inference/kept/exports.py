@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spinbench.errors import UnavailableError
 from spinbench.models import Model
+from spinbench.models.convert import log_weights_as_given
 
 NODE = "node"
 """The dimension of variables to ArviZ, which has a "variable" of its own in summaries."""
@@ -65,7 +66,7 @@ class Kept:
     def _log_weights(self) -> npt.NDArray[np.float64]:
         """(C, S) log p*, of the model with its evidence."""
         origin = self.model.origin
-        return self.model.log_weight(self.states if origin is None else origin.lower(self.states))
+        return log_weights_as_given(self.model, self.states if origin is None else origin.lower(self.states))
 
 
 def labels_of(model: Model) -> list[Hashable]:

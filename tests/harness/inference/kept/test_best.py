@@ -13,8 +13,9 @@ import spinbench
 from spinbench.errors import IntractableError
 from spinbench.inference.kept.best import Best, ended_in
 from spinbench.inference.kept.exports import Kept
-from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
+from spinbench.models import FactorGraph, Model, PairwiseModel, condition, generators, to_pairwise
 from spinbench.models.simplification import simplify
+from spinbench.reference.maximum.heaviest import heaviest as heaviest_state
 
 K_ARY = FactorGraph.from_tables(
     (3, 2, 2, 3), [((0, 1), [[1.0, 2], [3, 1], [1, 1]]), ((1, 2), [[1.0, 2], [2, 3]]), ((2, 3), [[1, 0, 2], [0, 5, 1]])]
@@ -46,6 +47,22 @@ def test_of_exact_answers_it_is_exact(model: Model) -> None:
     for found in (spinbench.exact(model), spinbench.run(model, "exact", "numpy")):
         assert found.best_log_weight == pytest.approx(heaviest(model), rel=1e-12)
         assert weight_of(model, found.best_state) == found.best_log_weight
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        condition(PairwiseModel.from_edges(np.array([0.3, -0.2]), np.array([[0, 1]]), np.array([0.7])), {0: 1, 1: 1}),
+        to_pairwise(FactorGraph.from_log_tables([1, 1], [((0, 1), np.array([[0.8]]))])),
+    ],
+)
+def test_where_nothing_is_left_open_the_state_weighs_what_the_sum_does(model: Model) -> None:
+    ends = [spinbench.run(model, "gibbs", "numpy", 30, keep=9), spinbench.run(model, "exact", "numpy")]
+    for found in [*ends, spinbench.exact(model)]:
+        assert found.best_log_weight == pytest.approx(0.8, abs=1e-12)
+    assert heaviest_state(model)[1] == pytest.approx(0.8, abs=1e-12)
+    assert ends[0].kept is not None
+    assert np.allclose(ends[0].kept._log_weights(), 0.8, atol=1e-12)
 
 
 def test_what_evidence_and_1_of_k_codes_hide_is_told_of() -> None:
