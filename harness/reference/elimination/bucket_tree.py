@@ -114,19 +114,11 @@ class BucketTree(Elimination):
         return self.network.tables[scope].transpose(order)
 
     def _combine(self, clique: Scope, pieces: list[tuple[Scope, FloatArray]]) -> FloatArray:
-        """The sum of tables over the clique. Late axes first, so that the inner loops of the sums are long."""
-        axis = {v: k for k, v in enumerate(clique)}
-        pieces.sort(key=lambda piece: (-axis[piece[0][1]] if len(piece[0]) > 1 else -len(clique), len(piece[0])))
-        scope: Scope = ()
-        total = np.zeros(())
-        for part, table in pieces:
-            union = tuple(v for v in clique if v in scope or v in part)
-            into = total if union == scope else None
-            total = np.add(self._expand(total, scope, union), self._expand(table, part, union), out=into)
-            scope = union
-        if scope != clique:
-            total = np.array(np.broadcast_to(self._expand(total, scope, clique), self._shape(clique)))
-        return np.ascontiguousarray(total)
+        """The sum of tables over the clique."""
+        total = np.zeros(self._shape(clique))
+        for scope, table in pieces:
+            total += self._expand(table, scope, clique)
+        return total
 
     def _host(self, array: FloatArray) -> FloatArray:
         """The array as NumPy's, which it is already unless a device holds it."""

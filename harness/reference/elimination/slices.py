@@ -6,14 +6,13 @@ level: Darwiche, 2001; slicing of tensor networks: Gray and Kourtis, 2021). Slic
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -103,6 +102,7 @@ class SlicedElimination(Solver):
         self.seconds = self.predict_seconds(marginals=True)
         self._running: set[Solver] = set()
         self._stopped = threading.Event()
+        self._rooms = threading.local()
 
     @classmethod
     def build(cls, problem: object) -> Solver:
@@ -150,48 +150,28 @@ class SlicedElimination(Solver):
         self, states: list[tuple[int, ...]], *, marginals: bool
     ) -> Iterator[tuple[int, float, FloatArray | None]]:
         """(place in `states`, log Z, marginals) of each slice, as they end. An interrupt reaches the caller at once."""
-        waiting, finished = queue.SimpleQueue[int](), queue.SimpleQueue[Any]()
-        for k in range(len(states)):
-            waiting.put(k)
         self._stopped.clear()
-
-        def work() -> None:
-            room: dict[str, FloatArray] = {}
-            while not self._stopped.is_set():
-                try:
-                    k = waiting.get_nowait()
-                    finished.put((k, *self._solve_slice(states[k], room, marginals=marginals)))
-                except queue.Empty:
-                    return
-                except BaseException as error:
-                    finished.put(error)
-                    return
-
-        for _ in range(self.workers):
-            threading.Thread(target=work, daemon=True).start()
+        pool = ThreadPoolExecutor(self.workers)
+        places = {pool.submit(self._solve_slice, each, marginals=marginals): k for k, each in enumerate(states)}
+        waiting = set(places)
         try:
-            for _ in states:
-                result = None
-                while result is None:
-                    deadline.check()
-                    with contextlib.suppress(queue.Empty):
-                        result = finished.get(timeout=0.1)
-                if isinstance(result, BaseException):
-                    raise result
-                yield result
+            while waiting:
+                deadline.check()
+                done, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield (places[future], *future.result())
         finally:
             self.interrupt()
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def interrupt(self) -> None:
         self._stopped.set()
         for solver in list(self._running):
             solver.interrupt()
 
-    def _solve_slice(
-        self, states: tuple[int, ...], room: dict[str, FloatArray], *, marginals: bool
-    ) -> tuple[float, FloatArray | None]:
+    def _solve_slice(self, states: tuple[int, ...], *, marginals: bool) -> tuple[float, FloatArray | None]:
         one = self._slice(states)
-        one.room = room
+        one.room = vars(self._rooms)  # this thread's
         if one.problem.network.constant == -np.inf:  # a table over held variables alone rules their states out
             return -np.inf, None
         refusal = PrecisionError("elimination was interrupted")
