@@ -25,8 +25,8 @@ JASA 1995.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -39,13 +39,15 @@ from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import marginal_claims
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
-from spinbench.methods.blocks.log_z import estimates, exact
+from spinbench.methods.blocks.log_z import estimates
 from spinbench.methods.blocks.planning import MOST
 from spinbench.methods.blocks.program import BlocksProgram
 from spinbench.methods.blocks.tables import Tables, make_tables
 from spinbench.methods.gibbs import probes, stones
 from spinbench.models import Model
 from spinbench.models.origin import laid_out
+from spinbench.reference.elimination.bucket_tree import BucketTree
+from spinbench.reference.problem import Problem
 
 LogZ = Literal["auto", "chib_bar", "stones", "none"]
 
@@ -115,7 +117,7 @@ class Blocks(Method):
         chains, cards = trace.mean("p"), model.cardinalities
         means, draws = chains.mean(axis=-1), trace.samples * chains.shape[-1]
         if len(tables.transition) == 1:
-            return _exact(tables, cards, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
+            return _exact(model, means, trace.samples, chains.shape[-1], log_z=self.log_z != "none")
         lost, visits = probes.astray(trace, "p")
         found = marginal_claims(trace.series("p"), trace.samples, np.zeros(len(means)), np.ones(len(means)), visits)
         doubt = found.doubt or ("not mixed" if lost else "")
@@ -136,9 +138,14 @@ class Blocks(Method):
         )
 
 
-def _exact(t: Tables, cards: Sequence[int], means: FloatArray, samples: int, chains: int, *, log_z: bool) -> Estimate:
-    """Of one block that holds everything: its sums are those of all states, but for the rounding of their mean."""
+def _exact(model: Model, means: FloatArray, samples: int, chains: int, *, log_z: bool) -> Estimate:
+    """Of one block that holds everything: its sums are those of all states, but for the rounding of their mean. log Z
+    is summed once more, in float64 whatever the chains have."""
     zeros = np.zeros_like(means)
     rounding = zeros + EPS * np.sqrt(samples)
-    found = laid_out(cards, marginals=means, marginals_se=rounding, ess=zeros + samples * chains, r_hat=zeros + 1)
-    return Estimate(**found, log_z=exact(t), log_z_kind="exact") if log_z else Estimate(**found)
+    parts = {"marginals": means, "marginals_se": rounding, "ess": zeros + samples * chains, "r_hat": zeros + 1}
+    found = Estimate(**laid_out(model.cardinalities, **parts))
+    if not log_z:
+        return found
+    value, _ = BucketTree.build(Problem(model, search_seconds=0.0)).solve(marginals=False)
+    return replace(found, log_z=value, log_z_kind="exact")

@@ -6,28 +6,11 @@ import numpy as np
 
 from spinbench.api.trace import Trace
 from spinbench.mathematics.claims import Ratio, ratio
-from spinbench.mathematics.graphs.factor_tables import FloatArray
 from spinbench.mathematics.stepping_stones import stepping_stones
-from spinbench.methods.blocks.tables import Tables, digits_of
+from spinbench.methods.blocks.tables import Tables
 
 _BEYOND = 50.0
 """Nats past all others, where states from which s* cannot be reached are put: they count for nothing all the same."""
-
-
-def exact(t: Tables) -> float:
-    """Of one block that holds everything: the sums of its buckets, on the host, in float64 whatever the chains have."""
-    value, messages = float(t.constant), list[FloatArray]()
-    for b, parent in enumerate(t.parent.tolist()):
-        digits = digits_of(t, b)
-        logs = np.zeros(len(digits))
-        for i in range(int(t.factor_starts[b]), int(t.factor_starts[b + 1])):
-            logs += t.values[t.offsets[t.factors[i]] + digits @ t.inner[i]]
-        for child in t.children[t.child_starts[b] : t.child_starts[b + 1]].tolist():
-            logs += messages[child][digits @ t.up[child]]
-        messages.append(np.logaddexp.reduce(logs.reshape(-1, int(t.cards[b, 0])), axis=1))
-        if parent < 0:
-            value += float(messages[b][0])
-    return value
 
 
 def estimates(t: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:

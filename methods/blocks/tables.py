@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Array
-from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
+from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray, starts_of
 from spinbench.methods.blocks.planning import cover, partition
 from spinbench.reference.orders.order import pairs_of
 from spinbench.reference.orders.plan import separators
 
 
 class Bucket(NamedTuple):
-    """One bucket: v and its separator, their numbers of states, steps of s, its parent or -1, and its factors."""
+    """One bucket: v, with 0, and its separator with the steps of s; its parent or -1, and its factors."""
 
-    scope: list[int]
-    cards: list[int]
-    steps: list[int]
+    steps: dict[int, int]
     parent: int
     factors: list[int]
 
 
+Rows = list[list[int]]
 FLOOR = 25.0
 """Nats by which a hard zero is less likely than its factor's lowest entry, at inverse temperatures below 1."""
 ABYSS = 1e4
@@ -108,12 +106,15 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
     for block in blocks:
         buckets += _buckets(flat, block, pairs, len(buckets))
     n, most = len(flat.cardinalities), int(flat.cardinalities.max())
-    variable = np.array([bucket.scope[0] for bucket in buckets], dtype=np.int64)
+    variable = np.array([v for block in blocks for v in block], dtype=np.int64)
     held = np.bincount([v for block in swept for v in block], minlength=n)
-    children: list[list[int]] = [[] for _ in buckets]
-    for b, bucket in enumerate(buckets):
-        if bucket.parent >= 0:
-            children[bucket.parent].append(b)
+    parent = np.array([bucket.parent for bucket in buckets], dtype=np.int64)
+    senders = np.flatnonzero(parent >= 0)
+    children = senders[np.argsort(parent[senders], kind="stable")]
+    above = [buckets[bucket.parent].steps if bucket.parent >= 0 else {} for bucket in buckets]
+    up = [[bucket.steps.get(v, 0) for v in steps] for bucket, steps in zip(buckets, above, strict=True)]
+    width = max(len(bucket.steps) for bucket in buckets)
+    cards = _padded([flat.cardinalities[list(bucket.steps)].tolist() for bucket in buckets], 1)[:-1]
     inner, outer, outer_strides = _links(flat, buckets)
     least_state = int((flat.cardinalities == 2).all())
     valid = np.arange(least_state, most)[None, :] < flat.cardinalities[:, None]
@@ -128,19 +129,19 @@ def make_tables(flat: FactorTables, size: int, least: int) -> Tables:
         transition=np.array([0, *range(len(swept), len(blocks))]),
         variable=variable,
         share=1.0 / held[variable],
-        scope=_padded([bucket.scope for bucket in buckets], 0)[:-1],
-        cards=_padded([bucket.cards for bucket in buckets], 1)[:-1],
-        steps=_padded([bucket.steps for bucket in buckets], 0)[:-1],
-        up=_up(buckets),
-        parent=np.array([bucket.parent for bucket in buckets], dtype=np.int64),
-        child_starts=starts_of([*map(len, children)]),
-        children=np.array([*(c for some in children for c in some), 0], dtype=np.int64),
+        scope=_padded([list(bucket.steps) for bucket in buckets], 0)[:-1],
+        cards=cards,
+        steps=_padded([list(bucket.steps.values()) for bucket in buckets], 0)[:-1],
+        up=_padded(up, 0, width)[:-1],
+        parent=parent,
+        child_starts=starts_of(np.bincount(parent[senders], minlength=len(buckets))),
+        children=np.append(children, 0),
         factor_starts=starts_of([len(bucket.factors) for bucket in buckets]),
         factors=np.array([*(f for bucket in buckets for f in bucket.factors), len(scopes)], dtype=np.int64),
-        inner=inner,
-        outer=outer,
-        outer_strides=outer_strides,
-        separators=np.arange(max(int(np.prod(bucket.cards[1:])) for bucket in buckets)),
+        inner=_padded(inner, 0, width),
+        outer=_padded(outer, 0),
+        outer_strides=_padded(outer_strides, 0),
+        separators=np.arange(cards[:, 1:].prod(axis=1).max()),
         states=np.arange(most),
         places=np.arange(max(map(len, blocks))),
         rows=(np.arange(n)[:, None] * most + np.arange(least_state, most))[valid],
@@ -162,10 +163,10 @@ def _buckets(flat: FactorTables, order: list[int], pairs: IntArray, first: int) 
         factors[min(place[v] for v in _scope(flat, f)[0] if v in place)].append(f)
     found = []
     for b, separator in enumerate(separators(np.array(order), pairs)):
-        scope = [order[p] for p in (b, *sorted(separator))]
-        cards = flat.cardinalities[scope].tolist()
-        steps = [0, *np.cumprod([1, *cards[1:-1]]).tolist()] if separator else [0]
-        found.append(Bucket(scope, cards, steps, first + min(separator) if separator else -1, factors[b]))
+        others = [order[p] for p in sorted(separator)]
+        steps = np.cumprod([1, *flat.cardinalities[others].tolist()]).tolist()
+        parent = first + min(separator) if separator else -1
+        found.append(Bucket({order[b]: 0, **dict(zip(others, steps, strict=False))}, parent, factors[b]))
     return found
 
 
@@ -175,39 +176,24 @@ def _floors(flat: FactorTables) -> FloatArray:
     return np.minimum.reduceat(np.where(flat.values > -np.inf, flat.values, np.inf), flat.offsets[:-1]) - FLOOR
 
 
-def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[IntArray, IntArray, IntArray]:
-    """Of the factors of all buckets: inner (L, W), outer and outer_strides (L, O)."""
+def _links(flat: FactorTables, buckets: list[Bucket]) -> tuple[Rows, Rows, Rows]:
+    """Of the factors of all buckets: inner, outer and outer_strides, not padded."""
     inner, outer, outer_strides = [], [], []
     for bucket in buckets:
         for f in bucket.factors:
             stride = dict(zip(*_scope(flat, f), strict=True))
-            inner.append([stride.get(v, 0) for v in bucket.scope])
-            rest = [v for v in stride if v not in bucket.scope]
-            outer.append(rest)
-            outer_strides.append([stride[v] for v in rest])
-    width = max(len(bucket.scope) for bucket in buckets)
-    return _padded(inner, 0, width), _padded(outer, 0), _padded(outer_strides, 0)
+            inner.append([stride.get(v, 0) for v in bucket.steps])
+            outer.append([v for v in stride if v not in bucket.steps])
+            outer_strides.append([stride[v] for v in outer[-1]])
+    return inner, outer, outer_strides
 
 
-def _up(buckets: list[Bucket]) -> IntArray:
-    """(B, W) steps of each separator along the scope of the bucket's parent."""
-    steps = [dict(zip(bucket.scope, bucket.steps, strict=True)) for bucket in buckets]
-    above = [buckets[bucket.parent].scope if bucket.parent >= 0 else [] for bucket in buckets]
-    rows = [[step.get(v, 0) for v in scope] for step, scope in zip(steps, above, strict=True)]
-    return _padded(rows, 0, max(len(bucket.scope) for bucket in buckets))[:-1]
-
-
-def _padded(rows: list[list[int]], fill: int, width: int = 1) -> IntArray:
+def _padded(rows: Rows, fill: int, width: int = 1) -> IntArray:
     """The rows, at least so wide, and one that is empty: no backend takes rows of an array without any."""
     found = np.full((len(rows) + 1, max(width, *map(len, rows), 1) if rows else width), fill, dtype=np.int64)
     for row, values in zip(found, rows, strict=False):
         row[: len(values)] = values
     return found
-
-
-def starts_of(counts: npt.ArrayLike) -> IntArray:
-    """Where parts of these sizes begin, and the end."""
-    return np.cumsum(np.append(0, counts), dtype=np.int64)
 
 
 def digits_of(t: Tables, b: int) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation import deadline
+from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.partition import Partition, Scope
 
 Array = npt.NDArray[Any]
@@ -79,11 +80,6 @@ class Buckets(NamedTuple):
     def split(self) -> bool:
         """Whether any bucket has several mini-buckets; else the elimination is exact."""
         return len(self.variable) > len(self.cards)
-
-
-def starts_of(counts: npt.ArrayLike) -> Array:
-    """Where parts of these sizes begin, and the end."""
-    return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 
 def lay_out(factors: Factors, found: Partition) -> Buckets:

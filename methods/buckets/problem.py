@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api.trace import Trace
+from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import DEAD
-from spinbench.methods.buckets.layout import Array, Factors, starts_of
+from spinbench.methods.buckets.layout import Array, Factors
 from spinbench.models import Model
 from spinbench.reference.problem import Problem
 

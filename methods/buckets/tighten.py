@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import rounding
+from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.anderson import Descent
-from spinbench.methods.buckets.layout import Array, Buckets, starts_of
+from spinbench.methods.buckets.layout import Array, Buckets
 from spinbench.methods.buckets.passes import Passes
 
 FloatArray = npt.NDArray[np.float64]

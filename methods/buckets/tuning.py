@@ -11,7 +11,8 @@ import numpy as np
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics import rounding
-from spinbench.methods.buckets.layout import Array, Buckets, Factors, lay_out, starts_of
+from spinbench.mathematics.graphs.factor_tables import starts_of
+from spinbench.methods.buckets.layout import Array, Buckets, Factors, lay_out
 from spinbench.methods.buckets.orders import best_orders, search_orders
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs

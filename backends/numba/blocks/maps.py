@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.factor_tables import IntArray
-from spinbench.methods.blocks.tables import Tables, digits_of, starts_of
+from spinbench.mathematics.graphs.factor_tables import IntArray, starts_of
+from spinbench.methods.blocks.tables import Tables, digits_of
 
 Array = npt.NDArray[Any]
 Places = npt.NDArray[np.int32]

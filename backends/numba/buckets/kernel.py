@@ -9,9 +9,9 @@ import numpy as np
 from spinbench.backends.numba.buckets import draws, loops
 from spinbench.backends.numba.exact.rows import COMPILED
 from spinbench.backends.numba.simd.random import chain_keys
+from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.draws import BINS, Kept
 from spinbench.methods.buckets.kernel import BucketKernel, BucketState
-from spinbench.methods.buckets.layout import starts_of
 from spinbench.methods.buckets.lower_kernel import LowerKernel
 from spinbench.methods.buckets.passes import FloatArray, Passes
 from spinbench.methods.buckets.size import Costs

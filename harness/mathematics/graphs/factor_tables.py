@@ -174,18 +174,18 @@ def _tables(
     constant: float,
 ) -> FactorTables:
     """From the factors' orders (F,), and what stands beside each of their variables (S,)."""
-    scope_starts = _starts(orders)
+    scope_starts = starts_of(orders)
     touched = np.argsort(variables, kind="stable")
     # a first variable's stride and number of states tell how large a table is
     first = scope_starts[:-1]
     return FactorTables(
         cardinalities=cardinalities,
         values=values,
-        offsets=_starts(strides[first] * cardinalities[variables[first]]),
+        offsets=starts_of(strides[first] * cardinalities[variables[first]]),
         scope_starts=scope_starts,
         scope_variables=variables,
         scope_strides=strides,
-        starts=_starts(np.bincount(variables, minlength=len(cardinalities))),
+        starts=starts_of(np.bincount(variables, minlength=len(cardinalities))),
         factors=np.repeat(np.arange(len(orders)), orders)[touched],
         strides=strides[touched],
         log_constant=constant,
@@ -197,5 +197,6 @@ def _strides(shape: tuple[int, ...]) -> IntArray:
     return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
 
 
-def _starts(lengths: IntArray) -> IntArray:
+def starts_of(lengths: npt.ArrayLike) -> IntArray:
+    """Where parts of these lengths begin, and the end."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
