@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,37 +40,37 @@ class Coding:
         sources, first = np.unique(self.source, return_index=True)
         return [int(v) for v in first[sources >= 0]]
 
+    @cached_property
+    def maps(self) -> list[IntArray]:
+        """Of each of the model's variables its state at each state of `source`, or its fixed one alone."""
+        found = []
+        for source, state in zip(self.source.tolist(), self.state, strict=True):
+            if source < 0:
+                found.append(state[None])
+            elif state < 0:
+                found.append(self.labels[source])
+            else:
+                found.append((self.labels[source] == state).astype(np.int64))
+        return found
+
     def decode_states(self, states: npt.NDArray[np.integer]) -> IntArray:
         """(M, n) -> (M, N)."""
         x = np.asarray(states, dtype=np.int64)
         if self.trivial:
             return x
-        fixed = self.source < 0
-        member = ~fixed & (self.state >= 0)
         out = np.empty((len(x), len(self.full)), dtype=np.int64)
-        out[:, fixed] = self.state[fixed]
-        for v in np.flatnonzero(~fixed & ~member):
-            out[:, v] = self.labels[self.source[v]][x[:, self.source[v]]]
-        out[:, member] = x[:, self.source[member]] == self.state[member]
+        for v, (source, labels) in enumerate(zip(self.source.tolist(), self.maps, strict=True)):
+            out[:, v] = labels[x[:, source]] if source >= 0 else labels[0]
         return out
 
     def decode_marginals(self, flat: FloatArray) -> FloatArray:
         """The probabilities of n variables, one after another -> those of N."""
         if self.trivial:
             return flat
-        marginals = split(flat, self.cardinalities)
+        marginals, one = split(flat, self.cardinalities), np.ones(1)
         decoded = []
-        for card, source, state in zip(self.full, self.source.tolist(), self.state.tolist(), strict=True):
-            if source < 0:
-                vector = np.zeros(card)
-                vector[state] = 1.0
-            elif state < 0:
-                vector = np.zeros(card)
-                vector[self.labels[source]] = marginals[source]
-            else:
-                others = float(np.delete(marginals[source], state).sum())
-                vector = np.array([others, marginals[source][state]])
-            decoded.append(vector)
+        for card, source, labels in zip(self.full, self.source.tolist(), self.maps, strict=True):
+            decoded.append(np.bincount(labels, marginals[source] if source >= 0 else one, minlength=card))
         return np.concatenate(decoded)
 
 

@@ -58,8 +58,7 @@ def expanded(factor: Factor, coding: Coding, joint: FloatArray) -> FloatArray:
     """
     if coding.trivial:
         return joint
-    sources = coding.source[list(factor.scope)]
-    index = [coding.labels[s] if s >= 0 else coding.state[[v]] for s, v in zip(sources, factor.scope, strict=True)]
+    index = [coding.maps[v] for v in factor.scope]
     table = np.zeros(factor.log_table.shape)
     table[np.ix_(*index)] = joint.reshape([len(states) for states in index])
     return table

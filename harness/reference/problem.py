@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models import FactorGraph, Model
 from spinbench.reference.coding import Coding, binary_coding, coding_of
 from spinbench.reference.flat import FlatNetwork, flat_network, flat_pairs
 from spinbench.reference.grid_sites import grid_sites
@@ -80,9 +80,7 @@ class Problem:
     @cached_property
     def network(self) -> Network:
         """The general view."""
-        if isinstance(self.model, PairwiseModel):
-            return _lower_pairwise(self.model, self.coding)
-        return _lower_graph(self.model, self.coding)
+        return _lower(self.model, self.coding)
 
     @cached_property
     def pairs(self) -> IntArray:
@@ -157,47 +155,30 @@ def _given_pairs(model: Model) -> Pairwise | None:
     return Pairwise(model.biases, *without_zeros(model.edges, model.couplings), model.log_constant)
 
 
-def _lower_graph(model: FactorGraph, coding: Coding) -> Network:
-    sources = coding.source.tolist()
-    whole = [s >= 0 and len(coding.labels[s]) == k for s, k in zip(sources, coding.full, strict=True)]
+def _lower(model: Model, coding: Coding) -> Network:
+    """The model's tables over the possible states of the variables that are left."""
+    sources, members = coding.source.tolist(), coding.state.tolist()
+    cards = [len(labels) for labels in coding.labels]
+    whole = [s >= 0 > m and cards[s] == k for s, m, k in zip(sources, members, coding.full, strict=True)]
 
     def pieces() -> Iterable[tuple[Scope, FloatArray]]:
-        for factor in model.factors:
-            if all(whole[v] for v in factor.scope):
-                yield tuple(sources[v] for v in factor.scope), factor.log_table
-                continue
-            index: list[IntArray] = []
-            kept: list[int] = []
-            for v in factor.scope:
-                source = int(coding.source[v])
-                index.append(coding.labels[source] if source >= 0 else coding.state[[v]])
-                if source >= 0:
-                    kept.append(source)
-            table = factor.log_table[np.ix_(*index)]
-            yield tuple(kept), table.reshape([len(coding.labels[u]) for u in kept])
+        for scope, table in _tables(model):
+            kept = tuple([sources[v] for v in scope if sources[v] >= 0])
+            if all(whole[v] for v in scope):
+                yield kept, table
+            elif len(set(kept)) == len(kept):  # two members of a group are never 1 together
+                yield kept, table[np.ix_(*(coding.maps[v] for v in scope))].reshape([cards[u] for u in kept])
 
     return merge_tables(coding.cardinalities, pieces(), model.log_constant)
 
 
-def _lower_pairwise(model: PairwiseModel, coding: Coding) -> Network:
-    source, state, cards = coding.source.tolist(), coding.state.tolist(), coding.cardinalities
-
-    def indicator(i: int) -> tuple[Scope, FloatArray]:
-        """s_i as a table over the variable that decides it."""
-        if source[i] < 0:
-            return (), np.array(float(state[i]))
-        one = np.zeros(cards[source[i]])
-        one[state[i] if state[i] >= 0 else 1] = 1.0
-        return (source[i],), one
-
-    def pieces() -> Iterable[tuple[Scope, FloatArray]]:
-        for i, bias in enumerate(model.biases.tolist()):
-            scope, one = indicator(i)
-            yield scope, bias * one
-        for (i, j), weight in zip(model.edges.tolist(), model.couplings.tolist(), strict=True):
-            (left, one), (right, other) = indicator(i), indicator(j)
-            if not weight or (left and left == right):  # two members of a group are never 1 together
-                continue
-            yield left + right, weight * np.multiply.outer(one, other)
-
-    return merge_tables(cards, pieces(), model.log_constant)
+def _tables(model: Model) -> Iterable[tuple[Scope, FloatArray]]:
+    """Log tables and their scopes; of couplings those that are not 0."""
+    if isinstance(model, FactorGraph):
+        yield from ((factor.scope, factor.log_table) for factor in model.factors)
+        return
+    for v, bias in enumerate(model.biases.tolist()):
+        yield (v,), np.array([0.0, bias])
+    for pair, weight in zip(model.edges.tolist(), model.couplings.tolist(), strict=True):
+        if weight:
+            yield tuple(pair), np.array([[0.0, 0.0], [0.0, weight]])
