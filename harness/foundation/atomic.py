@@ -27,18 +27,23 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, json.dumps(value, allow_nan=False).encode())
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Write a file through a temporary neighbour.
+
+    Args:
+        path: of the file.
+        data: what it holds.
+        sync: whether the disk has it before the call ends, which takes milliseconds.
 
     Raises:
         OSError: the folder cannot be written, or is not there.
     """
-    with written_whole(path) as file:
+    with written_whole(path, sync=sync) as file:
         file.write(data)
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
+def written_whole(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """A temporary neighbour, which becomes the file where nothing is raised.
 
     Raises:
@@ -51,7 +56,8 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         with temporary.open("xb") as file:  # readable for whom the umask allows
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):

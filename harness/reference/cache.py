@@ -12,14 +12,12 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spinbench.foundation import atomic
 from spinbench.foundation.folders import cache_folder
 from spinbench.models import Model
 from spinbench.reference.answer import Cost, ExactAnswer
@@ -29,8 +27,6 @@ NUMBERS = np.dtype("<f8")
 """Of the marginals, whatever the machine's own order of bytes."""
 MAX_ORDER = 20_000
 """Variables of an elimination order that is kept."""
-ABANDONED = 86_400.0
-"""Seconds after which a temporary file counts as left behind; to write one takes less than one."""
 
 
 def folder() -> Path:
@@ -101,26 +97,10 @@ def save(model: Model, method: str, answer: ExactAnswer, max_bytes: int) -> None
     target = path(model, method)
     with contextlib.suppress(OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _clear(target.parent)
-        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_checksum(model, content) + b"\n" + content)
-            os.replace(name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        atomic.clear_fragments(target.parent)
+        atomic.write_bytes(target, _checksum(model, content) + b"\n" + content, sync=False)  # the checksum tells
 
 
 def _checksum(model: Model, content: bytes) -> bytes:
     """Over what follows it in a file, and what that is the answer for."""
     return hashlib.sha256(model.content_hash.encode() + content).hexdigest().encode()
-
-
-def _clear(chosen: Path) -> None:
-    """Remove temporary files of writers that were killed."""
-    for fragment in chosen.glob("*.tmp"):
-        with contextlib.suppress(OSError):  # another writer was faster
-            if time.time() - fragment.stat().st_mtime > ABANDONED:
-                fragment.unlink()

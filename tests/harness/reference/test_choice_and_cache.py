@@ -13,6 +13,7 @@ from small_exact_models import ladder
 
 from spinbench import reference
 from spinbench.errors import IntractableError
+from spinbench.foundation.atomic import FOREIGN_AGE
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference import cache
 from spinbench.reference.orders.plan import least_width
@@ -146,10 +147,10 @@ def test_damaged_files_are_replaced(damage):
 def test_leftovers_of_killed_writers_are_removed():
     """By the next one to write, once they are older than a day; those of writers at work stay."""
     reference.solve(ladder(1))
-    left, fresh = cache.folder() / "tmpa.tmp", cache.folder() / "tmpb.tmp"
+    left, fresh = cache.folder() / ".a.host.0.a.tmp", cache.folder() / ".b.host.0.b.tmp"
     for fragment in (left, fresh):
         fragment.write_bytes(b"PK")
-    os.utime(left, times=(time.time() - cache.ABANDONED - 60,) * 2)
+    os.utime(left, times=(time.time() - FOREIGN_AGE - 60,) * 2)
     reference.solve(ladder(2))
     assert not left.exists()
     assert fresh.exists()
@@ -163,7 +164,7 @@ def test_files_are_replaced_in_one_step(monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spinbench.reference.cache.os.replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         reference.solve(model)
     assert list(cache.folder().iterdir()) == []
@@ -181,7 +182,7 @@ def test_a_full_disk_costs_only_the_cache(monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("spinbench.reference.cache.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     assert not reference.solve(ladder()).cached
     assert not reference.solve(ladder()).cached
 
