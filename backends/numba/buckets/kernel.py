@@ -44,19 +44,12 @@ class NumbaBucketKernel(BucketKernel):
         chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
         source = draws.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
-        sums = draws.Sums(
-            weights=np.zeros((chains, 3)),
-            rows=np.zeros((chains, int(firsts[-1]))),
-            bins=np.zeros((2, BINS, chains)),
-            states=np.zeros((len(tuned.at.cards), chains), dtype=np.int64),
-            last=np.zeros(chains),
+        numbers = np.zeros((2, chains)), np.zeros((int(firsts[-1]), chains)), np.zeros((2, BINS, chains))
+        kept = Kept(
+            *numbers[0], numbers[1], *numbers[2], np.zeros((len(firsts) - 1, chains), np.int64), np.zeros(chains)
         )
-        draws.advance(source, chain_keys(state.seed, chains), index, steps, sums)
-        (scale, total, squares), bins = sums.weights.T, sums.bins
-        with np.errstate(divide="ignore"):
-            shift = np.where(scale > -np.inf, scale, 0.0)
-            logs = np.log(total) + shift, np.log(squares) + 2 * shift
-            return Kept(*logs, np.log(sums.rows.T) + shift, bins[0], bins[1], sums.states, sums.last)
+        draws.advance(source, chain_keys(state.seed, chains), index, steps, kept)
+        return kept
 
 
 class NumbaLowerKernel(LowerKernel):
