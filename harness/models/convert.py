@@ -71,7 +71,7 @@ def to_pairwise(model: PairwiseModel | FactorGraph, *, one_of_k: bool = True) ->
     return _Coding(model, one_of_k).pairwise()
 
 
-def log_weights_as_given(model: PairwiseModel | FactorGraph, states: npt.NDArray[np.int64]) -> FloatArray:
+def log_weights_as_given(model: PairwiseModel | FactorGraph, states: npt.NDArray[np.integer]) -> FloatArray:
     """log p* of states (..., N), as of the model that evidence or 1-of-K coding left this of.
 
     Where that left no variable, a unit stands for nothing, and the weight of the one state is that of both of its.

@@ -82,7 +82,7 @@ class LowerBound(UpperBound):
     def first_weights(self, counts: Array) -> FloatArray:
         weights = -_NEGATIVE / np.maximum(np.repeat(counts, counts) - 1, 1)
         weights[self._positive] = np.where(counts > 1, 1 + _NEGATIVE, 1.0)
-        return weights
+        return np.asarray(weights)
 
     def lawful(self, sizes: FloatArray) -> FloatArray:
         """Weights whose negative ones have these sizes, or the nearest allowed, and whose sum in a bucket is 1."""

@@ -83,12 +83,13 @@ class BlocksKernel(Kernel):
     def look(self, state: BlocksState) -> dict[str, Array]:
         if not self._looks:
             return {}
-        drawn, count = np.empty_like(state.x), state.chains
+        drawn, blocks, keys = np.empty_like(state.x), self._t.transition, state.look_keys
         drawn[:] = state.mode[None, :, None]
-        blocks = self._t.transition
-        self._draw(blocks, drawn, state.look_keys, Steps(state.step, state.step + 1, False, -1.0))
-        log_t, log_r = (self._log_transitions(blocks[::-1].copy(), x, state.mode) for x in (state.x.copy(), drawn))
-        return {"log_t": log_t[:count] - state.weight, "log_r": log_r[:count] - state.weight}
+        once = Steps(state.step, state.step + 1, False, -1.0)
+        self._draw(blocks, drawn, keys, once)
+        last_first = blocks[::-1].copy()
+        ends = (self._draw(last_first, x, keys, once, mode=state.mode) for x in (state.x.copy(), drawn))
+        return {name: logs[: state.chains] - state.weight for name, logs in zip(("log_t", "log_r"), ends, strict=True)}
 
     def climb(self, state: BlocksState, betas: Array, sweeps: int) -> tuple[BlocksState, Array]:
         seen = np.empty((sweeps, len(betas), state.chains))
@@ -101,7 +102,7 @@ class BlocksKernel(Kernel):
     def temper(self, state: BlocksState, betas: Array) -> BlocksState:
         """A sweep at the inverse temperatures β (C,) of the chains, as the program's `temper`."""
         steps = Steps(state.climbed, state.climbed + 1, True, -1.0)
-        self._draw(self._t.sweep, state.x, state.climb_keys, steps, self._vectors(betas))
+        self._draw(self._t.sweep, state.x, state.climb_keys, steps, beta=self._vectors(betas))
         return replace(state, climbed=state.climbed + 1)
 
     def slopes(self, state: BlocksState) -> dict[str, Array]:
@@ -111,23 +112,26 @@ class BlocksKernel(Kernel):
         return np.moveaxis(state.x, 0, 1).reshape(state.x.shape[1], -1)[:, : state.chains].copy()
 
     def _draw(
-        self, blocks: Array, x: Array, keys: Array, steps: Steps, beta: Array | None = None, sums: Array | None = None
-    ) -> None:
-        """Blocks of x (G, N, L) in place, at inverse temperatures β (G, L)."""
+        self,
+        blocks: Array,
+        x: Array,
+        keys: Array,
+        steps: Steps,
+        *,
+        beta: Array | None = None,
+        sums: Array | None = None,
+        mode: Array | None = None,
+    ) -> Array:
+        """Blocks of x (G, N, L) in place, at inverse temperatures β (G, L), drawn or put into the states of s*.
+
+        Returns:
+            (G L,) log of how likely the blocks, drawn one after the other, end in s*; 0 where none is given.
+        """
         vectors, _, lanes = x.shape
         chains = Chains(x, keys, np.ones((vectors, lanes)) if beta is None else beta)
-        wanted = np.zeros((vectors, 0, 0, lanes)) if sums is None else sums
-        nowhere = np.zeros((0, lanes), dtype=np.int64)
-        logs = np.zeros((vectors, lanes))
-        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, wanted, nowhere, logs)
-
-    def _log_transitions(self, blocks: Array, x: Array, mode: Array) -> Array:
-        """(G L,) log of how likely the blocks, drawn one after the other, end in s*. Overwrites x."""
-        vectors, _, lanes = x.shape
-        chains = Chains(x, np.zeros((vectors, 2, lanes), dtype=np.uint64), np.ones((vectors, lanes)))
-        target, logs = np.repeat(mode[:, None], lanes, axis=1), np.zeros((vectors, lanes))
-        steps, nothing = Steps(0, 1, False, -1.0), np.zeros((vectors, 0, 0, lanes))
-        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, nothing, target, logs)
+        wanted, logs = np.zeros((vectors, 0, 0, lanes)) if sums is None else sums, np.zeros((vectors, lanes))
+        target = np.repeat(np.zeros((0, 1), dtype=np.int64) if mode is None else mode[:, None], lanes, axis=1)
+        run_steps(self._maps, self._weights, self._room, blocks, chains, steps, wanted, target, logs)
         return logs.ravel()
 
     def _log_weights(self, x: Array) -> Array:
@@ -140,7 +144,7 @@ class BlocksKernel(Kernel):
         """With the likeliest of s* and the ends of all chains' descents for s*, which take no random numbers."""
         x = state.x.copy()
         for i in range(DESCENT):
-            self._draw(self._t.sweep, x, state.keys, Steps(0, 1, True, 0.5), np.full(x.shape[::2], 2.0**i))
+            self._draw(self._t.sweep, x, state.keys, Steps(0, 1, True, 0.5), beta=np.full(x.shape[::2], 2.0**i))
         weights = self._log_weights(x)
         best = int(weights.argmax())
         if weights[best] <= state.weight:

@@ -44,10 +44,9 @@ class NumbaBucketKernel(BucketKernel):
         chains = state.chains
         firsts = starts_of(tuned.at.cards - 1)
         source = draws.Source(tuned.at, tuned.point.weights, tuned.probabilities, tuned.logs, firsts)
-        numbers = np.zeros((2, chains)), np.zeros((int(firsts[-1]), chains)), np.zeros((2, BINS, chains))
-        kept = Kept(
-            *numbers[0], numbers[1], *numbers[2], np.zeros((len(firsts) - 1, chains), np.int64), np.zeros(chains)
-        )
+        (logs, squares), (counts, sums) = np.zeros((2, chains)), np.zeros((2, BINS, chains))
+        rows, states = np.zeros((int(firsts[-1]), chains)), np.zeros((len(firsts) - 1, chains), dtype=np.int64)
+        kept = Kept(logs, squares, rows, counts, sums, states, np.zeros(chains))
         draws.advance(source, chain_keys(state.seed, chains), index, steps, kept)
         return kept
 
