@@ -54,14 +54,9 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     """Variables, of those in the largest cliques that one first which adds the least work for each bit it saves."""
     n = len(cardinalities)
     logs = np.log2(np.asarray(cardinalities, dtype=np.float64))
-    rows = []
-    for p, separator in enumerate(order.separators):
-        members = order.order[[p, *separator]]
-        if logs[members].sum() > order.log2_largest - HEAVY_BITS:
-            rows.append(members)
-    held = np.zeros((len(rows), n), dtype=bool)
-    for row, members in zip(held, rows, strict=True):
-        row[members] = True
+    cliques = [order.order[[p, *separator]] for p, separator in enumerate(order.separators)]
+    heavy = [members for members in cliques if logs[members].sum() > order.log2_largest - HEAVY_BITS]
+    held = np.array([np.isin(np.arange(n), members) for members in heavy])
     sizes = held @ logs
     chosen: list[int] = []
     while sizes.max() > 1 and len(chosen) < n:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,11 +135,11 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
     if ENTRY_SECONDS * first.entries < WORTH_TRIES or first.log2_total > OUT_OF_REACH:
         return first
     best = candidate_orders(cardinalities, pairs, TRIES, seed)[0]
-    spent, budget, better = 0.0, FIRST_PORTFOLIO, True
-    while spent < _worth(best, seconds, better) and (portfolio := _portfolio()) is not None:
+    spent, budget, better, goatd = 0.0, FIRST_PORTFOLIO, True, _goatd()
+    while goatd is not None and spent < _worth(best, seconds, better):
         since, before = time.perf_counter(), best
         for copies in _copies(cardinalities):
-            order = portfolio(len(cardinalities), pairs, copies, seed, budget)
+            order = _portfolio(goatd, pairs, copies, seed, budget)
             best = min(best, order_cost(order, cardinalities, pairs, best.log2_total), key=lambda one: one.log2_total)
         better = best is not before
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
@@ -150,16 +150,21 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
 
 def _first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> Order:
     """One min-fill order; without its variables where it is out of reach, which takes a while for many of them."""
+    if (goatd := _goatd()) is None:
+        return order_cost(min_fill_order(cardinalities, pairs, seed), cardinalities, pairs, OUT_OF_REACH)
+    made = _min_fill(goatd, _graph(goatd, cardinalities, pairs), seed)
+    if made.bag_mass > OUT_OF_REACH:
+        return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
+    return order_cost(_order_of(made.bags, made.edges), cardinalities, pairs, OUT_OF_REACH)
+
+
+def _goatd() -> Any:
+    """The package; None where it is not there."""
     try:
         import goatd
     except ImportError:
-        order = min_fill_order(cardinalities, pairs, seed)
-    else:
-        made = _min_fill(goatd, _graph(goatd, cardinalities, pairs), seed)
-        if made.bag_mass > OUT_OF_REACH:
-            return Order(np.empty(0, dtype=np.int64), made.treewidth, made.treewidth + 1.0, made.bag_mass)
-        order = _order_of(made.bags, made.edges)
-    return order_cost(order, cardinalities, pairs, OUT_OF_REACH)
+        return None
+    return goatd
 
 
 def _graph(goatd: Any, cardinalities: Sequence[int], pairs: IntArray) -> Any:
@@ -234,9 +239,7 @@ def pairs_of(scopes: Iterable[Scope]) -> IntArray:
 
 def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, seed: int, keep: int) -> list[list[int]]:
     """By min-fill, with ties at random but in the first."""
-    try:
-        import goatd
-    except ImportError:
+    if (goatd := _goatd()) is None:
         return [min_fill_order(cardinalities, pairs, tries * seed + trial) for trial in range(min(tries, keep))]
     graph, made = _graph(goatd, cardinalities, pairs), []
     for trial in range(tries):
@@ -247,28 +250,17 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
     return [_order_of(each.bags, each.edges) for each in made[:keep]]
 
 
-Portfolio = Callable[[int, IntArray, Sequence[int], int, float], list[int]]
-
-
-def _portfolio() -> Portfolio | None:
-    """The clocked search; None where goatd is not there."""
-    try:
-        import goatd
-    except ImportError:
-        return None
-
-    def search(size: int, pairs: IntArray, copies: Sequence[int], seed: int, seconds: float) -> list[int]:
-        """A variable of several copies is a clique with the same neighbours; of each, bags keep the first."""
-        first = np.concatenate([[0], np.cumsum(copies)])
-        edges = [pair for v in range(size) for pair in itertools.combinations(range(first[v], first[v + 1]), 2)]
-        for u, v in pairs.tolist():
-            edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
-        graph = goatd.Graph(int(first[-1]), edges)
-        made = run_interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
-        variable = {int(at): v for v, at in enumerate(first[:-1])}
-        return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
-
-    return search
+def _portfolio(goatd: Any, pairs: IntArray, copies: Sequence[int], seed: int, seconds: float) -> list[int]:
+    """By the clocked search. A variable of several copies is a clique with the same neighbours; of each, bags keep the
+    first."""
+    first = np.concatenate([[0], np.cumsum(copies)])
+    edges = [pair for v in range(len(copies)) for pair in itertools.combinations(range(first[v], first[v + 1]), 2)]
+    for u, v in pairs.tolist():
+        edges += itertools.product(range(first[u], first[u + 1]), range(first[v], first[v + 1]))
+    graph = goatd.Graph(int(first[-1]), edges)
+    made = run_interruptibly(lambda: goatd.decompose(graph, seed=seed, budget_ms=max(int(1000 * seconds), 1)))
+    variable = {int(at): v for v, at in enumerate(first[:-1])}
+    return _order_of([[variable[u] for u in bag if u in variable] for bag in made.bags], made.edges)
 
 
 def _copies(cardinalities: Sequence[int]) -> Iterator[list[int]]:

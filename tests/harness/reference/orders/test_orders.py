@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,13 +120,13 @@ def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPat
     pytest.importorskip("goatd")
     from spinbench.reference.orders import order
 
-    portfolio, searched = order._portfolio(), []
+    portfolio, searched = order._portfolio, []
 
-    def counted(size: int, pairs: IntArray, copies: list[int], seed: int, seconds: float) -> list[int]:
+    def counted(goatd: Any, pairs: IntArray, copies: list[int], seed: int, seconds: float) -> list[int]:
         searched.append(seconds)
-        return portfolio(size, pairs, copies, seed, seconds)  # type: ignore[misc]
+        return portfolio(goatd, pairs, copies, seed, seconds)
 
-    monkeypatch.setattr(order, "_portfolio", lambda: counted)
+    monkeypatch.setattr(order, "_portfolio", counted)
     assert elimination_order([2] * 3600, lattice(60, 60), seconds=60.0).log2_total > 60
     assert sum(searched) <= HOPELESS_SECONDS
 
