@@ -52,7 +52,7 @@ WORTH_TRIES = 0.001
 MIN_FILL_SECONDS = 0.5
 """After which goatd's min-fill ends with what it has; a 300 x 300 grid takes 8 s."""
 MANY = 15_000
-"""Variables from which what goes first at no loss is taken off before a search."""
+"""Variables from which steps in Python take longer than loading compiled code."""
 MAX_SEARCHED = 100_000
 """Variables, those aside that go first at no loss, beyond which no order is searched for: 10^5 take 3 s."""
 
@@ -115,19 +115,19 @@ def elimination_order(
 def _strip_and_search(
     cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int, hopeless: float
 ) -> Order:
-    """Many variables: what can go first does so, and the rest is searched if it is not too many."""
+    """Many variables: what can go first does so in compiled code, and the rest is searched if it is not too many."""
     first = strip(cardinalities, pairs)
-    size = len(first.core)
+    size = first.core.size
     if size > MAX_SEARCHED:
         return Order(np.empty(0, dtype=np.int64), 0, math.inf, math.inf, complete=False, unsearched=size)
-    order, lattice = first.order, False
-    if size:
-        cards = [cardinalities[v] for v in first.core]
-        rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed)
-        if not len(rest.order):
-            return rest
-        order, lattice = order + [first.core[v] for v in rest.order.tolist()], rest.lattice
-    return order_cost(order, cardinalities, pairs, lattice=lattice)
+    if not size:
+        return order_cost(first.order, cardinalities, pairs)
+    cards = np.asarray(cardinalities)[first.core].tolist()
+    rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed)
+    if not rest.order.size:
+        return rest
+    order = np.concatenate([first.order, first.core[rest.order]])
+    return order_cost(order, cardinalities, pairs, lattice=rest.lattice)
 
 
 def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed: int) -> Order:
