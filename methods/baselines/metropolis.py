@@ -26,10 +26,10 @@ from spinbench.foundation.settings import check_choice
 from spinbench.mathematics.graphs.factor_tables import links
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.gibbs.assembly import Wanted, assembled
-from spinbench.methods.gibbs.graph_estimate import graph_estimate
+from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
-from spinbench.methods.gibbs.graph_program import GraphProgram
+from spinbench.methods.gibbs.program import GibbsProgram, Wanted
+from spinbench.methods.gibbs.sweeps import GraphSweeps
 from spinbench.models import Model, to_factor_graph
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class Metropolis(Method):
         """Over `backend`'s arrays: Gibbs sampling's, with another step."""
         averaged = self.marginals == "rao_blackwell"
         wanted = Wanted(random=False, single=False, averaged=averaged, looks=False, climbs=False, chib=False)
-        bath = MetropolisBath(backend, proposal=self.proposal)
-        return assembled(GraphProgram(backend, wanted, bath), wanted)
+        sweeps = GraphSweeps(backend, MetropolisBath(backend, proposal=self.proposal))
+        return GibbsProgram(backend, wanted, lambda _: sweeps).program()
 
     def estimate(self, model: Model, tables: GraphTables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes."""
-        return graph_estimate(to_factor_graph(model), tables, trace, "none", single=False)
+        return gibbs_estimate(to_factor_graph(model), tables, trace, "none", single=False)
 
 
 class MetropolisBath(TableBath):

@@ -196,7 +196,7 @@ class CoupledProgram(IndependentSteps):
     def _swept(self, sweep: Sweep | Scan, s: Array, u: Array) -> Array:
         if isinstance(sweep, Scan):
             return self._bath.sweep_chunks(sweep, s, (), u, backward=False)[0]
-        return self._bath.sweep_blocks(sweep, s, u, self._bath.first_fields(sweep, s))[0]
+        return self._bath.sweep_blocks(sweep, s, u)[0]
 
 
 def _sweeps_that_tell(chains: int) -> int:

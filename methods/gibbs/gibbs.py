@@ -35,8 +35,6 @@ from spinbench.api import Backend, Engine, Estimate, Method, Program, Reduction,
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import FEWEST_SAMPLES, marginal_claims
 from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -46,14 +44,11 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
     scan_tables,
 )
-from spinbench.mathematics.ranges import conditional_range
 from spinbench.methods.gibbs import log_z, stones
-from spinbench.methods.gibbs.assembly import Wanted, assembled, either
-from spinbench.methods.gibbs.graph_estimate import graph_estimate
+from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
-from spinbench.methods.gibbs.graph_program import GraphProgram
-from spinbench.methods.gibbs.program import GibbsProgram
-from spinbench.methods.gibbs.transition import Tables
+from spinbench.methods.gibbs.program import GibbsProgram, Wanted
+from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps, Tables
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Scanning = Literal["chromatic", "raster", "random"]
@@ -205,9 +200,8 @@ class Gibbs(Method):
             climbs=self.climbs,
             chib=self.weighs_steps,
         )
-        of_pairs = GibbsProgram(backend, wanted)
-        of_graphs = GraphProgram(backend, wanted)
-        return either(assembled(of_pairs, wanted), assembled(of_graphs, wanted))
+        pairs, graphs = PairSweeps(backend), GraphSweeps(backend)
+        return GibbsProgram(backend, wanted, lambda t: pairs if isinstance(t, Tables) else graphs).program()
 
     def warm_up(
         self, tables: Tables | GraphTables, engine: Engine, state: State, steps: int, trace: Trace
@@ -222,33 +216,8 @@ class Gibbs(Method):
 
     def estimate(self, model: Model, tables: Tables | GraphTables, trace: Trace) -> Estimate:
         """Marginals with what they may claim, R-hat and effective sample sizes; log Z by what ran."""
-        if isinstance(model, FactorGraph):
-            assert isinstance(tables, GraphTables)
-            return graph_estimate(model, tables, trace, self.log_z, single=self.sample == "update")
-        assert isinstance(model, PairwiseModel)
-        assert isinstance(tables, Tables)
-        name = "p" if self.marginals == "rao_blackwell" else "s"
-        series = trace.means(name)
-        means, draws = series.mean(), trace.samples * series.chains
-        least, most = conditional_range(model) if name == "p" else (np.zeros(len(means)), np.ones(len(means)))
-        found = marginal_claims(series, trace.samples, least[tables.order], most[tables.order], every=series.every)
-        base, weight = log_z.log_z_without_couplings(model), float(tables.mode_log_weight)
-        reported, estimates, diagnostics = log_z.estimates(self.log_z, base, weight, trace)
-        value, claim = estimates.get(reported, (None, None))
-        short = self.sample == "update" and trace.samples < FEWEST_SAMPLES * model.num_variables
-        doubt = "too short" if short else found.doubt  # of what was not updated, chains know their starts alone
-        doubts = log_z.doubts(doubt, self.log_z, claim)
-        return Estimate(
-            marginals=by_variable(tables.order, means),
-            marginals_se=by_variable(tables.order, found.errors),
-            log_z=value,
-            log_z_se=claim,
-            ess=by_variable(tables.order, statistics.effective_sample_size(means, found.standard_errors, draws)),
-            r_hat=by_variable(tables.order, found.r_hat),
-            log_z_estimates=estimates,
-            diagnostics=diagnostics,
-            doubts=doubts,
-        )
+        assert isinstance(model, PairwiseModel | FactorGraph)
+        return gibbs_estimate(model, tables, trace, self.log_z, single=self.sample == "update")
 
     def _plan_graph(self, model: FactorGraph) -> GraphTables:
         if self.log_z == "stones" and model.has_zeros:

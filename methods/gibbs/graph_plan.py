@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend
+from spinbench.api import Array
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, reported_rows, table_sweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.tempering.pilot import HostArrays
 from spinbench.models import FactorGraph
 
 SEARCHES = 8
@@ -79,36 +80,17 @@ def find_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> Array:
         x = feasible_starts(model, SEARCHES, seed).astype(np.int32)
     else:
         x = rng.integers(0, cards, size=(len(cards), SEARCHES)).astype(np.int32)
-    host = _Host()
-    bath = TableBath(host)
+    bath = TableBath(HostArrays())
     work = SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
     sweeps = int(np.clip(LOOK_UPS / max(work, 1), FEWEST, MOST_SWEEPS))
     for beta in np.geomspace(1.0 if model.has_zeros else 0.3, COLDEST, sweeps):
         x = bath.sweep(rng, sweep, x, np.full(SEARCHES, beta))
     for _ in range(MOST_SWEEPS):
-        before, x = x, bath.sweep(rng, sweep, x, np.full(SEARCHES, 1e9))
+        before = x.copy()
+        x = bath.sweep(rng, sweep, x, np.full(SEARCHES, 1e9))
         if (before == x).all():
             break
     return x[:, int(model.log_weight(x.T).argmax())].copy()
-
-
-class _Host(Backend):
-    """NumPy, with its own generators for keys; arrays are not written to."""
-
-    name: ClassVar[str] = "host"
-    provides: ClassVar[frozenset[str]] = frozenset({"arrays"})
-    xp, real = np, np.float64
-
-    def uniform(self, key: Any, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(key.random(shape))
-
-    def take(self, array: Any, indices: Any) -> Any:
-        return array[indices]
-
-    def update(self, array: Any, index: Any, values: Any, *, donate: bool = False) -> Any:
-        changed = array.copy()
-        changed[index] = values
-        return changed
 
 
 def graph_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:

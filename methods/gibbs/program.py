@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spinbench.api import Array, Backend, Key
-from spinbench.mathematics.graphs.sweep_layouts import Scan
-from spinbench.methods.gibbs.assembly import Wanted
-from spinbench.methods.gibbs.tempering import Slopes, tempered
-from spinbench.methods.gibbs.transition import Tables, Transition
+from spinbench.api import Array, Backend, Key, Program
+from spinbench.methods.gibbs.sweeps import GraphSweeps, PairSweeps
+
+
+class Wanted(NamedTuple):
+    """What a program does.
+
+    Attributes:
+        random: random scan.
+        single: a step is one update, not a sweep.
+        averaged: keep p (Rao-Blackwellised marginals).
+        looks: look from both sides, at chains and at draws of R(. <- s*).
+        climbs: know temperatures.
+        chib: keep log T of every step.
+    """
+
+    random: bool
+    single: bool
+    averaged: bool
+    looks: bool
+    climbs: bool
+    chib: bool
 
 
 class State(NamedTuple):
     """What chains carry; parts that the settings do not need are ().
 
     Attributes:
-        s: (N, C).
-        p: (N, C) p(s_i = 1 | rest) as of the last update of i.
+        x: (N, C) states.
+        p: conditional probabilities as of the last updates.
         log_t: (C,) log T(s* <- s) for s at the begin of the last sweep.
         position: () number of the next single update within its sweep, int.
         mode: (N, C) s* in every chain, for looks. Not made when it is needed: XLA (jaxlib 0.10.2 on a CPU) overwrites
             what it broadcasts inside a sweep while other blocks still read it.
     """
 
-    s: Array
+    x: Array
     p: Array
     log_t: Array
     position: Array
@@ -36,104 +55,93 @@ class GibbsProgram:
     Args:
         backend: the backend.
         wanted: what it does.
+        sweeps: of the tables.
     """
 
-    def __init__(self, backend: Backend, wanted: Wanted) -> None:
+    def __init__(self, backend: Backend, wanted: Wanted, sweeps: Callable[[Any], PairSweeps | GraphSweeps]) -> None:
         self._backend = backend
-        self._bath = Transition(backend)
         self._xp = backend.xp
-        self._wanted = wanted
-        self._slopes = Slopes(backend)
+        self._wanted, self._of = wanted, sweeps
+        self._stale = wanted.averaged and (wanted.random or wanted.single)
 
-    def init(self, key: Key, t: Tables, start: Array) -> State:
+    def program(self) -> Program:
+        """The contract's view."""
+        program = Program(self.init, self.step, self.observe, self.warm, states=self.states)
+        if self._wanted.climbs:
+            program = replace(program, temper=self.temper, slope=self.slope)
+        return replace(program, look=self.look) if self._wanted.looks else program
+
+    def init(self, key: Key, t: Any, start: Array) -> State:
         """The chains' states are `start` itself."""
-        xp = self._xp
-        s = xp.take(start, t.order, axis=0)
-        zeros = xp.zeros_like(s[0, :])
-        count = xp.zeros_like(t.order[0])
-        p: Array = ()
-        if self._wanted.averaged:
-            p = self._bath.conditionals(t.sweep, s) if self._wanted.random or self._wanted.single else xp.zeros_like(s)
-        mode = xp.zeros_like(s) + t.mode[:, None] if self._wanted.looks else ()
-        return State(s, p, zeros if self._wanted.chib else (), count if self._wanted.single else (), mode)
+        xp, sweeps, wanted = self._xp, self._of(t), self._wanted
+        x, none = sweeps.begin(t, start), 0.0 * start[0, :]
+        p: Array = sweeps.unseen(t, x) if wanted.averaged else ()
+        if self._stale:
+            p = sweeps.conditionals(t, x, p)
+        position = xp.zeros_like(start[0, 0], dtype=xp.int32) if wanted.single else ()
+        mode = xp.zeros_like(x) + t.mode[:, None] if wanted.looks else ()
+        return State(x, p, none if wanted.chib else (), position, mode)
 
-    def warm(self, key: Key, t: Tables, state: State) -> State:
-        """A step; a sweep without log T."""
+    def states(self, t: Any, state: State) -> Array:
+        """(N, C), variable by variable."""
+        return self._of(t).states(t, state.x)
+
+    def warm(self, key: Key, t: Any, state: State) -> State:
+        """A step; a sweep without log T, which single updates hold from the begin of a sweep on."""
         return self._step(key, t, state, chib=self._wanted.chib and self._wanted.single)
 
-    def step(self, key: Key, t: Tables, state: State) -> State:
+    def step(self, key: Key, t: Any, state: State) -> State:
         """One sample."""
         return self._step(key, t, state, chib=self._wanted.chib)
 
-    def observe(self, t: Tables, state: State) -> dict[str, Array]:
+    def observe(self, t: Any, state: State) -> dict[str, Array]:
         """The statistics of `Gibbs.reductions`."""
-        seen = {"p": state.p} if self._wanted.averaged else {"s": state.s}
-        if self._wanted.chib:
-            seen["log_t"] = state.log_t
-        return seen
+        seen = {"p" if self._wanted.averaged else "s": self._of(t).reported(t, state.x, state.p)}
+        return seen | ({"log_t": state.log_t} if self._wanted.chib else {})
 
-    def look(self, key: Key, t: Tables, state: State) -> dict[str, Array]:
+    def look(self, key: Key, t: Any, state: State) -> dict[str, Array]:
         """log_t: log T(s* <- s) of the chains; log_r: the same of as many draws of R(. <- s*)."""
-        drawn = self._bath.sweep(key, t.sweep, state.mode + 0.0, backward=True)  # sweeps may write into their states
-        return {"log_t": self._bath.log_transition(t, state.s), "log_r": self._bath.log_transition(t, drawn)}
+        sweeps = self._of(t)
+        drawn = sweeps.back(key, t, state.mode + 0)  # sweeps may write into their states
+        return {"log_t": sweeps.log_transition(t, state.x), "log_r": sweeps.log_transition(t, drawn)}
 
-    def temper(self, key: Key, t: Tables, state: State, beta: Array) -> State:
+    def temper(self, key: Key, t: Any, state: State, beta: Array) -> State:
         """A sweep by colour or level, whatever the scan."""
-        s = self._bath.sweep(key, tempered(t.sweep, beta), state.s, backward=False)
-        stale = self._wanted.averaged and (self._wanted.random or self._wanted.single)
-        return state._replace(s=s, p=self._bath.conditionals(t.sweep, s) if stale else state.p)
+        sweeps = self._of(t)
+        x, _ = sweeps.advance(key, t, state.x, (), beta + self._xp.zeros(state.x.shape[1:], dtype=self._backend.real))
+        return state._replace(x=x, p=sweeps.conditionals(t, x, state.p) if self._stale else state.p)
 
-    def slope(self, t: Tables, state: State) -> dict[str, Array]:
+    def slope(self, t: Any, state: State) -> dict[str, Array]:
         """log p*, less the model's constant."""
-        return {"slope": self._slopes.of(t.sweep, state.s)}
+        return {"slope": self._of(t).slope(t, state.x)}
 
-    def states(self, t: Tables, state: State) -> Array:
-        """(N, C), variable by variable."""
-        return self._xp.take(state.s, self._xp.argsort(t.order), axis=0)
-
-    # Steps
-
-    def _step(self, key: Key, t: Tables, state: State, *, chib: bool) -> State:
-        backend, xp = self._backend, self._xp
-        main = backend.fold_in(key, 0)
+    def _step(self, key: Key, t: Any, state: State, *, chib: bool) -> State:
+        backend, sweeps, x, p = self._backend, self._of(t), state.x, state.p
+        units = sweeps.units(t)
         if not self._wanted.single:
-            if self._wanted.random:
-                log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
-                s, p = self._random_updates(main, t, state.s, state.p)
-                return state._replace(s=s, p=p, log_t=log_t)
-            s, p, log_t = self._sweep_and_log_t(main, t, state, chib=chib)
-            return state._replace(s=s, p=p, log_t=log_t)
+            log_t = sweeps.log_transition(t, x) if chib else state.log_t
+            x, p = self._random_updates(key, t, x, p) if self._wanted.random else sweeps.advance(key, t, x, p)
+            return state._replace(x=x, p=p, log_t=log_t)
         if chib:
-            begins = xp.astype(state.position == 0, xp.int32)
-            log_t = backend.fori_loop(0, begins, lambda _, __: self._bath.log_transition(t, state.s), state.log_t)
+            begins = self._xp.astype(state.position == 0, self._xp.int32)
+            log_t = backend.fori_loop(0, begins, lambda _, __: sweeps.log_transition(t, x), state.log_t)
             state = state._replace(log_t=log_t)
-        scan: Any = t.single
-        u = backend.uniform(main, (2, state.s.shape[1]))
+        if not units:  # no variable has two states
+            return state
+        u = backend.uniform(key, (2, x.shape[1]))
         if self._wanted.random:
-            s, p = self._bath.update_anywhere(scan, state.s, state.p, u[0, :], u[1, :])
+            x, p = sweeps.update_anywhere(t, x, p, u[0, :], u[1, :])
         else:
-            s, p = self._bath.update_chunk(scan, state.position, state.s, state.p, u[1:, :])
-        position = (state.position + 1) % scan.rows.shape[0]
-        return state._replace(s=s, p=p, position=position)
+            x, p = sweeps.update_next(t, state.position, x, p, u[1, :])
+        return state._replace(x=x, p=p, position=(state.position + 1) % units)
 
-    def _sweep_and_log_t(self, key: Key, t: Tables, state: State, *, chib: bool) -> tuple[Array, Array, Array]:
-        u = self._backend.uniform(key, state.s.shape)
-        if isinstance(t.sweep, Scan):
-            log_t = self._bath.log_transition(t, state.s) if chib else state.log_t
-            s, p = self._bath.sweep_chunks(t.sweep, state.s, state.p, u, backward=False)
-            return s, p, log_t
-        fields = self._bath.first_fields(t.sweep, state.s)
-        log_t = self._bath.log_transition_of_blocks(t, t.sweep, state.s, fields) if chib else state.log_t
-        s, p = self._bath.sweep_blocks(t.sweep, state.s, u, fields)
-        return s, self._xp.concat(p, axis=0) if self._wanted.averaged else (), log_t
-
-    def _random_updates(self, key: Key, t: Tables, s: Array, p: Array) -> tuple[Array, Array]:
-        scan: Any = t.single
-        count = scan.rows.shape[0]
-        u = self._backend.uniform(key, (2 * count, s.shape[1]))
+    def _random_updates(self, key: Key, t: Any, x: Array, p: Array) -> tuple[Array, Array]:
+        sweeps, take = self._of(t), self._backend.take
+        units = sweeps.units(t)
+        u = self._backend.uniform(key, (2 * units, x.shape[1]))
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            return self._bath.update_anywhere(scan, *carry, self._backend.take(u, i), self._backend.take(u, count + i))
+            return sweeps.update_anywhere(t, *carry, take(u, i), take(u, units + i))
 
-        updated: tuple[Array, Array] = self._backend.fori_loop(0, count, body, (s, p))
+        updated: tuple[Array, Array] = self._backend.fori_loop(0, units, body, (x, p))
         return updated

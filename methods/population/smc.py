@@ -33,15 +33,11 @@ from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.settings import check_whole
 from spinbench.mathematics import statistics
-from spinbench.mathematics.graphs.factor_tables import factor_tables
-from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.population.estimates import weighed
 from spinbench.methods.population.program import PopulationProgram, Tables
-from spinbench.methods.tempering.graphs import graph_tables
-from spinbench.methods.tempering.pairs import pair_tables
 from spinbench.methods.tempering.pilot import HostArrays, barrier
-from spinbench.methods.tempering.pt import are_pairs, replicas
-from spinbench.models import Model, to_pairwise
+from spinbench.methods.tempering.pt import plan_replicas, replicas
+from spinbench.models import Model
 from spinbench.models.origin import laid_out
 
 FloatArray = npt.NDArray[np.float64]
@@ -94,15 +90,9 @@ class Annealed(Method):
 
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures and the number of particles by the pilot."""
-        pairs = to_pairwise(model) if are_pairs(model) else None
-        tables: Any = graph_tables(factor_tables(model)) if pairs is None else pair_tables(pairs)
+        tables, rows, signs, base = plan_replicas(model)
         betas, barriers = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
         count, particles = self._size(float(barriers[-1]), model.num_variables)
-        if pairs is None:
-            rows, signs = state_rows(np.array(model.cardinalities))
-        else:
-            rows, signs = np.argsort(tables.order), np.ones(model.num_variables)
-        base = (model if pairs is None else pairs).log_constant + float(np.log(model.cardinalities).sum())
         return Tables(
             betas=schedule(betas, barriers, count),
             particles=np.zeros(particles),
@@ -110,7 +100,7 @@ class Annealed(Method):
             replicas=tables,
             rows=rows,
             signs=signs,
-            base=np.array(base),
+            base=base,
         )
 
     def _size(self, barrier: float, variables: int) -> tuple[int, int]:
@@ -158,7 +148,3 @@ def schedule(betas: FloatArray, barriers: FloatArray, count: int) -> FloatArray:
     found = np.interp(np.linspace(0.0, rising[-1], count + 1), rising, betas)
     found[0], found[-1] = 0.0, 1.0
     return found
-
-
-def _binary(model: Model) -> bool:
-    return all(k == 2 for k in model.cardinalities)

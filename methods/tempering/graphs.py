@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Key
+from spinbench.api import Array, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import TableSweep, reported_rows, table_sweep
-from spinbench.mathematics.heat_bath.table_updates import TableBath
+from spinbench.methods.gibbs.sweeps import GraphSweeps
 
 
 class GraphTables(NamedTuple):
@@ -31,33 +31,17 @@ def graph_tables(graph: FactorTables) -> GraphTables:
     return GraphTables(sweep, zeros, np.zeros(len(reported_rows(graph.cardinalities)[0]) + 1))
 
 
-class GraphReplicas:
-    """States x (N, C) int32; p as of `reported_rows`, with a last row that means nothing."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._bath: TableBath = backend.operations(TableBath)
-
-    def begin(self, t: GraphTables, start: Array) -> Array:
-        """From states of the variables (N, C)."""
-        return self._backend.xp.astype(start, self._backend.xp.int32)
-
-    def unseen(self, t: GraphTables, x: Array) -> Array:
-        """(R + 1, C) 0."""
-        return t.blank[:, None] + self._backend.xp.zeros((1, x.shape[1]), dtype=self._backend.real)
+class GraphReplicas(GraphSweeps):
+    """What tempering calls of `GraphSweeps`."""
 
     def sweep(self, key: Key, t: GraphTables, x: Array, beta: Array) -> tuple[Array, Array]:
         """(x, p), p of p(x_v = k | rest)^β as of the update; `x` is given up."""
-        return self._bath.sweep_and_conditionals(key, t.sweep, x, self.unseen(t, x), beta)
+        return self.advance(key, t, x, self.unseen(t, x), beta)
 
     def log_weights(self, t: GraphTables, x: Array) -> tuple[Array, Array | None]:
         """(C,) D with soft zeros, less the constant, and whether x meets a hard one; None where the model has none."""
-        found = self._bath.log_weights(t.sweep.entries, x, floored=True)
+        found = self.slope(t, x)
         if t.zeros is None:
             return found, None
         exact = self._bath.log_weights(t.sweep.entries, x)
-        return found, self._backend.xp.astype(exact == -self._backend.xp.inf, found.dtype)
-
-    def states(self, t: GraphTables, x: Array) -> Array:
-        """(N, C)."""
-        return x
+        return found, self._xp.astype(exact == -self._xp.inf, found.dtype)

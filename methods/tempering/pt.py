@@ -83,18 +83,12 @@ class ParallelTempering(Method):
 
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps, and a ladder by the pilot."""
-        tables, constant = self._tables(model)
+        tables, rows, signs, base = plan_replicas(model)
         found = barrier(replicas(tables, HostArrays()), tables, model.cardinalities)
-        base = np.array(constant + np.log(model.cardinalities).sum())
-        return Tables(ladder(*found, self.rungs), tables, *_reported(model, tables), base)
-
-    def _tables(self, model: Model) -> tuple[PairTables | GraphTables, float]:
-        """And what is added to every log weight."""
-        if are_pairs(model):
-            pairs = to_pairwise(model)
-            return pair_tables(pairs), pairs.log_constant
-        graph = factor_tables(model)
-        return graph_tables(graph), graph.log_constant
+        low, high = np.zeros(len(rows)), np.ones(len(rows))
+        if isinstance(tables, PairTables):
+            low, high = conditional_range(to_pairwise(model))
+        return Tables(ladder(*found, self.rungs), tables, rows, signs, low, high, base)
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
@@ -129,6 +123,17 @@ def replicas(tables: Any, backend: Backend) -> Replicas:
     return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
 
+def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, FloatArray, FloatArray]:
+    """The tables of what is swept, and `rows`, `signs` and `base` of `Tables`."""
+    base = float(np.log(model.cardinalities).sum())
+    if are_pairs(model):
+        pairs = to_pairwise(model)
+        tables = pair_tables(pairs)
+        return tables, np.argsort(tables.order), np.ones(model.num_variables), np.array(base + pairs.log_constant)
+    graph = factor_tables(model)
+    return graph_tables(graph), *state_rows(np.array(model.cardinalities)), np.array(base + graph.log_constant)
+
+
 def are_pairs(model: Model) -> bool:
     """Whether biases and couplings of binary variables are all there is."""
     if isinstance(model, PairwiseModel):
@@ -138,12 +143,3 @@ def are_pairs(model: Model) -> bool:
 
 def _binary(model: Model) -> bool:
     return all(k == 2 for k in model.cardinalities)
-
-
-def _reported(model: Model, tables: Any) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """`rows`, `signs`, `low` and `high` of the tables."""
-    if isinstance(tables, PairTables):
-        rows = np.argsort(tables.order)
-        return rows, np.ones(len(rows)), *conditional_range(to_pairwise(model))
-    rows, signs = state_rows(np.array(model.cardinalities))
-    return rows, signs, np.zeros(len(rows)), np.ones(len(rows))

@@ -25,7 +25,7 @@ from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.transition import Tables
+from spinbench.methods.gibbs.sweeps import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.gibbs.transition.Tables`."""
+"""Tables of the Gibbs kernels, in the row order of `spinbench.methods.gibbs.sweeps.Tables`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinbench.backends.numba.kernel_cache import njit
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, entries_of
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.methods.gibbs.transition import Tables
+from spinbench.methods.gibbs.sweeps import Tables
 from spinbench.models import PairwiseModel
 
 Array = npt.NDArray[Any]

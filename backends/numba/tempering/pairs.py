@@ -33,7 +33,7 @@ from spinbench.backends.numba.simd.random import lane_numbers
 from spinbench.backends.numba.simd.vectors import choose
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.rows import compressed_rows
-from spinbench.methods.gibbs.transition import Tables as GibbsTables
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
 from spinbench.methods.tempering.pairs import PairTables
 from spinbench.models import PairwiseModel
 

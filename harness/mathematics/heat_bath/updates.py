@@ -34,43 +34,45 @@ class HeatBath:
         if isinstance(sweep, Scan):
             return self.sweep_chunks(sweep, s, (), u, backward=backward)[0]
         if not backward:
-            return self.sweep_blocks(sweep, s, u, self.first_fields(sweep, s))[0]
+            return self.sweep_blocks(sweep, s, u)[0]
         for low, high, block in reversed(spans(sweep)):
             drawn = self.draws.draw(self.fields.of_block(block, s, low), u[low:high, :])[1]
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
         return s
 
-    def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, fields: list[Array]) -> tuple[Array, list[Array]]:
-        """Forward, with uniforms u (N, C) and the fields of the first blocks; (s, p of each block)."""
+    def sweep_blocks(self, sweep: Sweep, s: Array, u: Array, beta: Array | None = None) -> tuple[Array, list[Array]]:
+        """Forward, with uniforms u (N, C), and fields times beta (C,); (s, p of each block)."""
         probabilities = []
-        for index, (low, high, block) in enumerate(spans(sweep)):
-            x = fields[index] if index < len(fields) else self.fields.of_block(block, s, low)
-            p, drawn = self.draws.draw(x, u[low:high, :])
+        for low, high, block in spans(sweep):
+            x = self.fields.of_block(block, s, low)
+            p, drawn = self.draws.draw(x if beta is None else x * beta, u[low:high, :])
             s = self._backend.update(s, slice(low, high), drawn, donate=True)
             probabilities.append(p)
         return s, probabilities
 
-    def first_fields(self, sweep: Sweep, s: Array) -> list[Array]:
-        """The fields of the first blocks, which are the same before a sweep and when the blocks' turn comes."""
-        return [self.fields.of_block(block, s, low) for low, _, block in spans(sweep)[: len(sweep.first)]]
-
-    def sweep_chunks(self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool) -> tuple[Array, Array]:
-        """A sweep with uniforms u (N, C); (s, p), where p is passed through if it is ()."""
+    def sweep_chunks(
+        self, scan: Scan, s: Array, p: Array, u: Array, *, backward: bool, beta: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The same of chunks, in either order; (s, p), where p is passed through if it is ()."""
         if in_tiles(scan):
-            return self.tiles.sweep(scan, s, p, u, backward=backward)
+            return self.tiles.sweep(scan, s, p, u, backward=backward, beta=beta)
         chunks = scan.rows.shape[0]
 
         def body(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             b = chunks - 1 - i if backward else i
-            return self.update_chunk(scan, b, *carry, self._xp.take(u, self._backend.take(scan.rows, b), axis=0))
+            own = self._xp.take(u, self._backend.take(scan.rows, b), axis=0)
+            return self.update_chunk(scan, b, *carry, own, beta)
 
         swept: tuple[Array, Array] = self._backend.fori_loop(0, chunks, body, (s, p))
         return swept
 
-    def update_chunk(self, scan: Scan, b: Any, s: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def update_chunk(
+        self, scan: Scan, b: Any, s: Array, p: Array, u: Array, beta: Array | None = None
+    ) -> tuple[Array, Array]:
         """Update the rows of chunk b with uniforms u (w, C); p is passed through where it is ()."""
         rows = self._backend.take(scan.rows, b)
-        fresh, drawn = self.draws.draw(self.fields.of_chunk(scan, rows, s), u)
+        x = self.fields.of_chunk(scan, rows, s)
+        fresh, drawn = self.draws.draw(x if beta is None else x * beta, u)
         s = self._backend.update(s, rows, drawn, donate=True)
         return s, p if isinstance(p, tuple) else self._backend.update(p, rows, fresh, donate=True)
 
