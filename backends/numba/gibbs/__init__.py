@@ -16,7 +16,7 @@ What several of them stand on:
     kernel.py         the kernel as `spinbench` calls it: state, threads, the form made for so many chains
     choice.py         which form runs
     form.py           what a form is, what its loops are given
-    looks.py          what log Z asks beside the chains of any form
+    looks.py          what log Z asks beside the chains of any form, and chains at other temperatures
     tables.py         the model row by row (`Flat`), and what tables are made from (`Source`)
     bands.py          the model by blocks of rows and shifts of neighbours: sites
     patterns.py       tables of neighbours' patterns: pattern_lanes, pattern_rows

@@ -7,7 +7,6 @@ import numpy as np
 from spinbench.backends.numba.gibbs import patterns
 from spinbench.backends.numba.gibbs.form import Name
 from spinbench.backends.numba.gibbs.tables import Source
-from spinbench.mathematics.graphs.rows import is_dense
 
 MANY_CHAINS = 16
 """From so many chains on vectors run over chains: a float32 vector of AVX-512 holds 16."""
@@ -30,17 +29,13 @@ def choose(source: Source, chains: int) -> Name:
         return "pattern_lanes"
     if method.sample != "sweep" or method.scan == "random":
         return "single_updates"
-    if source.once(_mean_dense_row) >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
+    if source.dense_row >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
         return "dense"
-    if chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, source.widest):
+    tabled = not method.weighs_steps  # tables have no part of log T
+    if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, source.widest):
         return "pattern_lanes"
     if chains >= (MANY_CHAINS if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return "lanes"
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
-    by_rows = patterns.fit_rows(n, source.widest) and not (wide and source.real == np.float32)
+    by_rows = tabled and patterns.fit_rows(n, source.widest) and not (wide and source.real == np.float32)
     return "pattern_rows" if by_rows else "sites"
-
-
-def _mean_dense_row(source: Source) -> float:
-    """Neighbours of a row of a dense model; 0 of others."""
-    return int(source.rows.start[-1]) / source.model.num_variables if is_dense(source.rows) else 0.0

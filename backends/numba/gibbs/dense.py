@@ -88,15 +88,6 @@ def _copy_fields(h, to, stride, width):
 
 
 @njit(**INLINE)
-def _next_forced(f, i, n, s):
-    """The next row that differs from s*, or the last."""
-    i += 1
-    while i < n - 1 and (load(f.sign, i) < 0.0) == (load(s, i) > 0.0):
-        i += 1
-    return min(i, n - 1)
-
-
-@njit(**INLINE)
 def _next_flip(i, n, thresholds, fields, s):
     """The next row that flips if its field stays as it is, or the last."""
     i += 1
@@ -114,34 +105,23 @@ def _log_forced_dense(f, W, s, fields):
         total -= np.float64(softplus(sign * load(fields, i)))
         change = (ONE(sign) if sign < ZERO(sign) else ZERO(sign)) - load(s, i)
         if change != ZERO(sign):
-            _add_row(W, i, _next_forced(f, i, W.n, s), change, fields)
+            _add_row(W, i, min(i + 1, W.n - 1), change, fields)
     return total
 
 
 @njit(**INLINE)
-def _sweep(W, thresholds, s, fields, used):
-    """used: the fields as of the updates."""
-    for i in range(W.n):
+def _sweep(W, thresholds, s, fields, used, back):
+    """used: the fields as of the updates. back: the last row first."""
+    for k in range(W.n):
+        i = W.n - 1 - k if back else k
         here = load(fields, i)
         drawn = ONE(here) if here > load(thresholds, i) else ZERO(here)
         change = drawn - load(s, i)
         store(used, i, here)
         if change != ZERO(here):
             store(s, i, drawn)
-            _add_row(W, i, _next_flip(i, W.n, thresholds, fields, s), change, fields)
-
-
-@njit(**INLINE)
-def _sweep_back(W, thresholds, s, fields):
-    """The sweep in reverse order."""
-    for k in range(W.n):
-        i = W.n - 1 - k
-        here = load(fields, i)
-        drawn = ONE(here) if here > load(thresholds, i) else ZERO(here)
-        change = drawn - load(s, i)
-        if change != ZERO(here):
-            store(s, i, drawn)
-            _add_row(W, i, max(i - 1, 0), change, fields)
+            ahead = max(i - 1, 0) if back else _next_flip(i, W.n, thresholds, fields, s)
+            _add_row(W, i, ahead, change, fields)
 
 
 @njit(**JIT)
@@ -165,7 +145,7 @@ def run_dense(f, rows, asked, steps, chains):
                 _copy_fields(fields, used, stride, width)
                 log_t[c] = log_add(log_t[c], _log_forced_dense(g, W, state, used))
             draw_thresholds(keys[c], t, u, thresholds, n)
-            _sweep(W, thresholds, state, fields, used)
+            _sweep(W, thresholds, state, fields, used, False)
             end_sweep(t - steps.first, asked.averaged, used, state, totals, out, n)
         add_recent(totals, out, 1.0, n)
     keep(u)
@@ -175,71 +155,59 @@ def run_dense(f, rows, asked, steps, chains):
 
 
 @njit(**JIT)
-def run_dense_looks(f, rows, keys, step, mode, s, h, log_t, log_r):
-    """As `ladders.run_looks`, at the states s (C, N) of fields h (C, M); of s*, mode (1, N), they are the last of h."""
+def run_dense_looks(f, rows, keys, step, mode, s, h, found):
+    """As `looks.run_looks`, at the states s (C, N) of fields h (C, M), into found (2, C); mode (N,) s*."""
     n, stride, width = s.shape[1], h.shape[1], 64 // s.itemsize
-    u, v, drawn = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(mode[0]), np.empty_like(mode[0])
-    x = np.zeros(stride + width, dtype=s.dtype)
+    u, v, drawn, x = (
+        np.empty(whole_vectors(n), dtype=s.dtype),
+        np.empty_like(mode),
+        np.empty_like(mode),
+        np.empty_like(mode),
+    )
+    now = np.zeros(stride + width, dtype=s.dtype)
     g, W, thresholds, state = pointers(f), Matrix(address(rows, 0), n, stride), address(v, 0), address(drawn, 0)
-    used, forced = line_address(x), address(h, s.shape[0] * stride)
+    fields = line_address(now)
     for c in range(s.shape[0]):
-        _copy_fields(address(h, c * stride), used, stride, width)
-        log_t[c] = _log_forced_dense(g, W, address(s, c * n), used)
-        _copy_fields(forced, used, stride, width)
-        drawn[:] = mode[0]
+        _copy_fields(address(h, c * stride), fields, stride, width)
+        found[0, c] = _log_forced_dense(g, W, address(s, c * n), fields)
+        drawn[:] = mode
+        _all_fields(g, W, state, fields)
         draw_thresholds(keys[c], step, u, thresholds, n)
-        _sweep_back(W, thresholds, state, used)
-        log_r[c] = _log_forced_dense(g, W, state, used)
+        _sweep(W, thresholds, state, fields, address(x, 0), True)
+        found[1, c] = _log_forced_dense(g, W, state, fields)
     keep(u)
     keep(v)
     keep(drawn)
     keep(x)
+    keep(now)
 
 
 class Dense(Form):
-    """x (C, M): the fields of s, kept from call to call; tables: W (N, M), M whole vectors."""
+    """x (C, M): the fields of s, kept from call to call; tables: biases and signs, and W (N, M), M whole vectors."""
 
     name = "dense"
     looks_alone = True
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._mode = source.tables.mode.astype(self.real)[None]
-        self._forced: Array | None = None
-
-    def reads_flat(self, source: Source) -> bool:
-        return False
-
-    def flat_of(self, source: Source) -> Flat:
-        return source.bare()
-
-    def make_tables(self, source: Source) -> Array:
+    def make_tables(self, source: Source) -> tuple[Flat, Array]:
         W = aligned_zeros((self.n, -(-self.n // LANES) * LANES), self.real)
         planned = source.tables.sweep
         if isinstance(planned, Scan) and planned.columns is None:
             W[:, : self.n] = planned.weights
         else:
             W[:, : self.n] = dense_rows(source.rows, 0, self.n)
-        return W
+        self._mode = source.tables.mode.astype(self.real)
+        return source.bare(), W
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
-        return row_keys(seed, states), s, self._fields(s)
+        x = aligned_zeros((len(s), self.tables[1].shape[1]), self.real)
+        fill_fields(*self.tables, s, x)
+        return row_keys(seed, states), s, x
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_dense(self.flat, self.tables, asked, steps, chains)
+        run_dense(*self.tables, asked, steps, chains)
 
-    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
-        if self._forced is None:
-            self._forced = self._fields(self._mode)
-        fields = aligned_zeros((len(x) + 1, x.shape[1]), self.real)
-        fields[:-1], fields[-1:] = x, self._forced
-        log_t, log_r = np.empty((2, len(s)))
-        run_dense_looks(self.flat, self.tables, keys, step, self._mode, s, fields, log_t, log_r)
-        return log_t, log_r
-
-    def _fields(self, s: Array) -> Array:
-        """(C, M) of states (C, N)."""
-        x = aligned_zeros((len(s), self.tables.shape[1]), self.real)
-        fill_fields(self.flat, self.tables, s, x)
-        return x
+    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
+        found = np.empty((2, len(s)))
+        run_dense_looks(*self.tables, keys, step, self._mode, s, x, found)
+        return found

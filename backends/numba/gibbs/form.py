@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.gibbs.tables import Flat, Source, empty_flat
+from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.simd.memory import aligned_empty, aligned_zeros
 from spinbench.backends.numba.simd.random import chain_keys
 
@@ -25,14 +25,12 @@ class Asked(NamedTuple):
     Attributes:
         averaged: () bool, sum p(s_i = 1 | rest) as of the update; otherwise s_i after the sweep.
         chib: () bool, sum T(s* <- s) over the states before each sweep.
-        head, tail: () rows below `head` have no earlier neighbours, so that their fields in the forced sweep of T are
-            those of the real sweep; rows from `tail` on have no later ones.
-        fixed: () float64, what the rows from `tail` on add to log T.
+        tail: () rows from `tail` on have no later neighbours, so that nothing of them in log T depends on s.
+        fixed: () float64, what they add to log T.
     """
 
     averaged: bool
     chib: bool
-    head: int
     tail: int
     fixed: float
 
@@ -70,8 +68,7 @@ class Form:
     Attributes:
         name: as `GibbsKernel` chooses it.
         tables: of the form.
-        flat: the model row by row, or what the form reads of it.
-        looks_alone: whether it has `looks` of its own, chain by chain; others' go through all rows of the model.
+        looks_alone: whether it has `looks` of its own, chain by chain; others' go in vectors of chains.
     """
 
     name: ClassVar[Name]
@@ -80,19 +77,10 @@ class Form:
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
         self.tables = self.make_tables(source)
-        self.flat = self.flat_of(source)
-
-    def reads_flat(self, source: Source) -> bool:
-        """Whether the compiled code reads the entries of the rows of `flat`."""
-        return True
-
-    def flat_of(self, source: Source) -> Flat:
-        """What the compiled code is given of the model row by row."""
-        return source.flat if self.reads_flat(source) else empty_flat(source.real)
 
     def make_tables(self, source: Source) -> Any:
-        """The form's own."""
-        return None
+        """What the compiled code reads of the model."""
+        raise NotImplementedError
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         """(keys, s, x) of chains in `states`, (N, C) 0 and 1 of the kernel's precision."""
@@ -118,8 +106,8 @@ class Form:
         """The sweeps; threads run this at once, on chains of their own."""
         raise NotImplementedError
 
-    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
-        """As `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`."""
+    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
+        """(2, C) as `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`; keys (C, 2)."""
         raise NotImplementedError
 
     def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:

@@ -10,11 +10,18 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.choice import choose
-from spinbench.backends.numba.gibbs.climbing import Rungs, climb_rungs, load_rungs, row_slopes
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
 from spinbench.backends.numba.gibbs.lanes import Lanes
-from spinbench.backends.numba.gibbs.looks import in_lanes, lane_looks, load_looks, looks
+from spinbench.backends.numba.gibbs.looks import (
+    MANY_CHAINS,
+    Rungs,
+    climb_rungs,
+    lane_slopes,
+    load_looks,
+    load_rungs,
+    looks,
+)
 from spinbench.backends.numba.gibbs.pattern_lanes import PatternLanes
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
@@ -77,18 +84,18 @@ class GibbsKernel(Kernel):
         self._tables = tables
         self._source = Source(method, model, tables, self._real)
         self._made: Form | None = None
-        self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.head, self._source.tail, 0.0)
+        self._asked = Asked(method.marginals == "rao_blackwell", False, self._source.tail, float(tables.fixed))
 
     def prepare(self, state: GibbsState) -> GibbsState:
         """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
+        chains = len(state.held)
         if state.look_keys is not None:
-            chains, none = len(state.held), slice(0, 0)
-            form = self._made_for(chains)
-            if self._looks_alone(form, chains):
-                form.looks(state.look_keys[none], 0, state.s[none], state.x[none])
+            none, form = slice(0, 0), self._made_for(chains)
+            if form.looks_alone:
+                form.looks(self._asked, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
-                load_looks(self._source, chains)
+                load_looks(self._source, self._asked, chains)
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -116,17 +123,17 @@ class GibbsKernel(Kernel):
         if state.look_keys is None:
             return {}
         chains = len(state.held)
-        form, number = self._made_for(chains), state.step
-        if self._looks_alone(form, chains):
-            log_t, log_r = form.looks(state.look_keys, number, state.s, state.x)
-            return {"log_t": log_t, "log_r": log_r}
-        if not in_lanes(self._source, chains):
-            log_t, log_r = looks(self._source, state.look_keys, number, form.states(state.s, chains))
-            return {"log_t": log_t, "log_r": log_r}
-        lanes = form.lanes(state.s, chains)
-        if state.look_lanes is None or len(state.look_lanes) != len(lanes):
-            state.look_lanes = in_blocks(state.look_keys, len(lanes), lanes.shape[-1])
-        log_t, log_r = lane_looks(self._source, state.look_lanes, number, lanes, chains)
+        form = self._made_for(chains)
+        if form.looks_alone:
+            found = form.looks(self._asked, state.look_keys, state.step, state.s, state.x)
+        elif chains < MANY_CHAINS:
+            found = looks(self._source, self._asked, state.look_keys, state.step, form.states(state.s, chains))
+        else:
+            lanes = form.lanes(state.s, chains)
+            if state.look_lanes is None or len(state.look_lanes) != len(lanes):
+                state.look_lanes = in_blocks(state.look_keys, len(lanes), lanes.shape[-1])
+            found = looks(self._source, self._asked, state.look_lanes, state.step, lanes)
+        log_t, log_r = found.reshape(2, -1)[:, :chains]
         return {"log_t": log_t, "log_r": log_r}
 
     def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
@@ -134,7 +141,7 @@ class GibbsKernel(Kernel):
             return super().climb(state, betas, sweeps)
         with deadline.compiling():  # what those runs alone call that climb
             load_rungs(self._source)
-        self._source.drop(flat=False)
+        self._source.drop_rows()
         chains = len(state.held)
         form = self._made_for(chains)
         rungs = Rungs(betas, sweeps, state.climbed)
@@ -147,16 +154,14 @@ class GibbsKernel(Kernel):
         if not self._method.climbs:
             return {}
         chains = len(state.held)
-        found = np.empty(chains)
-        row_slopes(self._source.flat, self._made_for(chains).states(state.s, chains), found)
-        return {"slope": found}
+        lanes = self._made_for(chains).lanes(state.s, chains)
+        found = np.empty((len(lanes), lanes.shape[-1]))
+        lane_slopes(self._source.flat, lanes, found)
+        return {"slope": found.ravel()[:chains]}
 
     def states(self, state: GibbsState) -> Array:
         chains = len(state.held)
         return by_variable(self._tables.order, self._made_for(chains).rows(state.s, chains))
-
-    def _looks_alone(self, form: Form, chains: int) -> bool:
-        return form.looks_alone and not in_lanes(self._source, chains)
 
     def _form(self, chains: int) -> Name:
         return choose(self._source, chains)
@@ -168,12 +173,9 @@ class GibbsKernel(Kernel):
             return self._made
         self._made = None
         self._made = form = FORMS[name](self._source)
-        if self._method.weighs_steps:
-            self._asked = self._asked._replace(fixed=self._source.fixed())
-        if self._method.log_z != "none" and not self._looks_alone(form, chains):
+        if self._method.log_z != "none" and not form.looks_alone:
             _ = self._source.flat  # for looks, while there are rows to make it from
-        # what reads them while chains run has them by now
-        self._source.drop(flat=not form.reads_flat(self._source) and self._method.log_z == "none")
+        self._source.drop_rows()
         return form
 
     def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Form, tuple[Array, Array]]:

@@ -36,6 +36,7 @@ from spinbench.backends.numba.gibbs.shared import (
     summed_factor,
     vector_width,
 )
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
 from spinbench.backends.numba.simd.functions import ONE, ZERO, at_least, exp, log, magnitude
@@ -80,15 +81,6 @@ def lane_field(bias, f, begin, end, b, chain):
 
 
 @njit(**INLINE)
-def _add_log_forced(sign, x, b, chain):
-    """log p = -max(±x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`."""
-    x, odds, some = sign * x, b.chains + chain, load_vector(b.levels, chain)
-    store(b.levels, chain, some - at_least(x, ZERO(x)))
-    product = load_vector(b.levels, odds)
-    store(b.levels, odds, product + (product + ONE(x)) * exp(-magnitude(x)))
-
-
-@njit(**INLINE)
 def add_levels(b):
     """log_levels += the levels, which become 0."""
     for c in range(0, b.chains, vector_width(b.s)):
@@ -99,33 +91,33 @@ def add_levels(b):
 
 
 @njit(**INLINE)
-def log_forced_rows(f, head, tail, b):
-    """log_levels += Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
-    for i in range(head, tail):
+def log_forced_rows(f, tail, b):
+    """log_levels += log T(s* <- s), but for the rows from `tail` on, which add the same for every s."""
+    for i in range(tail):
         begin, end = load(f.start, i), load(f.later, i)
         for c in range(0, b.chains, vector_width(b.s)):
-            x = lane_field(load(f.forced, i), f, begin, end, b, c)
-            _add_log_forced(load(f.sign, i), x, b, c)
+            x = load(f.sign, i) * lane_field(load(f.forced, i), f, begin, end, b, c)
+            # log p = -max(x, 0) - log(1 + e^-|x|), of which the logarithm is taken of a product of `TERMS`
+            store(b.levels, c, load_vector(b.levels, c) - at_least(x, ZERO(x)))
+            product = load_vector(b.levels, b.chains + c)
+            store(b.levels, b.chains + c, product + (product + ONE(x)) * exp(-magnitude(x)))
         if i % TERMS == TERMS - 1:
             add_levels(b)
+    add_levels(b)
 
 
 @njit(**WRITTEN_OUT)
-def _update_row(f, i, asked, b, chib):
+def _update_row(f, i, asked, b):
     begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
-        if chib is not None and i < asked.head:
-            _add_log_forced(load(f.sign, i), x, b, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
         up, p = draw(x, u)
         drawn = choose(up, ONE(p), ZERO(p))
         store(b.s, own + c, drawn)
         credit = p if asked.averaged else drawn
         store(b.totals, own + c, load_vector(b.totals, own + c) + credit)
-    if chib is not None and i < asked.head and i % TERMS == TERMS - 1:
-        add_levels(b)
 
 
 @njit(**INLINE)
@@ -146,9 +138,8 @@ def update_lanes(f, i, b):
         store(b.s, own + c, choose(up, ONE(p), ZERO(p)))
 
 
-@njit(**INLINE)
-def sweep_lanes(f, asked, steps, chains, chib):
-    """Sweeps of all chains; chib: None, or log T is asked for."""
+@njit(**JIT)
+def run_lanes(f, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
     width = 64 // s.itemsize
@@ -167,13 +158,11 @@ def sweep_lanes(f, asked, steps, chains, chib):
                 store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
             if chib is not None:
                 log_level[:] = asked.fixed
-                log_forced_rows(g, asked.head, asked.tail, b)
-            for i in range(n):
-                _update_row(g, i, asked, b, chib)
-            if chib is not None:
-                add_levels(b)
+                log_forced_rows(g, asked.tail, b)
                 for c in range(count):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
+            for i in range(n):
+                _update_row(g, i, asked, b)
             if (t - steps.first) % FLUSH == FLUSH - 1:
                 add_recent(totals, out, factor, n * count)
         add_recent(totals, out, factor, n * count)
@@ -184,15 +173,13 @@ def sweep_lanes(f, asked, steps, chains, chib):
     keep(saved)
 
 
-@njit(**JIT)
-def run_lanes(f, asked, steps, chains, chib):
-    sweep_lanes(f, asked, steps, chains, chib)
-
-
 class Lanes(BlockForm):
     """s (K, N, B), with idle chains at the end; keys (K, 2, B)."""
 
     name = "lanes"
+
+    def make_tables(self, source: Source) -> Flat:
+        return source.flat
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         blocks, size = lane_blocks(states.shape[1], self.real)
@@ -200,4 +187,4 @@ class Lanes(BlockForm):
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_lanes(self.flat, asked, steps, chains, asked.chib or None)
+        run_lanes(self.tables, asked, steps, chains, asked.chib or None)

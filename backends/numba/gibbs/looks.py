@@ -1,68 +1,83 @@
-"""What log Z asks beside the chains of any form: looks from both sides."""
+"""What log Z asks beside the chains of any form, in the vectors over chains of the form "lanes", or one by one.
+
+Looks go from both sides: log T(s* <- s) at the chains' states, and at draws of R(. <- s*), the sweep in reverse order.
+Chains climb through inverse temperatures β with the model's tables times β.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Array
-from spinbench.backends.numba.gibbs.lanes import Block, add_levels, fill_lanes, log_forced_rows, update_lanes
-from spinbench.backends.numba.gibbs.shared import (
-    INLINE,
-    JIT,
-    pointers,
-    vector_width,
-    whole_vectors,
-)
-from spinbench.backends.numba.gibbs.single_updates import log_transition, update_row
-from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.gibbs.form import WORD, Array, Asked, Chains, Steps
+from spinbench.backends.numba.gibbs.lanes import Block, Lanes, fill_lanes, log_forced_rows, run_lanes, update_lanes
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width, whole_vectors
+from spinbench.backends.numba.gibbs.single_updates import log_forced, update_row
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
 from spinbench.backends.numba.simd.memory import address, keep, line_address, load, store
 from spinbench.backends.numba.simd.random import fill_rows
 from spinbench.backends.numba.simd.vectors import spread
 
-MANY_CHAINS = 16
+MANY_CHAINS = 4
 """From so many on looks go in vectors of chains."""
 LANES = 16
-MOST_ROWS = 2**16
-"""Of which a block of chains takes 50 MiB."""
+NOTHING = Asked(False, False, 0, 0.0)
+"""What sweeps report besides their states."""
 
 
-def looks(source: Source, keys: Array, step: int, states: Array) -> tuple[Array, Array]:
-    """log T(s* <- s) (C,) at the states (C, N), and at as many draws of R(. <- s*).
+class Rungs(NamedTuple):
+    """Attributes: betas (K,) inverse temperatures, at each of which `sweeps` are made; first: number of the first."""
+
+    betas: Array
+    sweeps: int
+    first: int
+
+
+def looks(source: Source, asked: Asked, keys: Array, step: int, states: Array) -> Array:
+    """(2, C) log T(s* <- s) at the states (C, N), and at as many draws of R(. <- s*).
 
     Args:
         source: of the model's rows.
+        asked: of the kernel.
         keys: (C, 2) uint64, apart from those of the sweeps.
         step: that they are told apart by.
-        states: (C, N) 0 and 1 of the kernel's precision.
+        states: 0 and 1 of the kernel's precision; or (K, N, B) and keys (K, 2, B) of blocks, for (2, K, B).
     """
-    log_t, log_r = np.empty((2, len(states)))
-    run_looks(source.flat, keys, step, source.tables.mode.astype(states.dtype), states, log_t, log_r)
-    return log_t, log_r
+    if states.ndim == 3:
+        run, found = run_lane_looks, np.empty((2, len(states), states.shape[-1]))
+    else:
+        run, found = run_row_looks, np.empty((2, len(states)))
+    run(source.flat, asked, keys, step, source.tables.mode.astype(states.dtype), states, found)
+    return found
 
 
-def lane_looks(source: Source, keys: Array, step: int, states: Array, chains: int) -> tuple[Array, Array]:
-    """The same of so many chains in blocks: keys (K, 2, B), states (K, N, B), which change."""
-    found = np.empty((2, len(states), states.shape[-1]))
-    run_lane_looks(source.flat, keys, step, source.tables.mode.astype(states.dtype), states, found[0], found[1])
-    return found[0].ravel()[:chains], found[1].ravel()[:chains]
-
-
-def load_looks(source: Source, chains: int) -> None:
+def load_looks(source: Source, asked: Asked, chains: int) -> None:
     """Compile what looks run for so many chains."""
-    mode, none = source.tables.mode.astype(source.real), np.empty(0)
-    if not in_lanes(source, chains):
-        states = np.empty((0, len(mode)), dtype=source.real)
-        run_looks(source.flat, np.empty((0, 2), dtype=WORD), 0, mode, states, none, none)
-        return
-    states, found = np.empty((0, 0, LANES), dtype=source.real), np.empty((0, LANES))
-    run_lane_looks(source.flat, np.empty((0, 2, LANES), dtype=WORD), 0, mode, states, found, found)
+    if chains < MANY_CHAINS:
+        looks(source, asked, np.empty((0, 2), dtype=WORD), 0, np.empty((0, len(source.tables.mode)), source.real))
+    else:
+        looks(source, asked, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
 
 
-def in_lanes(source: Source, chains: int) -> bool:
-    """Whether looks go in vectors of chains: many do, unless their blocks would take much memory."""
-    return chains >= MANY_CHAINS and source.model.num_variables <= MOST_ROWS
+@njit(**JIT)
+def run_row_looks(f, asked, keys, step, mode, s, found):
+    """See `looks`: chain by chain."""
+    g, n = pointers(f), s.shape[1]
+    u, x, drawn = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype), empty_array(n, s.dtype)
+    v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
+    for c in range(s.shape[0]):
+        found[0, c] = log_forced(g, asked, address(s, c * n))
+        copy_into(drawn, mode)
+        fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
+        for i in range(n - 1, -1, -1):
+            update_row(g, i, row, fields, load(v, i))
+        found[1, c] = log_forced(g, asked, row)
+    keep(u)
+    keep(x)
+    keep(drawn)
 
 
 @njit(**INLINE)
@@ -73,8 +88,8 @@ def _begin_row(i, state, b):
 
 
 @njit(**JIT)
-def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
-    """As `run_looks`, of blocks: keys (K, 2, B), s (K, N, B), which become the draws of R; log_t, log_r (K, B)."""
+def run_lane_looks(f, asked, keys, step, mode, s, found):
+    """See `looks`: block by block; s become the draws of R."""
     blocks, n, count = s.shape
     width = 64 // s.itemsize
     level, u = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
@@ -83,10 +98,9 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
     walker, kept, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
-        for drawn in range(2):  # a loop, so that what both sides take is compiled once
-            log_p = address(log_r if drawn else log_t, k * count)
-            b = Block(count, states, walker, gammas, kept, v, levels, log_p)
-            if drawn:
+        for side in range(2):  # a loop, so that what both sides take is compiled once
+            b = Block(count, states, walker, gammas, kept, v, levels, address(found, (side * blocks + k) * count))
+            if side:
                 for c in range(count):
                     store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
                 for i in range(n):
@@ -94,32 +108,65 @@ def run_lane_looks(f, keys, step, mode, s, log_t, log_r):
                     fill_lanes(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
-            for c in range(count):
-                store(log_p, c, 0.0)
-            log_forced_rows(g, 0, n, b)
-            add_levels(b)
+            found[side, k] = asked.fixed
+            log_forced_rows(g, asked.tail, b)
     keep(level)
     keep(u)
     keep(walk)
     keep(saved)
+    keep(found)
+
+
+@njit(**INLINE)
+def _tempered(f, beta):
+    """The tables of p*^β."""
+    weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
+    return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
 
 
 @njit(**JIT)
-def run_looks(f, keys, step, mode, s, log_t, log_r):
-    """log T(s* <- s) at the states s (C, N) into log_t (C,), and at as many draws of R(. <- s*) into log_r (C,).
+def lane_slopes(f, s, slopes):
+    """a·s + ½ sᵀWs of states s (K, N, B) into slopes (K, B) float64."""
+    x = np.empty(s.shape[2])
+    for k in range(s.shape[0]):
+        states, total = s[k], slopes[k]
+        total[:] = 0.0
+        for i in range(len(states)):
+            x[:] = f.biases[i]
+            for e in range(f.start[i], f.later[i]):
+                w, near = np.float64(f.weights[e]), states[f.columns[e]]
+                for c in range(len(x)):
+                    x[c] += w * near[c]
+            own = states[i]
+            for c in range(len(x)):
+                total[c] += x[c] * own[c]
 
-    keys (C, 2), apart from those of the sweeps; mode (N,) s*. R is the sweep in reverse order.
-    """
-    g, n = pointers(f), s.shape[1]
-    u, x, drawn = empty_array(whole_vectors(n), s.dtype), empty_array(n, s.dtype), empty_array(n, s.dtype)
-    v, fields, row = address(u, 0), address(x, 0), address(drawn, 0)
-    for c in range(s.shape[0]):
-        log_t[c] = log_transition(g, n, address(s, c * n))
-        copy_into(drawn, mode)
-        fill_rows(keys[c], np.uint64(step) * np.uint64(n + 1), u)
-        for i in range(n - 1, -1, -1):
-            update_row(g, i, row, fields, load(v, i))
-        log_r[c] = log_transition(g, n, row)
-    keep(u)
-    keep(x)
-    keep(drawn)
+
+@njit(**JIT)
+def _climb_lanes(f, rungs, keys, s, slopes):
+    """slopes (K, S, blocks, B)."""
+    sums, log_t = np.zeros(s.shape), np.zeros((s.shape[0], s.shape[2]))
+    chains = Chains(keys, s, s[0], log_t, sums, log_t)
+    t = rungs.first
+    for k in range(len(rungs.betas)):
+        g = _tempered(f, rungs.betas[k])
+        for j in range(rungs.sweeps):
+            run_lanes(g, NOTHING, Steps(t, t + 1), chains, None)
+            lane_slopes(f, s, slopes[k, j])
+            t += 1
+
+
+def load_rungs(source: Source) -> None:
+    """Compile what chains call that climb."""
+    keys, s, _ = Lanes(source).begin(0, np.empty((0, 1), dtype=source.real))
+    _climb_lanes(source.flat, Rungs(np.empty(0), 1, 0), keys, s, np.empty((0, 1, *s.shape[::2])))
+
+
+def climb_rungs(source: Source, seed: int, rungs: Rungs, states: Array) -> tuple[Array, Array]:
+    """From `states` (C, N) through all rungs, one after the other: (states, slopes (K, S, C) after each sweep)."""
+    chains = len(states)
+    lanes = Lanes(source)
+    keys, s, _ = lanes.begin(seed, states.T)
+    slopes = np.empty((len(rungs.betas), rungs.sweeps, len(s), s.shape[2]))
+    _climb_lanes(source.flat, rungs, keys, s, slopes)
+    return lanes.states(s, chains), slopes.reshape(*slopes.shape[:2], -1)[:, :, :chains]

@@ -6,7 +6,7 @@ instruction a neighbour. 16 random bits are compared with the highest 16 of the 
 
 The limit, for 32 chains and four neighbours, in instructions for the two vector units: 13 for random words, 4 for the
 index, 1 for the look-up, 5 for comparison, state and sum, 24 in all: 12 cycles for 32 updates, 0.38 an update. (The
-64-bit products are three instructions each.) Rao-Blackwell means and log T add two look-ups a piece of 8 bits: 6 or 14
+64-bit products are three instructions each.) Rao-Blackwell means add two look-ups a piece of 8 bits: 6 or 14
 instructions. What reaches it: one vector of chains does all its sweeps before the next, with the generator in registers
 and states, sums and tables in the first-level cache; rows of a colour do not wait for each other.
 
@@ -25,7 +25,6 @@ from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.arrays import empty_array, zero_array
-from spinbench.backends.numba.simd.functions import at_least, exp, log1p, magnitude
 from spinbench.backends.numba.simd.memory import (
     address,
     aligned_zeros,
@@ -57,15 +56,11 @@ class Block(NamedTuple):
     Attributes:
         s: (N + 1, 32) states.
         recent: (N, K, 32) pieces of p, or (N, 32) counts of s, of the last sweeps.
-        lost: (K, 32) pieces of the losses of a sweep's last rows.
-        levels: (32,) log T of a sweep.
         patterns, hashes: room for `decide`.
     """
 
     s: Any
     recent: Any
-    lost: Any
-    levels: Any
     patterns: Any
     hashes: Any
 
@@ -109,32 +104,6 @@ def add_sums(parts, pieces, unit, sums):
 
 
 @njit(**INLINE)
-def _lose(g, i, pattern, b):
-    """Add row i's loss."""
-    add_pieces(g.losses, i, g, pattern, b.lost)
-    if i % FLUSH == FLUSH - 1:
-        add_sums(b.lost, g.pieces, -g.most, b.levels)
-
-
-@njit(**INLINE)
-def _begin_level(g, asked, b):
-    """Log T of the rows that the sweep does not tell of."""
-    for c in range(CHAINS):
-        store(b.levels, c, asked.fixed)
-    for i in range(asked.head, asked.tail):
-        _lose(g, i, pattern_of(g.near, i, g.shape, b.s), b)
-    add_sums(b.lost, g.pieces, -g.most, b.levels)
-
-
-@njit(**INLINE)
-def _add_level(levels, log_t):
-    """log_t = log(e^log_t + e^level)."""
-    for c in range(0, CHAINS, 8):
-        level, before = load_vector(levels, c), load_vector(log_t, c)
-        store(log_t, c, at_least(level, before) + log1p(exp(-magnitude(level - before))))
-
-
-@njit(**INLINE)
 def draw_row(g, i, pattern, words, b):
     """Row i's new states, of g's `high`, `thresholds` and `shape` and b's `s`, `patterns` and `hashes`."""
     first, own = i << len(g.shape), i * CHAINS
@@ -152,18 +121,16 @@ def draw_row(g, i, pattern, words, b):
 
 
 @njit(**INLINE)
-def _sweep(g, n, asked, z, gamma, b, chib):
+def _sweep(g, n, averaged, z, gamma, b):
     """With the words that begin with mix(z)."""
     for i in range(n):
         pattern, own = pattern_of(g.near, i, g.shape, b.s), i * CHAINS
         drawn = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
-        if asked.averaged:
+        if averaged:
             add_pieces(g.p, i, g, pattern, moved(b.recent, own * len(g.pieces)))
         else:
             store(b.recent, own, load_vector(b.recent, own) - drawn)
-        if chib is not None and i < asked.head:
-            _lose(g, i, pattern, b)
 
 
 @njit(**INLINE)
@@ -177,31 +144,23 @@ def _flush(g, n, averaged, recent, sums):
 
 
 @njit(**JIT)
-def run_pattern_lanes(tables, asked, steps, chains, chib):
-    keys, s, _, _, sums, log_t = chains
-    blocks, n, pieces = s.shape[0], sums.shape[1], tables.pieces
-    width = len(pieces) if asked.averaged else 1
+def run_pattern_lanes(tables, asked, steps, chains):
+    keys, s, _, _, sums, _ = chains
+    blocks, n = s.shape[0], sums.shape[1]
+    width = len(tables.pieces) if asked.averaged else 1
     recent_ = zero_array((n * width + 2) * CHAINS, np.uint16)
-    lost_, levels_ = zero_array((len(pieces) + 2) * CHAINS, np.uint16), empty_array(CHAINS + 8, np.float64)
     patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
-    recent, lost, levels = line_address(recent_), line_address(lost_), line_address(levels_)
-    g, patterns, hashes = _pointers(tables), line_address(patterns_), line_address(hashes_)
+    recent, patterns, hashes = line_address(recent_), line_address(patterns_), line_address(hashes_)
+    g = _pointers(tables)
     for k in range(blocks):
-        b = Block(address(s, k * (n + 1) * CHAINS), recent, lost, levels, patterns, hashes)
+        b = Block(address(s, k * (n + 1) * CHAINS), recent, patterns, hashes)
         start = load_lanes(address(keys, 16 * k), 0, WORDS)
         gamma = load_lanes(address(keys, 16 * k + 8), 0, WORDS)
         for t in range(steps.first, steps.end):
-            if chib is not None:
-                _begin_level(g, asked, b)
-            _sweep(g, n, asked, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b, chib)
-            if chib is not None:
-                add_sums(lost, pieces, -g.most, levels)
-                _add_level(levels, address(log_t, k * CHAINS))
+            _sweep(g, n, asked.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
                 _flush(g, n, asked.averaged, recent, address(sums, k * n * CHAINS))
     keep(recent_)
-    keep(lost_)
-    keep(levels_)
     keep(patterns_)
     keep(hashes_)
 
@@ -214,9 +173,7 @@ def _pointers(g):
         address(g.thresholds, 0),
         address(g.high, 0),
         address(g.p, 0),
-        address(g.losses, 0),
         g.pieces,
-        g.most,
         g.shape,
     )
 
@@ -226,12 +183,8 @@ class PatternLanes(BlockForm):
 
     name = "pattern_lanes"
 
-    def reads_flat(self, source: Source) -> bool:
-        return False
-
     def make_tables(self, source: Source) -> Words:
-        found = make_patterns(source.exact(), source.tail, source.method.precision_bits)
-        return make_words(found, self.real)
+        return make_words(make_patterns(source.exact(), source.method.precision_bits), self.real)
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape
@@ -243,4 +196,4 @@ class PatternLanes(BlockForm):
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run_pattern_lanes(self.tables, asked, steps, chains, asked.chib or None)
+        run_pattern_lanes(self.tables, asked, steps, chains)

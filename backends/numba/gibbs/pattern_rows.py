@@ -12,7 +12,7 @@ import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, no_fields, row_keys
 from spinbench.backends.numba.gibbs.patterns import Patterns, make_patterns
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts, log_add
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.gibbs.tables import Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.memory import address, keep, load, store
@@ -42,9 +42,8 @@ def _fill(start, gamma, counter, n, u):
 
 
 @njit(**INLINE)
-def _update(g, n, forced, averaged, u, s, sums, counts):
-    """One sweep; returns what the rows below `forced` lose."""
-    lost, shift = 0.0, len(g.shape)
+def _sweep(g, n, averaged, u, s, sums, counts):
+    shift = len(g.shape)
     for i in range(n):
         entry = (i << shift) + _pattern(g.near, i, g.shape, s)
         up = load(u, i) < load(g.thresholds, entry)
@@ -53,43 +52,24 @@ def _update(g, n, forced, averaged, u, s, sums, counts):
             store(sums, i, load(sums, i) + load(g.p, entry))
         else:
             store(counts, i, load(counts, i) + np.int64(up))
-        if i < forced:
-            lost += load(g.losses, entry)
-    return lost
-
-
-@njit(**INLINE)
-def _sweep(g, n, asked, u, s, sums, counts):
-    """One sweep and what its rows lose; branches within the loop would cost as much as a tenth of it."""
-    if asked.chib:
-        if asked.averaged:
-            return _update(g, n, asked.head, True, u, s, sums, counts)
-        return _update(g, n, asked.head, False, u, s, sums, counts)
-    if asked.averaged:
-        return _update(g, n, 0, True, u, s, sums, counts)
-    return _update(g, n, 0, False, u, s, sums, counts)
 
 
 @njit(**JIT)
 def run_pattern_rows(tables, asked, steps, chains):
-    keys, s, _, _, sums, log_t = chains
-    n, shape = sums.shape[1], tables.shape
+    keys, s, _, _, sums, _ = chains
+    n = sums.shape[1]
     bits, ones = np.empty(n + WORDS, dtype=np.uint64), np.zeros(n, dtype=np.int64)
     u, counts = address(bits, 0), address(ones, 0)
-    near, thresholds = address(tables.near, 0), address(tables.thresholds, 0)
-    g = Patterns(near, thresholds, address(tables.p, 0), address(tables.losses, 0), shape)
+    g = Patterns(address(tables.near, 0), address(tables.thresholds, 0), address(tables.p, 0), tables.shape)
     for c in range(s.shape[0]):
         state, out = address(s, c * (n + 1)), address(sums, c * n)
         for t in range(steps.first, steps.end):
-            lost = 0.0
-            for i in range(asked.head, asked.tail if asked.chib else asked.head):
-                lost += load(g.losses, (i << len(shape)) + _pattern(g.near, i, shape, state))
             _fill(keys[c, 0], keys[c, 1], np.uint64(t) * np.uint64(n + 1), n, u)
-            lost += _sweep(g, n, asked, u, state, out, counts)
-            if asked.chib:
-                log_t[c] = log_add(log_t[c], asked.fixed - lost)
-        if not asked.averaged:
-            add_counts(counts, 0, out, n)
+            if asked.averaged:  # a branch within the loop would cost as much as a tenth of it
+                _sweep(g, n, True, u, state, out, counts)
+            else:
+                _sweep(g, n, False, u, state, out, counts)
+        add_counts(counts, 0, out, n)
     keep(bits)
     keep(ones)
 
@@ -99,11 +79,8 @@ class PatternRows(Form):
 
     name = "pattern_rows"
 
-    def reads_flat(self, source: Source) -> bool:
-        return False
-
     def make_tables(self, source: Source) -> Patterns:
-        return make_patterns(source.exact(), source.tail)
+        return make_patterns(source.exact())
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape

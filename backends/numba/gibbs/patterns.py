@@ -41,15 +41,12 @@ class Patterns(NamedTuple):
         near: (N D,) uint32, the neighbours of each row, N where there are fewer than D (row N is always 0).
         thresholds: (N P,) uint64, p(s_i = 1 | pattern) 2^64, rounded, 2^64 - 1 at most.
         p: (N P,) float64.
-        losses: (H P,) float64, -log p(s*_i | pattern) of the rows but the last, where all earlier rows have their
-            values in s*.
         shape: () (0,) * D, for its type.
     """
 
     near: Array
     thresholds: Array
     p: Array
-    losses: Array
     shape: tuple[int, ...]
 
 
@@ -60,18 +57,14 @@ class Words(NamedTuple):
         near, thresholds, shape: as in `Patterns`.
         high: (N P,) uint16, the highest bits of the thresholds.
         p: (N K P,) uint16, p in K pieces of 8 bits after the point, the highest first.
-        losses: (H K P,) uint16, the losses over `most` likewise.
         pieces: () (0,) * K, for its type.
-        most: () float64.
     """
 
     near: Array
     thresholds: Array
     high: Array
     p: Array
-    losses: Array
     pieces: tuple[int, ...]
-    most: float
     shape: tuple[int, ...]
 
 
@@ -93,40 +86,6 @@ def fit_lanes(n: int, widest: int) -> bool:
 def fit_rows(n: int, widest: int) -> bool:
     """The same row by row."""
     return fit(n, _even_width(widest), MOST_ROW_ENTRIES)
-
-
-class Entries(NamedTuple):
-    """Of each row and pattern, (N, P).
-
-    Attributes:
-        thresholds: uint64, p(s_i = 1 | pattern) 2^64, rounded, 2^64 - 1 at most.
-        p: float64.
-        losses: (H, P) float64.
-    """
-
-    thresholds: Array
-    p: Array
-    losses: Array
-
-
-def tabulate(flat: Flat, weights: Array, later: Array, tail: int, bits: int = 0) -> Entries:
-    """Entries of rows with couplings (N, D), of which `later` (N, D) tells those to later rows."""
-    n, width = weights.shape
-    pattern = all_patterns(width)
-    p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
-    losses = np.empty((tail, 2**width))
-    for low in range(0, n, AT_ONCE):
-        part = slice(low, low + AT_ONCE)
-        with np.errstate(over="ignore"):
-            p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
-        if bits:
-            p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
-        thresholds[part] = as_thresholds(p[part])
-        part = slice(low, min(low + AT_ONCE, tail))
-        if low < tail:
-            forced = flat.forced[part, None] + np.where(later[part], weights[part], 0.0) @ pattern
-            losses[part] = np.logaddexp(0.0, flat.sign[part, None] * forced)
-    return Entries(thresholds, p, losses)
 
 
 def all_patterns(width: int) -> Array:
@@ -154,33 +113,36 @@ def slots(flat: Flat, width: int) -> tuple[Array, Array, Array]:
     return near, weights, np.arange(width) < (flat.later - flat.start[:-1])[:, None]
 
 
-def make_patterns(flat: Flat, tail: int, bits: int = 0) -> Patterns:
+def make_patterns(flat: Flat, bits: int = 0) -> Patterns:
     """Tables of a model.
 
     Args:
         flat: in float64.
-        tail: H, the rows that `losses` are made of.
         bits: 0, or the probabilities are rounded to multiples of 2^-bits, and 1 - 2^-bits at most.
     """
     width = _even_width(int(np.diff(flat.start).max(initial=0)))
-    near, weights, later = slots(flat, width)
-    entries = tabulate(flat, weights, later, tail, bits)
-    shape = (0,) * width
-    return Patterns(near.ravel(), entries.thresholds.ravel(), entries.p.ravel(), entries.losses.ravel(), shape)
+    near, weights, _ = slots(flat, width)
+    pattern, n = all_patterns(width), len(weights)
+    p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
+    for low in range(0, n, AT_ONCE):
+        part = slice(low, low + AT_ONCE)
+        with np.errstate(over="ignore"):
+            p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
+        if bits:
+            p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
+        thresholds[part] = as_thresholds(p[part])
+    return Patterns(near.ravel(), thresholds.ravel(), p.ravel(), (0,) * width)
 
 
 def make_words(patterns: Patterns, real: np.dtype[Any]) -> Words:
     """The same in words; sums are made of as many pieces as `real` asks for."""
     pieces, size = PIECES[real], 2 ** len(patterns.shape)
-    most = float(patterns.losses.max(initial=1e-300))
     return Words(
         near=patterns.near,
         thresholds=patterns.thresholds,
         high=with_spare((patterns.thresholds >> np.uint64(48)).astype(np.uint16)),
         p=in_pieces(patterns.p.reshape(-1, size), pieces),
-        losses=in_pieces(patterns.losses.reshape(-1, size) / most, pieces),
         pieces=(0,) * pieces,
-        most=most,
         shape=patterns.shape,
     )
 

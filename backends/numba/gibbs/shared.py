@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from spinbench.backends.numba.callee import CALLEE
 from spinbench.backends.numba.gibbs.tables import Flat
-from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid, softplus
+from spinbench.backends.numba.simd.functions import ONE, ZERO, constant, exp, log, log1p, sigmoid
 from spinbench.backends.numba.simd.memory import address, load, store
 from spinbench.backends.numba.simd.random import INVERSE_SCALE, SCALE, fill_rows
 
@@ -71,7 +71,7 @@ def log_add(a, b):
 
 
 @nb.njit(**INLINE)
-def _pull(x, f, begin, end, s):
+def pull(x, f, begin, end, s):
     for e in range(begin, end):
         x += load(f.weights, e) * load(s, load(f.columns, e))
     return x
@@ -80,22 +80,7 @@ def _pull(x, f, begin, end, s):
 @nb.njit(**INLINE)
 def field(f, i, s):
     """a_i + Σ_j W_ij s_j."""
-    return _pull(load(f.biases, i), f, load(f.start, i), load(f.start, i + 1), s)
-
-
-@nb.njit(**INLINE)
-def forced_field(f, i, s):
-    """The field of row i when all earlier rows have their values in s*."""
-    return _pull(load(f.forced, i), f, load(f.start, i), load(f.later, i), s)
-
-
-@nb.njit(**INLINE)
-def log_forced_middle(f, s, head, tail):
-    """Σ log p(s*_i | rest) of rows head … tail - 1 in the forced sweep."""
-    total = 0.0
-    for i in range(head, tail):
-        total -= np.float64(softplus(load(f.sign, i) * forced_field(f, i, s)))
-    return total
+    return pull(load(f.biases, i), f, load(f.start, i), load(f.start, i + 1), s)
 
 
 @nb.njit(**INLINE)

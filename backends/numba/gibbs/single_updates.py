@@ -13,12 +13,12 @@ from spinbench.backends.numba.gibbs.shared import (
     INLINE,
     JIT,
     field,
-    forced_field,
     log_add,
     pointers,
+    pull,
     whole_vectors,
 )
-from spinbench.backends.numba.gibbs.tables import Source
+from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
 from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, load, store
@@ -34,11 +34,12 @@ def update_row(f, i, s, x, v):
 
 
 @njit(**CALLED)
-def log_transition(f, n, s):
+def log_forced(f, asked, s):
     """log T(s* <- s), float64."""
-    total = 0.0
-    for i in range(n):
-        total -= np.float64(softplus(load(f.sign, i) * forced_field(f, i, s)))
+    total = asked.fixed
+    for i in range(asked.tail):
+        x = pull(load(f.forced, i), f, load(f.start, i), load(f.later, i), s)
+        total -= np.float64(softplus(load(f.sign, i) * x))
     return total
 
 
@@ -79,7 +80,7 @@ def run_sweeps(f, random, asked, steps, chains):
         row, fields, total = address(s, c * n), address(x, c * n), address(sums, c * n)
         for t in range(steps.first, steps.end):
             if asked.chib:
-                log_t[c] = log_add(log_t[c], log_transition(g, n, row))
+                log_t[c] = log_add(log_t[c], log_forced(g, asked, row))
             if random:
                 _random_sweep(g, n, t, keys[c, 0], keys[c, 1], row, fields)
             else:
@@ -109,7 +110,7 @@ def run_updates(f, random, asked, steps, chains):
             if asked.chib and t % n == 0:
                 if k > counted:
                     log_t[c] = log_add(log_t[c], held[c] + np.log(k - counted))
-                held[c], counted = log_transition(g, n, row), k
+                held[c], counted = log_forced(g, asked, row), k
             counter = np.uint64(2) * np.uint64(t)
             i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
             _credit(i, asked.averaged, k - since[i], row, fields, total)
@@ -126,16 +127,16 @@ class SingleUpdates(Form):
 
     name = "single_updates"
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def make_tables(self, source: Source) -> Flat:
         self._random, self._single = source.method.scan == "random", source.method.sample == "update"
+        return source.flat
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         s = np.ascontiguousarray(states.T)
         x = aligned_zeros(s.shape, self.real)
-        initial_fields(self.flat, s, x)
+        initial_fields(self.tables, s, x)
         return row_keys(seed, states), s, x
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         run = run_updates if self._single else run_sweeps
-        run(self.flat, self._random, asked, steps, chains)
+        run(self.tables, self._random, asked, steps, chains)

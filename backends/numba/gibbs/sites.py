@@ -23,8 +23,6 @@ from spinbench.backends.numba.gibbs.shared import (
     add_recent,
     draw,
     log_add,
-    log_forced_middle,
-    pointers,
     summed_factor,
     vector_width,
 )
@@ -43,7 +41,6 @@ from spinbench.backends.numba.simd.memory import (
 )
 from spinbench.backends.numba.simd.random import row_numbers
 from spinbench.backends.numba.simd.vectors import choose, count_up, total
-from spinbench.mathematics.graphs.sweep_layouts import Sweep
 
 CHUNK = 1024
 """Rows of a chunk of the wave, at least."""
@@ -77,7 +74,6 @@ class Chain(NamedTuple):
 
     Attributes:
         averaged: as asked.
-        forced: rows below this count for log T.
     """
 
     s: Any
@@ -85,7 +81,6 @@ class Chain(NamedTuple):
     start: Any
     gamma: Any
     averaged: Any
-    forced: Any
 
 
 @njit(**WRITTEN_OUT)
@@ -135,31 +130,20 @@ def _band_pointers(b):
 
 @njit(**WRITTEN_OUT)
 def _update_rows(b, chain, block, low, high, counter):
-    """Update rows low … high - 1 of a block with the numbers of the step that begins at `counter`.
-
-    Returns -Σ log p(s*_i | rest) as of the update over those below `chain.forced`.
-    """
+    """Update rows low … high - 1 of a block with the numbers of the step that begins at `counter`."""
     base, width = load(b.bounds, block), vector_width(b.biases)
     base -= base % 2
-    away = load_vector(b.biases, 0) * ZERO(load(b.biases, 0))
     for row in range(low - low % 2, high, width):
         x = _band_field(b, block, row, base, chain.s)
-        whole = row >= low and row + width <= high
-        if row < chain.forced:
-            part = softplus(load_vector(b.sign, row) * x)
-            if not whole or row + width > chain.forced:
-                part = choose(_inside(row, low, min(high, chain.forced), part), part, ZERO(part))
-            away = away + part
         up, p = draw(x, row_numbers(chain.start, chain.gamma, counter, row, load(b.biases, 0)))
         drawn = choose(up, ONE(p), ZERO(p))
         credit = p if chain.averaged else drawn
-        if not whole:
+        if row < low or row + width > high:
             inside = _inside(row, low, high, p)
             drawn = choose(inside, drawn, load_vector(chain.s, row))
             credit = choose(inside, credit, ZERO(p))
         store(chain.s, row, drawn)
         store(chain.recent, row, load_vector(chain.recent, row) + credit)
-    return np.float64(total(away))
 
 
 @njit(**WRITTEN_OUT)
@@ -178,21 +162,21 @@ def _force_rows(b, block, low, high, s):
     return -np.float64(total(lost))
 
 
-@njit(**WRITTEN_OUT)
-def _redraw_block(b, block, start, gamma, counter, s):
-    """Draws the rows of a block with the numbers of the step that begins at `counter`."""
-    low, high, width = load(b.bounds, block), load(b.bounds, block + 1), vector_width(b.biases)
-    base = low - low % 2
-    for row in range(base, high, width):
-        x = _band_field(b, block, row, base, s)
-        up, p = draw(x, row_numbers(start, gamma, counter, row, load(b.biases, 0)))
-        drawn = choose(up, ONE(p), ZERO(p))
-        store(s, row, choose(_inside(row, low, high, p), drawn, load_vector(s, row)))
+@njit(**INLINE)
+def _log_forced(b, asked, s):
+    """log T(s* <- s); the rows below `asked.tail` become s*."""
+    level, block = asked.fixed, 0
+    while load(b.bounds, block) < asked.tail:
+        high = load(b.bounds, block + 1)
+        for low in range(load(b.bounds, block), high, CHUNK):
+            level += _force_rows(b, block, low, min(low + CHUNK, high), s)
+        block += 1
+    return level
 
 
 @njit(**INLINE)
-def _run_wave(b, chain, wave, first, sweeps, n, level):
-    """`sweeps` sweeps from number `first` on; level[k] += log T of the k-th, as far as updates tell it."""
+def _run_wave(b, chain, wave, first, sweeps, n):
+    """`sweeps` sweeps from number `first` on."""
     last = sweeps * wave.blocks - 1
     h_first, block_first, k_first = 0, 0, 0  # colour h is block h % blocks of sweep k = h // blocks
     for time in range(wave.chunks + last * wave.lag):
@@ -205,62 +189,53 @@ def _run_wave(b, chain, wave, first, sweeps, n, level):
             low = load(b.bounds, block) + (time - h * wave.lag) * wave.chunk
             high = min(low + wave.chunk, load(b.bounds, block + 1))
             if low < high:
-                level[k] -= _update_rows(b, chain, block, low, high, np.uint64(first + k) * np.uint64(n + 1))
+                _update_rows(b, chain, block, low, high, np.uint64(first + k) * np.uint64(n + 1))
             h, block = h + 1, block + 1
             if block == wave.blocks:
                 block, k = 0, k + 1
 
 
 @njit(**JIT)
-def run_sites(f, bands, wave, asked, steps, chains):
+def run_sites(bands, wave, asked, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     n = sums.shape[1]
-    recent = np.zeros(n + 3 * LANES, dtype=s.dtype)
-    level = np.empty(wave.sweeps)
-    g, b, totals = pointers(f), _band_pointers(bands), line_address(recent)
+    recent, mixed = np.zeros(n + 3 * LANES, dtype=s.dtype), np.empty(s.shape[1], dtype=s.dtype)
+    b, totals, forced = _band_pointers(bands), line_address(recent), address(mixed, bands.before)
     factor = summed_factor(asked.averaged, s[0, 0])
-    forced = asked.head if asked.chib else 0
     for c in range(sums.shape[0]):
         state, out = address(s, c * s.shape[1] + bands.before), address(sums, c * n)
-        chain = Chain(state, totals, keys[c, 0], keys[c, 1], asked.averaged, forced)
+        chain = Chain(state, totals, keys[c, 0], keys[c, 1], asked.averaged)
         summed = 0
         for first in range(steps.first, steps.end, wave.sweeps):
             sweeps = min(wave.sweeps, steps.end - first)
-            level[:] = asked.fixed
-            if asked.chib and asked.head < asked.tail:  # one sweep at a time
-                level[0] += log_forced_middle(g, state, asked.head, asked.tail)
-            _run_wave(b, chain, wave, first, sweeps, n, level)
-            if asked.chib:
-                for k in range(sweeps):
-                    log_t[c] = log_add(log_t[c], level[k])
+            if chib is not None:  # one sweep at a time
+                mixed[:] = s[c]
+                log_t[c] = log_add(log_t[c], _log_forced(b, asked, forced))
+            _run_wave(b, chain, wave, first, sweeps, n)
             summed += sweeps
             if summed >= FLUSH:
                 summed = 0
                 add_recent(totals, out, factor, n)
         add_recent(totals, out, factor, n)
     keep(recent)
+    keep(mixed)
 
 
 @njit(**JIT)
-def run_site_looks(bands, varied, fixed, keys, step, s, found):
-    """As `ladders.run_looks`, of s (C, M) into found (2, C): log T(s* <- s), and at draws of R(. <- s*).
-
-    Blocks from `varied` on come last, where nothing depends on s any more; they add `fixed` to log T.
-    """
-    b, blocks, drawn = _band_pointers(bands), bands.bounds.size - 1, np.empty(s.shape[1], dtype=s.dtype)
-    counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(drawn, bands.before)
+def run_site_looks(bands, asked, keys, step, s, found):
+    """As `looks.run_looks`, of s (C, M) into found (2, C)."""
+    blocks, recent = bands.bounds.size - 1, np.zeros(bands.bounds[-1] + 3 * LANES, dtype=s.dtype)
+    mixed, b = np.empty(s.shape[1], dtype=s.dtype), _band_pointers(bands)
+    counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(mixed, bands.before)
     for c in range(len(s)):
-        drawn[:] = s[c]
+        mixed[:] = s[c]
+        chain = Chain(state, line_address(recent), keys[c, 0], keys[c, 1], False)
         for side in range(2):  # a loop, so that what both sides take is compiled once
-            for k in range(blocks if side else 0):
-                _redraw_block(b, blocks - 1 - k, keys[c, 0], keys[c, 1], counter, state)
-            level = fixed
-            for block in range(varied):
-                high = load(b.bounds, block + 1)
-                for low in range(load(b.bounds, block), high, CHUNK):
-                    level += _force_rows(b, block, low, min(low + CHUNK, high), state)
-            found[side, c] = level
-    keep(drawn)
+            for block in range(blocks - 1, -1 if side else blocks - 1, -1):
+                _update_rows(b, chain, block, load(b.bounds, block), load(b.bounds, block + 1), counter)
+            found[side, c] = _log_forced(b, asked, state)
+    keep(recent)
+    keep(mixed)
 
 
 def wave_of(bands: Bands, *, whole: bool) -> Wave:
@@ -280,13 +255,7 @@ class Sites(Form):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        sweep = source.tables.sweep
-        self._varied = len(sweep.first + sweep.middle) if isinstance(sweep, Sweep) else len(source.bounds) - 1
-        self._fixed = float(source.tables.fixed)
         self._wave, self._whole = (wave_of(self.tables, whole=whole) for whole in (False, True))
-
-    def reads_flat(self, source: Source) -> bool:
-        return source.method.weighs_steps and source.head < source.tail
 
     def make_tables(self, source: Source) -> Bands:
         order = source.tables.order
@@ -306,10 +275,9 @@ class Sites(Form):
         return np.ascontiguousarray(s[:, before : before + self.n], dtype=self.real)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        wave = self._whole if asked.chib and asked.head < asked.tail else self._wave
-        run_sites(self.flat, self.tables, wave, asked, steps, chains)
+        run_sites(self.tables, self._whole if asked.chib else self._wave, asked, steps, chains, asked.chib or None)
 
-    def looks(self, keys: Array, step: int, s: Array, x: Array) -> tuple[Array, Array]:
+    def looks(self, asked: Asked, keys: Array, step: int, s: Array, x: Array) -> Array:
         found = np.empty((2, len(s)))
-        run_site_looks(self.tables, self._varied, self._fixed, keys, step, s, found)
-        return found[0], found[1]
+        run_site_looks(self.tables, asked, keys, step, s, found)
+        return found

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.climbing import lane_slopes
 from spinbench.backends.numba.gibbs.form import SUM, block_keys
 from spinbench.backends.numba.gibbs.lanes import lane_field
+from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,

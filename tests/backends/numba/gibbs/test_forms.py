@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.gibbs import looks, sites
+from spinbench.backends.numba.gibbs import sites
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
@@ -50,39 +50,42 @@ def run(model, method, form, precision, chains, batches=(70, 5, 61), seed=9):
 
 
 @pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
-def test_looks_of_many_chains_see_what_those_of_one_do(precision, atol, monkeypatch):
-    method, start = Gibbs(), np.random.default_rng(0)
-    for model in MODELS.values():
-        kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
-        states = start.integers(0, 2, (model.num_variables, 70)).astype(np.int8)
-        state = kernel.warm(kernel.init(3, states), 2)
-        assert looks.in_lanes(kernel._source, 70)
-        together = kernel.look(state)
-        with monkeypatch.context() as alone:
-            alone.setattr(looks, "MANY_CHAINS", 71)
-            apart = kernel.look(state)
-        assert together.keys() == apart.keys() == {"log_t", "log_r"}
-        for name in together:
-            np.testing.assert_allclose(together[name], apart[name], rtol=0, atol=atol)
-
-
-@pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
-@pytest.mark.parametrize("chains", [1, 9])
-@pytest.mark.parametrize(("form", "scan"), [("dense", "chromatic"), ("sites", "chromatic"), ("sites", "raster")])
-def test_looks_of_a_form_see_what_those_through_all_rows_do(form, scan, precision, atol, chains):
+@pytest.mark.parametrize("chains", [1, 9, 70])
+@pytest.mark.parametrize(
+    ("form", "scan"),
+    [("dense", "chromatic"), ("sites", "chromatic"), ("sites", "raster"), ("pattern_rows", "chromatic")],
+)
+def test_looks_of_a_form_see_what_those_in_vectors_of_chains_do(form, scan, precision, atol, chains):
     method, start = Gibbs(scan=scan), np.random.default_rng(0)
     for model in MODELS.values():
-        kernel = GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model))
-        kernel._form = lambda _: form
+        if form == "pattern_rows" and model.degrees.max() > 6:
+            continue
+        both = [GibbsKernel(method, NumbaBackend(precision=precision), model, method.plan(model)) for _ in range(2)]
         states = start.integers(0, 2, (model.num_variables, chains)).astype(np.int8)
-        state = kernel.prepare(kernel.init(3, states))
-        for _ in range(3):
-            alone = kernel.look(state)
-            own = kernel._made.states(state.s, chains)
-            through = looks.looks(kernel._source, state.look_keys, state.step, own)
-            np.testing.assert_allclose(alone["log_t"], through[0], rtol=0, atol=atol)
-            np.testing.assert_allclose(alone["log_r"], through[1], rtol=0, atol=atol)
-            state = kernel.warm(state, 2)
+        seen = []
+        for kernel, name in zip(both, (form, "lanes"), strict=True):
+            kernel._form = lambda _, name=name: name
+            seen.append(kernel.look(kernel.prepare(kernel.init(3, states))))
+        for name in ("log_t", "log_r"):
+            np.testing.assert_allclose(seen[0][name], seen[1][name], rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("scan", ["chromatic", "raster"])
+@pytest.mark.parametrize("name", MODELS)
+def test_looks_see_transition_probabilities(name, scan):
+    """log T(s* <- s) by its definition."""
+    model, method = MODELS[name], Gibbs(scan=scan)
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 5)).astype(np.int8)
+    tables = kernel._tables
+    a, W = model.biases[tables.order], model.dense()[np.ix_(tables.order, tables.order)]
+    forced, level = start[tables.order].astype(float), np.zeros(5)
+    for i in range(len(a)):
+        level -= np.logaddexp(0.0, (1 - 2 * tables.mode[i]) * (a[i] + W[i] @ forced))
+        forced[i] = tables.mode[i]
+    for form in ("lanes", "sites", "dense"):
+        kernel._form = lambda _, form=form: form
+        np.testing.assert_allclose(kernel.look(kernel.init(3, start))["log_t"], level, rtol=0, atol=1e-10)
 
 
 def test_looks_of_a_sparse_model_go_without_its_rows():
@@ -124,8 +127,8 @@ def test_what_is_prepared_makes_no_step(method, chains):
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
 @pytest.mark.parametrize("form", ["lanes", "sites", "dense"])
 def test_forms_agree(name, scan, form):
-    for marginals in ("rao_blackwell", "empirical"):
-        method = Gibbs(scan=scan, marginals=marginals)
+    for marginals, log_z in (("rao_blackwell", "chib"), ("empirical", "auto")):
+        method = Gibbs(scan=scan, marginals=marginals, log_z=log_z)
         plain = run(MODELS[name], method, "single_updates", "float64", CHAINS)
         fast = run(MODELS[name], method, form, "float64", CHAINS)
         for one, other in zip(plain, fast, strict=True):
@@ -183,7 +186,7 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
 
 def test_the_form_follows_model_scan_and_chains():
     def form(model, chains, **settings):
-        method = Gibbs(log_z="none", **settings)
+        method = Gibbs(**{"log_z": "none", **settings})
         return GibbsKernel(method, NumbaBackend(), model, method.plan(model))._form(chains)
 
     wide, long_rows, large = grid(20, 20, 0), random_model(150, 1.0, 0), grid(300, 300, 0)
@@ -194,6 +197,7 @@ def test_the_form_follows_model_scan_and_chains():
     assert form(large, 1) == form(hub, 1) == "sites"
     assert form(hub, 16) == "lanes"
     assert form(MODELS["sparse"], 1, scan="raster") == "sites"
+    assert (form(wide, 1, log_z="chib"), form(wide, 16, log_z="chib")) == ("sites", "lanes")
     assert form(wide, 100, scan="random") == form(wide, 100, sample="update") == "single_updates"
     assert form(long_rows, 1) == form(long_rows, 100) == form(long_rows, 1, marginals="empirical") == "dense"
     assert form(wide, 1, marginals="empirical", precision_bits=16) == "pattern_lanes"
