@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.backends.numba.gibbs.tables import Flat
 from spinbench.backends.numba.simd.memory import aligned_zeros
 from spinbench.mathematics.graphs.rows import AnyRows
-from spinbench.mathematics.graphs.windows import distances, parts, spread
+from spinbench.mathematics.graphs.windows import distances, spread
 
 Array = npt.NDArray[Any]
 
@@ -127,31 +127,14 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
 def _survey(rows: AnyRows | Flat, low: int, high: int) -> _Block:
     base = low - low % 2
     length = -(-(high - base) // LANES) * LANES
-    entries = slice(rows.start[low], rows.start[high])
-    least, most = _extremes(rows, low, high)
-    seen = np.zeros(most + 1 - least, dtype=np.int64)
-    for first, end in parts(low, high):
-        np.add.at(seen, distances(rows, first, end)[1] - least, 1)
-    long = np.flatnonzero(seen >= max(1.0, LONG_SHIFT * (high - low))) + least
-    left, row = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    every = int(seen[long - least].sum()) == entries.stop - entries.start  # as on a lattice
-    for first, end in () if every else parts(low, high):
-        own, away = distances(rows, first, end)
-        other = np.flatnonzero(~np.isin(away, long))
-        left.append(other + rows.start[first])
-        row.append(own[other] - base)
-    found = np.concatenate(row)
-    depth = np.arange(len(found)) - np.searchsorted(found, found)
-    return _Block(low, high, base, length, long.tolist(), np.concatenate(left), found, depth)
-
-
-def _extremes(rows: AnyRows | Flat, low: int, high: int) -> tuple[int, int]:
-    """The least and the largest distance of a neighbour of rows low … high - 1; 0 where there are none."""
-    ends: list[int] = []
-    for first, end in parts(low, high):
-        away = distances(rows, first, end)[1]
-        ends += [int(away.min()), int(away.max())] if len(away) else []
-    return min(ends, default=0), max(ends, default=0)
+    row, away = distances(rows, low, high)
+    away = away - (least := int(away.min(initial=0)))
+    long = np.bincount(away) >= max(1.0, LONG_SHIFT * (high - low))
+    left = np.flatnonzero(~long[away])
+    row = row[left] - base
+    depth = np.arange(len(row)) - np.searchsorted(row, row)
+    shifts = np.flatnonzero(long) + least
+    return _Block(low, high, base, length, shifts.tolist(), left + rows.start[low], row, depth)
 
 
 def _fill(rows: AnyRows | Flat, block: _Block, weights: Array, columns: Array) -> None:

@@ -32,10 +32,10 @@ def choose(source: Source, chains: int) -> Name:
     if source.dense_row >= (LONG_ROWS if chains >= MANY_CHAINS else LONG_ROWS_OF_FEW):
         return "dense"
     tabled = not method.weighs_steps  # tables have no part of log T
-    if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit_lanes(n, source.widest):
+    if tabled and chains >= MANY_PATTERN_CHAINS and patterns.fit(n, source.widest, patterns.MOST_ENTRIES):
         return "pattern_lanes"
     if chains >= (MANY_CHAINS if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return "lanes"
     wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
-    by_rows = tabled and patterns.fit_rows(n, source.widest) and not (wide and source.real == np.float32)
-    return "pattern_rows" if by_rows else "sites"
+    small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
+    return "pattern_rows" if small and not (wide and source.real == np.float32) else "sites"

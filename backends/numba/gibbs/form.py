@@ -88,11 +88,11 @@ class Form:
 
     def states(self, s: Array, chains: int) -> Array:
         """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
-        return np.ascontiguousarray(s[:, : self.n] > 0, dtype=self.real)
+        return np.ascontiguousarray(self.rows(s, chains).T, dtype=self.real)
 
     def rows(self, s: Array, chains: int) -> Array:
         """(N, C) the same, int8: results keep them."""
-        return self.states(s, chains).T.astype(np.int8)
+        return (s[:, : self.n] > 0).T.astype(np.int8)
 
     def lanes(self, s: Array, chains: int) -> Array:
         """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
@@ -124,10 +124,6 @@ class BlockForm(Form):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self._sums, self._lanes = np.empty((0, 0, 0)), np.empty((0, 0, 0), dtype=self.real)
-
-    def states(self, s: Array, chains: int) -> Array:
-        rows = s.swapaxes(1, 2).reshape(-1, s.shape[1])[:chains]
-        return np.ascontiguousarray(rows[:, : self.n] > 0, dtype=self.real)
 
     def rows(self, s: Array, chains: int) -> Array:
         return by_chain((s[:, : self.n] > 0).view(np.int8), chains)

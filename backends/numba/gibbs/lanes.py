@@ -70,6 +70,19 @@ class Block(NamedTuple):
     log_levels: Any
 
 
+class Heat(NamedTuple):
+    """Of a block whose chains are each at a β of their own: pointers (B,).
+
+    Attributes:
+        betas: β; cold: what p of a chain counts in `totals`.
+        deltas: changes of a·s + ½ sᵀWs, added to.
+    """
+
+    betas: Any
+    cold: Any
+    deltas: Any
+
+
 @njit(**INLINE)
 def lane_field(bias, f, begin, end, b, chain):
     """bias + Σ w s over entries begin … end - 1 of a vector of chains."""
@@ -107,17 +120,29 @@ def log_forced_rows(f, tail, b):
 
 
 @njit(**WRITTEN_OUT)
-def _update_row(f, i, asked, b):
+def update_row(f, i, averaged, b, heat):
+    """Draw row i, and add to the totals; heat: None, or `Heat`."""
     begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):
         x = lane_field(bias, f, begin, end, b, c)
         u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
-        up, p = draw(x, u)
+        up, p = draw(x if heat is None else x * load_vector(heat.betas, c), u)
         drawn = choose(up, ONE(p), ZERO(p))
+        credit = p if averaged else drawn
+        if heat is not None:
+            credit = p * load_vector(heat.cold, c)
+            change = drawn - load_vector(b.s, own + c)
+            store(heat.deltas, c, load_vector(heat.deltas, c) + change * x)
         store(b.s, own + c, drawn)
-        credit = p if asked.averaged else drawn
         store(b.totals, own + c, load_vector(b.totals, own + c) + credit)
+
+
+@njit(**INLINE)
+def set_walk(keys, counter, b):
+    """The streams stand at the first number of a sweep; keys (2, B)."""
+    for c in range(b.chains):
+        store(b.walker, c, keys[0, c] + counter * keys[1, c])
 
 
 @njit(**INLINE)
@@ -153,16 +178,14 @@ def run_lanes(f, asked, steps, chains, chib):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)
         b = Block(count, address(s, k * n * count), walker, gammas, kept, totals, levels, log_levels)
         for t in range(steps.first, steps.end):
-            counter = np.uint64(t) * np.uint64(n + 1)
-            for c in range(count):
-                store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+            set_walk(keys[k], np.uint64(t) * np.uint64(n + 1), b)
             if chib is not None:
                 log_level[:] = asked.fixed
                 log_forced_rows(g, asked.tail, b)
                 for c in range(count):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
             for i in range(n):
-                _update_row(g, i, asked, b)
+                update_row(g, i, asked.averaged, b, None)
             if (t - steps.first) % FLUSH == FLUSH - 1:
                 add_recent(totals, out, factor, n * count)
         add_recent(totals, out, factor, n * count)

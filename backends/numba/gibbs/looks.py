@@ -11,7 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import WORD, Array, Asked, Chains, Steps
-from spinbench.backends.numba.gibbs.lanes import Block, Lanes, fill_lanes, log_forced_rows, run_lanes, update_lanes
+from spinbench.backends.numba.gibbs.lanes import (
+    Block,
+    Lanes,
+    fill_lanes,
+    log_forced_rows,
+    run_lanes,
+    set_walk,
+    update_lanes,
+)
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, vector_width, whole_vectors
 from spinbench.backends.numba.gibbs.single_updates import log_forced, update_row
 from spinbench.backends.numba.gibbs.tables import Flat, Source
@@ -101,8 +109,7 @@ def run_lane_looks(f, asked, keys, step, mode, s, found):
         for side in range(2):  # a loop, so that what both sides take is compiled once
             b = Block(count, states, walker, gammas, kept, v, levels, address(found, (side * blocks + k) * count))
             if side:
-                for c in range(count):
-                    store(walker, c, keys[k, 0, c] + counter * keys[k, 1, c])
+                set_walk(keys[k], counter, b)
                 for i in range(n):
                     _begin_row(i, mode[i], b)
                     fill_lanes(g, i, b)

@@ -73,19 +73,9 @@ def _even_width(widest: int) -> int:
     return -(-max(1, widest) // 2) * 2
 
 
-def fit(n: int, width: int, most: int) -> bool:
-    """Whether n rows of so many neighbours have at most `most` entries."""
-    return width <= MAX_NEIGHBOURS and n << width <= most
-
-
-def fit_lanes(n: int, widest: int) -> bool:
-    """Whether the tables of n rows of at most `widest` neighbours are small enough for vectors of chains."""
-    return fit(n, _even_width(widest), MOST_ENTRIES)
-
-
-def fit_rows(n: int, widest: int) -> bool:
-    """The same row by row."""
-    return fit(n, _even_width(widest), MOST_ROW_ENTRIES)
+def fit(n: int, widest: int, entries: int) -> bool:
+    """Whether the tables of n rows of at most `widest` neighbours have no more than so many entries."""
+    return widest <= MAX_NEIGHBOURS and n << _even_width(widest) <= entries
 
 
 def all_patterns(width: int) -> Array:

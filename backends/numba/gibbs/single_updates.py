@@ -16,13 +16,12 @@ from spinbench.backends.numba.gibbs.shared import (
     log_add,
     pointers,
     pull,
-    whole_vectors,
 )
 from spinbench.backends.numba.gibbs.tables import Flat, Source
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd.functions import ONE, ZERO, sigmoid, softplus
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, load, store
-from spinbench.backends.numba.simd.random import below, fill_rows, uniform
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, load, store
+from spinbench.backends.numba.simd.random import below, uniform
 
 
 @njit(**INLINE)
@@ -60,42 +59,11 @@ def initial_fields(f, s, x):
             store(fields, i, field(g, i, row))
 
 
-@njit(**INLINE)
-def _random_sweep(g, n, t, start, gamma, s, x):
-    """As many updates as there are rows, each at a row drawn anew."""
-    for k in range(n):
-        counter = np.uint64(2) * np.uint64(t * n + k)
-        i = load(g.sequence, below(start, gamma, counter, n))
-        update_row(g, i, s, x, uniform(start, gamma, counter + np.uint64(1)))
-
-
 @njit(**JIT)
-def run_sweeps(f, random, asked, steps, chains):
-    """s, x, sums (C, N): p or s are added at the end of each sweep."""
-    keys, s, x, _, sums, log_t = chains
-    g, n = pointers(f), s.shape[1]
-    u = np.empty(whole_vectors(n), dtype=s.dtype)
-    v = address(u, 0)
-    for c in range(s.shape[0]):
-        row, fields, total = address(s, c * n), address(x, c * n), address(sums, c * n)
-        for t in range(steps.first, steps.end):
-            if asked.chib:
-                log_t[c] = log_add(log_t[c], log_forced(g, asked, row))
-            if random:
-                _random_sweep(g, n, t, keys[c, 0], keys[c, 1], row, fields)
-            else:
-                fill_rows(keys[c], np.uint64(t) * np.uint64(n + 1), u)
-                for i in range(n):
-                    update_row(g, i, row, fields, load(v, i))
-            for i in range(n):
-                _credit(i, asked.averaged, 1, row, fields, total)
-    keep(u)
+def run_updates(f, random, each, asked, steps, chains):
+    """Steps of `each` updates, one or as many as there are rows, at rows drawn anew or in their order.
 
-
-@njit(**JIT)
-def run_updates(f, random, asked, steps, chains):
-    """The same with single updates for steps. held is log T at the begin of the present sweep, and counts for all
-    updates of the sweep.
+    held is log T at the begin of the present sweep, and counts for all steps of the sweep.
     """
     keys, s, x, held, sums, log_t = chains
     g, n = pointers(f), s.shape[1]
@@ -106,16 +74,17 @@ def run_updates(f, random, asked, steps, chains):
         since[:] = 0
         counted = 0
         for k in range(count):
-            t = steps.first + k
-            if asked.chib and t % n == 0:
+            first = (steps.first + k) * each
+            if asked.chib and first % n == 0:
                 if k > counted:
                     log_t[c] = log_add(log_t[c], held[c] + np.log(k - counted))
                 held[c], counted = log_forced(g, asked, row), k
-            counter = np.uint64(2) * np.uint64(t)
-            i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
-            _credit(i, asked.averaged, k - since[i], row, fields, total)
-            since[i] = k
-            update_row(g, i, row, fields, uniform(start, gamma, counter + np.uint64(1)))
+            for t in range(first, first + each):
+                counter = np.uint64(2) * np.uint64(t)
+                i = load(g.sequence, below(start, gamma, counter, n) if random else t % n)
+                _credit(i, asked.averaged, k - since[i], row, fields, total)
+                since[i] = k
+                update_row(g, i, row, fields, uniform(start, gamma, counter + np.uint64(1)))
         for i in range(n):
             _credit(i, asked.averaged, count - since[i], row, fields, total)
         if asked.chib:
@@ -128,7 +97,7 @@ class SingleUpdates(Form):
     name = "single_updates"
 
     def make_tables(self, source: Source) -> Flat:
-        self._random, self._single = source.method.scan == "random", source.method.sample == "update"
+        self._random, self._each = source.method.scan == "random", 1 if source.method.sample == "update" else self.n
         return source.flat
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
@@ -138,5 +107,4 @@ class SingleUpdates(Form):
         return row_keys(seed, states), s, x
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
-        run = run_updates if self._single else run_sweeps
-        run(self.tables, self._random, asked, steps, chains)
+        run_updates(self.tables, self._random, self._each, asked, steps, chains)

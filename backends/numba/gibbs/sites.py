@@ -270,9 +270,8 @@ class Sites(Form):
         s[:, before : before + n] = states.T
         return row_keys(seed, states), s, no_fields(self.real)
 
-    def states(self, s: Array, chains: int) -> Array:
-        before = self.tables.before
-        return np.ascontiguousarray(s[:, before : before + self.n], dtype=self.real)
+    def rows(self, s: Array, chains: int) -> Array:
+        return super().rows(s[:, self.tables.before :], chains)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         run_sites(self.tables, self._whole if asked.chib else self._wave, asked, steps, chains, asked.chib or None)

@@ -48,6 +48,21 @@ class Particles(NamedTuple):
     log_p: Array
 
 
+class States(NamedTuple):
+    """Of all variables, M. Attributes: rows (M,) of what sweeps report; signs (M,): -1 of 1 - p, 0 of 1."""
+
+    rows: Array
+    signs: Array
+
+
+class Seen(NamedTuple):
+    """Logs of sums over runs. Attributes: z (C,) of Ẑ; square (C,) of Ẑ²; p (M, C) of Ẑ p."""
+
+    z: Array
+    square: Array
+    p: Array
+
+
 def make_particles(x: Array, chains: int, count: int) -> Particles:
     """Scratch for as many populations beside states x (K, N, B)."""
     blocks, _, size = x.shape
@@ -144,8 +159,8 @@ def anneal(t, course, chains, u, part, sums, begin, end):
 
 
 @njit(**JIT)
-def add_run(part, sums, z, square, p):
-    """Adds log Ẑ and twice that to z and square (C,), and log of Ẑ p to p (R, C), in the log domain."""
+def add_run(part, sums, states, seen):
+    """A run of every population into what is `Seen`, in the log domain."""
     chains, count = part.log_w.shape
     size, found, weights = sums.shape[2], np.empty(sums.shape[1]), np.empty(count)
     for c in range(chains):
@@ -159,7 +174,8 @@ def add_run(part, sums, z, square, p):
                 for r in range(found.size):
                     found[r] += weights[j] * sums[lane // size, r, lane % size]
         log_z = part.log_z[c] + top + np.log(total / count)
-        z[c], square[c] = log_add(z[c], log_z), log_add(square[c], 2 * log_z)
-        for r in range(found.size):
-            if found[r] > 0:
-                p[r, c] = log_add(p[r, c], log_z + np.log(found[r] / total))
+        seen.z[c], seen.square[c] = log_add(seen.z[c], log_z), log_add(seen.square[c], 2 * log_z)
+        for m in range(states.rows.size):
+            p = (states.signs[m] < 1) + states.signs[m] * found[states.rows[m]] / total
+            if p > 0:
+                seen.p[m, c] = log_add(seen.p[m, c], log_z + np.log(p))

@@ -12,25 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import SUM, block_keys
-from spinbench.backends.numba.gibbs.lanes import lane_field
+from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
-    INLINE,
     JIT,
-    WRITTEN_OUT,
     add_recent,
-    draw,
     pointers,
     summed_factor,
-    vector_width,
 )
 from spinbench.backends.numba.gibbs.tables import Flat, make_flat
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd.functions import ONE, ZERO
-from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address, load, load_vector, store
-from spinbench.backends.numba.simd.random import lane_numbers
-from spinbench.backends.numba.simd.vectors import choose
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address
 from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, at_slots, swap_rungs
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
@@ -52,44 +45,6 @@ class Replicas(NamedTuple):
     s: Array
 
 
-class Block(NamedTuple):
-    """Pointers, see `run_pairs`; chains: () lanes of the block."""
-
-    chains: Any
-    s: Any
-    walker: Any
-    gammas: Any
-    kept: Any
-    totals: Any
-    deltas: Any
-    heat: Any
-    cold: Any
-
-
-@njit(**WRITTEN_OUT)
-def _update_row(f, i, b):
-    begin, end, own = load(f.start, i), load(f.start, i + 1), i * b.chains
-    bias = load(f.biases, i)
-    for c in range(0, b.chains, vector_width(b.s)):
-        x = lane_field(bias, f, begin, end, b, c)
-        u = lane_numbers(b.walker, b.gammas, b.kept, c, i % 2 == 1, bias)
-        up, p = draw(x * load_vector(b.heat, c), u)
-        drawn = choose(up, ONE(p), ZERO(p))
-        before = load_vector(b.s, own + c)
-        store(b.s, own + c, drawn)
-        store(b.deltas, c, load_vector(b.deltas, c) + (drawn - before) * x)
-        store(b.totals, own + c, load_vector(b.totals, own + c) + p * load_vector(b.cold, c))
-
-
-@njit(**INLINE)
-def _sweep_block(g, n, b, keys, counter):
-    """keys (2, B)."""
-    for c in range(b.chains):
-        store(b.walker, c, keys[0, c] + counter * keys[1, c])
-    for i in range(n):
-        _update_row(g, i, b)
-
-
 @njit(**JIT)
 def run_pairs(f, replicas, w, told, steps, sweeps, sums):
     """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
@@ -99,8 +54,7 @@ def run_pairs(f, replicas, w, told, steps, sweeps, sums):
     scratch = np.zeros((3, w.slot.shape[0], w.slot.shape[1]))
     recent, delta = np.zeros(s.size + width, dtype=s.dtype), np.zeros(count + width, dtype=s.dtype)
     walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
-    own = line_address(walk), line_address(saved), line_address(recent), line_address(delta)
-    walker, kept, totals, deltas = own
+    walker, kept, deltas = line_address(walk), line_address(saved), line_address(delta)
     energy = w.energy.reshape(blocks, count)
     change = np.zeros(count)
     g, factor = pointers(f), summed_factor(True, s[0, 0, 0]) / sweeps
@@ -108,26 +62,21 @@ def run_pairs(f, replicas, w, told, steps, sweeps, sums):
         if t % FLUSH == 0:  # rounding would add up
             lane_slopes(f, s, energy)
         for k in range(blocks):
-            b = Block(
-                count,
-                address(s, k * n * count),
-                walker,
-                address(keys, (2 * k + 1) * count),
-                kept,
-                line_address(recent[k * n * count :]),
-                deltas,
-                address(w.heat, k * count),
-                address(w.cold, k * count),
-            )
+            states, gammas = address(s, k * n * count), address(keys, (2 * k + 1) * count)
+            totals = line_address(recent[k * n * count :])
+            b = Block(count, states, walker, gammas, kept, totals, deltas, deltas)
+            heat = Heat(address(w.heat, k * count), address(w.cold, k * count), deltas)
             for j in range(sweeps):
-                _sweep_block(g, n, b, keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1))
+                set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), b)
+                for i in range(n):
+                    update_row(g, i, True, b, heat)
             change[:] = 0.0
             add_recent(deltas, address(change, 0), 1.0, count)
             energy[k] += change
         swap_rungs(w, told, t, False, scratch)
         if (t - steps.first) % FLUSH == FLUSH - 1:
-            add_recent(totals, address(sums, 0), factor, s.size)
-    add_recent(totals, address(sums, 0), factor, s.size)
+            add_recent(line_address(recent), address(sums, 0), factor, s.size)
+    add_recent(line_address(recent), address(sums, 0), factor, s.size)
     keep(change)
     keep(recent)
     keep(delta)

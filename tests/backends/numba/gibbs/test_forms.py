@@ -8,6 +8,7 @@ import pytest
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs import sites
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.simd.random import chain_keys
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import PairwiseModel
 
@@ -49,6 +50,45 @@ def run(model, method, form, precision, chains, batches=(70, 5, 61), seed=9):
     return seen
 
 
+def mix(z):
+    """SplitMix64's hash of an array of uint64."""
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def plain(model, method, chains, batches=(70, 5, 61), seed=9, warm=2):
+    """The same by the definitions, in float64."""
+    tables, n = method.plan(model), model.num_variables
+    a, W = model.biases[tables.order], model.dense()[np.ix_(tables.order, tables.order)]
+    start = np.random.default_rng(0).integers(0, 2, (n, CHAINS))[tables.order, :chains]
+    (begin, step), s, seen, t = chain_keys(seed, chains), start.astype(float), [], 0
+    for steps in (warm, *batches):
+        sums, log_t = np.zeros_like(s), np.full(chains, -np.inf)
+        for _ in range(steps):
+            log_t = np.logaddexp(log_t, log_transition(tables.mode, a, W, s))
+            for i in range(n):
+                with np.errstate(over="ignore"):
+                    u = (mix(begin + step * np.uint64(t * (n + 1) + i)) >> np.uint64(11)) * 2.0**-53
+                p = 1 / (1 + np.exp(-(a[i] + W[i] @ s)))
+                s[i] = u < p
+                sums[i] += p if method.marginals == "rao_blackwell" else 0
+            sums += s if method.marginals == "empirical" else 0
+            t += 1
+        seen.append({"p" if method.marginals == "rao_blackwell" else "s": sums, "log_t": log_t})
+    return seen[1:]
+
+
+def log_transition(mode, a, W, s):
+    """log T(s* <- s) by its definition."""
+    forced, level = s.copy(), np.zeros(s.shape[1])
+    for i in range(len(a)):
+        level -= np.logaddexp(0.0, (1 - 2 * mode[i]) * (a[i] + W[i] @ forced))
+        forced[i] = mode[i]
+    return level
+
+
 @pytest.mark.parametrize(("precision", "atol"), [("float64", 1e-12), ("float32", 1e-4)])
 @pytest.mark.parametrize("chains", [1, 9, 70])
 @pytest.mark.parametrize(
@@ -79,10 +119,7 @@ def test_looks_see_transition_probabilities(name, scan):
     start = np.random.default_rng(0).integers(0, 2, (model.num_variables, 5)).astype(np.int8)
     tables = kernel._tables
     a, W = model.biases[tables.order], model.dense()[np.ix_(tables.order, tables.order)]
-    forced, level = start[tables.order].astype(float), np.zeros(5)
-    for i in range(len(a)):
-        level -= np.logaddexp(0.0, (1 - 2 * tables.mode[i]) * (a[i] + W[i] @ forced))
-        forced[i] = tables.mode[i]
+    level = log_transition(tables.mode, a, W, start[tables.order].astype(float))
     for form in ("lanes", "sites", "dense"):
         kernel._form = lambda _, form=form: form
         np.testing.assert_allclose(kernel.look(kernel.init(3, start))["log_t"], level, rtol=0, atol=1e-10)
@@ -126,17 +163,16 @@ def test_what_is_prepared_makes_no_step(method, chains):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
 @pytest.mark.parametrize("form", ["lanes", "sites", "dense"])
-def test_forms_agree(name, scan, form):
+def test_chains_are_those_of_the_definitions(name, scan, form):
     for marginals, log_z in (("rao_blackwell", "chib"), ("empirical", "auto")):
         method = Gibbs(scan=scan, marginals=marginals, log_z=log_z)
-        plain = run(MODELS[name], method, "single_updates", "float64", CHAINS)
         fast = run(MODELS[name], method, form, "float64", CHAINS)
-        for one, other in zip(plain, fast, strict=True):
+        for one, other in zip(plain(MODELS[name], method, CHAINS), fast, strict=True):
             for key in method.reductions:
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", ["lanes", "sites", "dense", "single_updates"])
+@pytest.mark.parametrize("form", ["lanes", "sites", "dense"])
 def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
     method = Gibbs(marginals="empirical")
     for precision in ("float32", "float64"):
@@ -148,7 +184,8 @@ def test_a_chain_does_not_depend_on_the_chains_beside_it(form):
 
 @pytest.mark.parametrize("form", ["lanes", "sites", "dense", "single_updates"])
 def test_threads_change_nothing(form):
-    one, three = Gibbs(), Gibbs(threads=3)
+    scan = "random" if form == "single_updates" else "chromatic"
+    one, three = Gibbs(scan=scan), Gibbs(scan=scan, threads=3)
     for plain, shared in zip(
         run(MODELS["sparse"], one, form, "float64", CHAINS),
         run(MODELS["sparse"], three, form, "float64", CHAINS),
@@ -156,6 +193,20 @@ def test_threads_change_nothing(form):
     ):
         for key in one.reductions:
             assert np.array_equal(plain[key], shared[key])
+
+
+@pytest.mark.parametrize("sample", ["sweep", "update"])
+def test_single_updates_do_not_depend_on_batches_or_chains_beside(sample):
+    """Sums and T are those of the states after each step, however late they are added up."""
+    model, steps = MODELS["sparse"], (1,) * 90
+    for marginals in ("rao_blackwell", "empirical"):
+        method = Gibbs(scan="random", sample=sample, marginals=marginals, log_z="chib")
+        together = run(model, method, "single_updates", "float64", CHAINS, batches=(90,))[0]
+        parts = run(model, method, "single_updates", "float64", 3, batches=steps)
+        name = next(iter(method.reductions))
+        np.testing.assert_allclose(sum(part[name] for part in parts), together[name][:, :3], rtol=1e-12, atol=1e-12)
+        log_t = np.logaddexp.reduce([part["log_t"] for part in parts])
+        np.testing.assert_allclose(log_t, together["log_t"][:3], rtol=1e-12)
 
 
 def test_forms_agree_in_single_precision():
@@ -177,9 +228,9 @@ def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch):
     kernel._form = lambda _: "sites"
     kernel.init(0, np.zeros((model.num_variables, 1), dtype=np.int8))
     assert sites.wave_of(kernel._made.tables, whole=False)[:2] == (3, 64)
-    plain = run(model, method, "single_updates", "float64", 2)
+    rows = run(model, method, "lanes", "float64", 2)
     waves = run(model, method, "sites", "float64", 2)
-    for one, other in zip(plain, waves, strict=True):
+    for one, other in zip(rows, waves, strict=True):
         for key in method.reductions:
             assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 

@@ -135,13 +135,13 @@ def test_chains_are_those_of_the_definitions(form, name, scan):
 
 @pytest.mark.parametrize("scan", ["chromatic", "raster"])
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_give_the_chains_of_single_updates(name, scan):
+def test_rows_give_the_chains_of_fields(name, scan):
     """They use the same numbers."""
     model = MODELS[name]
     for marginals in ("rao_blackwell", "empirical"):
         method = Gibbs(scan=scan, marginals=marginals)
-        rows, single = (run(made(model, method, form), model) for form in ("pattern_rows", "single_updates"))
-        for one, other in zip(single, rows, strict=True):
+        rows, fields = (run(made(model, method, form), model) for form in ("pattern_rows", "lanes"))
+        for one, other in zip(fields, rows, strict=True):
             for key in method.reductions:
                 assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
