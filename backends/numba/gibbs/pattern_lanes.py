@@ -134,11 +134,11 @@ def _sweep(g, n, averaged, z, gamma, b):
 
 
 @njit(**INLINE)
-def _flush(g, n, averaged, recent, sums):
-    """sums += the recent ones, which become 0."""
+def flush(pieces, n, averaged, recent, sums):
+    """sums (N, 32) += the recent ones, which become 0."""
     for i in range(n):
         if averaged:
-            add_sums(moved(recent, i * len(g.pieces) * CHAINS), g.pieces, 1.0, moved(sums, i * CHAINS))
+            add_sums(moved(recent, i * len(pieces) * CHAINS), pieces, 1.0, moved(sums, i * CHAINS))
         else:
             add_counts(moved(recent, i * CHAINS), np.uint16(0), moved(sums, i * CHAINS), CHAINS)
 
@@ -159,7 +159,7 @@ def run_pattern_lanes(tables, asked, steps, chains):
         for t in range(steps.first, steps.end):
             _sweep(g, n, asked.averaged, start + gamma * (np.uint64(t) * np.uint64(n + 1)), gamma, b)
             if (t - steps.first) % FLUSH == FLUSH - 1 or t == steps.end - 1:
-                _flush(g, n, asked.averaged, recent, address(sums, k * n * CHAINS))
+                flush(tables.pieces, n, asked.averaged, recent, address(sums, k * n * CHAINS))
     keep(recent_)
     keep(patterns_)
     keep(hashes_)

@@ -98,36 +98,22 @@ class Source:
 
 def make_flat(model: PairwiseModel, tables: Tables, rows: AnyRows, real: np.dtype[Any]) -> Flat:
     """The tables of a planned model."""
-    n = model.num_variables
+    n, near = model.num_variables, rows.columns
     biases = model.biases[tables.order]
-    later, pull = np.empty(n, dtype=np.int64), np.empty(n)
-    columns = np.empty(len(rows.columns), dtype=np.uint32)
-    weights = np.empty(len(rows.columns), dtype=real)
-    _later_first(rows.start, rows.columns, rows.weights, tables.mode, columns, weights, later, pull)
+    row = np.repeat(np.arange(n, dtype=near.dtype), np.diff(rows.start))
+    earlier = near < row
+    pull = np.bincount(row[earlier], (rows.weights * tables.mode[near])[earlier], minlength=n)
+    later_first = np.argsort(2 * row + earlier, kind="stable")
     return Flat(
         start=rows.start.astype(np.int64),
-        later=later,
-        columns=columns,
-        weights=weights,
+        later=rows.start[1:] - np.bincount(row[earlier], minlength=n),
+        columns=near[later_first].astype(np.uint32),
+        weights=rows.weights[later_first].astype(real),
         biases=biases.astype(real),
         forced=(biases + pull).astype(real),
         sign=(1 - 2 * tables.mode).astype(real),
         sequence=np.arange(n) if tables.single is None else tables.single.rows[:, 0].copy(),
     )
-
-
-def _later_first(
-    start: Array, near: Array, own: Array, mode: Array, columns: Array, weights: Array, later: Array, pull: Array
-) -> None:
-    """columns, weights, later of `Flat`; pull (N,): Σ w s* over the earlier rows."""
-    n, degree = len(later), np.diff(start)
-    row = np.repeat(np.arange(n), degree)
-    earlier = near < row
-    before = np.bincount(row[earlier], minlength=n)
-    later[:] = start[1:] - before
-    pull[:] = np.bincount(row[earlier], (own * mode[near])[earlier], minlength=n)
-    to = np.arange(len(near)) + np.where(earlier, (degree - before)[row], -before[row])
-    columns[to], weights[to] = near, own
 
 
 def empty_flat(real: np.dtype[Any]) -> Flat:

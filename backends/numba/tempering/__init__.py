@@ -3,6 +3,5 @@
 kernel.py    the kernel as `spinbench` calls it: state, statistics, adaptation
 swaps.py     swaps of rungs and what neighbouring rungs tell of each other
 looked_up.py sweeps of binary pairwise models of up to six neighbours, by look-ups in rung_tables.py
-pairs.py     the same of others, in vectors over ladders, each lane at a β of its own
-graphs.py    the same of any factor graph, by look-ups
+replicas.py  the same of others, and of any factor graph, in vectors over ladders, each lane at a β of its own
 """

@@ -22,9 +22,9 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
     PARTS,
     WORDS,
     add_pieces,
-    add_sums,
     draw_row,
     entries_of,
+    flush,
     pattern_of,
 )
 from spinbench.backends.numba.gibbs.patterns import PIECE
@@ -159,13 +159,6 @@ def _settle(first, part, groups, columns, w, s, mask):
 
 
 @njit(**JIT)
-def _flush(recent, pieces, n, sums):
-    """sums (N, 32) += the recent ones (N, K, 32), which become 0."""
-    for i in range(n):
-        add_sums(moved(line_address(recent), i * len(pieces) * CHAINS), pieces, 1.0, address(sums, i * CHAINS))
-
-
-@njit(**JIT)
 def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
     """Steps of all ladders; sums (G, N, 32) float64 gains p of the vectors that hold the last rung."""
     keys, s, rungs = vectors
@@ -208,7 +201,7 @@ def run_looked_up(t, w, told, steps, sweeps, vectors, groups, sums):
         summed += sweeps
         if summed + sweeps > FLUSH or step == steps.end - 1:
             for group in range(groups):
-                _flush(recent[group], t.pieces, n, sums[group])
+                flush(t.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
             summed = 0
         swap_rungs(w, told, step, False, scratch)
         _settle(step % 2, t.part, groups, columns, w, s, mask)

@@ -164,9 +164,3 @@ def swap_rungs(w, told, step, zeros, scratch):
     _move(w, told, step % 2, u, accepted)
     _heat(w)
     keep(scratch)
-
-
-def at_slots(x: Array, ladders: int, slots: Array) -> Array:
-    """(N, C) states of ladder c in slots[c], from replicas (blocks, N, size), those of a slot side by side."""
-    whole = x.swapaxes(0, 1).reshape(x.shape[1], -1, ladders)
-    return np.asarray(whole[:, slots, np.arange(len(slots))])

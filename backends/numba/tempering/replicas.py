@@ -1,0 +1,207 @@
+"""Replicas in vectors over ladders, each lane at a β of its own: of binary pairwise models, and of any factor graph.
+
+Pairwise models go by fields, as the form "lanes" of `gibbs`. What an update takes beyond that are two products, by β
+and by whether the lane is at β = 1, whose p alone is summed, and the change of D. Factor graphs go by look-ups, with
+the sweeps of `backends.numba.tables`. Slots stand side by side in blocks, so that an update has enough vectors to hide
+an instruction's latency.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinbench.backends.numba.gibbs.form import SUM, block_keys
+from spinbench.backends.numba.gibbs.lanes import Block, Heat, set_walk, update_row
+from spinbench.backends.numba.gibbs.looks import lane_slopes
+from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, summed_factor
+from spinbench.backends.numba.gibbs.tables import Flat, make_flat
+from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.simd.memory import address, aligned_zeros, keep, line_address
+from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
+from spinbench.backends.numba.tables.sweeps import Asked as Sweeps
+from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
+from spinbench.backends.numba.tempering.swaps import Array, Asked, Ladder, Told, swap_rungs
+from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs.rows import compressed_rows
+from spinbench.mathematics.graphs.table_layouts import reported_rows, sweep_order
+from spinbench.methods.gibbs.sweeps import Tables as GibbsTables
+from spinbench.methods.tempering.pairs import PairTables
+from spinbench.models import PairwiseModel
+
+BLOCK_VECTORS = 4
+"""Vectors of a block, at least if there are as many."""
+
+
+class Replicas(NamedTuple):
+    """K blocks of B lanes, of which lane g L + l is ladder l in the block's slot g: keys (K, 2, B), x (K, N, B)."""
+
+    keys: Array
+    x: Array
+
+
+class Slots:
+    """Where so many ladders of R rungs lie, in blocks of B lanes.
+
+    Args:
+        rungs, chains: of the ladders.
+        lanes: of a vector.
+    """
+
+    zeros = False
+
+    def __init__(self, rungs: int, chains: int, lanes: int) -> None:
+        self.ladders = -(-chains // lanes) * lanes
+        blocks = max(1, rungs * self.ladders // (lanes * BLOCK_VECTORS))
+        side = -(-rungs // blocks)
+        self._blocks, self._size = -(-rungs // side), side * self.ladders
+        self.slots = self._blocks * side
+
+    def placed(self, seed: int, starts: Array, dtype: Any) -> Replicas:
+        """From states (N, R, C); idle ladders are like the first."""
+        n, rungs, chains = starts.shape
+        whole = np.repeat(np.repeat(starts[:, :1, :1], self.slots, axis=1), self.ladders, axis=2)
+        whole[:, :rungs, :] = starts[:, :, :1]
+        whole[:, :rungs, :chains] = starts
+        x = aligned_zeros((self._blocks, n, self._size), dtype)
+        x[:] = whole.reshape(n, self._blocks, self._size).swapaxes(0, 1)
+        return Replicas(block_keys(seed, self._blocks, self._size), x)
+
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of ladder c in slots[c]."""
+        whole = replicas.x.swapaxes(0, 1).reshape(replicas.x.shape[1], -1, self.ladders)
+        return np.asarray(whole[:, slots, np.arange(len(slots))])
+
+
+@njit(**JIT)
+def run_pairs(f, replicas, w, told, steps, sweeps, sums):
+    """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
+    keys, s = replicas
+    blocks, n, count = s.shape
+    width = 64 // s.itemsize
+    scratch = np.zeros((3, w.slot.shape[0], w.slot.shape[1]))
+    recent, delta = np.zeros(s.size + width, dtype=s.dtype), np.zeros(count + width, dtype=s.dtype)
+    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    walker, kept, deltas = line_address(walk), line_address(saved), line_address(delta)
+    energy = w.energy.reshape(blocks, count)
+    change = np.zeros(count)
+    g, factor = pointers(f), summed_factor(True, s[0, 0, 0]) / sweeps
+    for t in range(steps.first, steps.end):
+        if t % FLUSH == 0:  # rounding would add up
+            lane_slopes(f, s, energy)
+        for k in range(blocks):
+            states, gammas = address(s, k * n * count), address(keys, (2 * k + 1) * count)
+            totals = line_address(recent[k * n * count :])
+            b = Block(count, states, walker, gammas, kept, totals, deltas, deltas)
+            heat = Heat(address(w.heat, k * count), address(w.cold, k * count), deltas)
+            for j in range(sweeps):
+                set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), b)
+                for i in range(n):
+                    update_row(g, i, True, b, heat)
+            change[:] = 0.0
+            add_recent(deltas, address(change, 0), 1.0, count)
+            energy[k] += change
+        swap_rungs(w, told, t, False, scratch)
+        if (t - steps.first) % FLUSH == FLUSH - 1:
+            add_recent(line_address(recent), address(sums, 0), factor, s.size)
+    add_recent(line_address(recent), address(sums, 0), factor, s.size)
+    keep(change)
+    keep(recent)
+    keep(delta)
+    keep(walk)
+    keep(saved)
+
+
+def flat_tables(model: PairwiseModel, tables: PairTables, real: np.dtype[Any]) -> Flat:
+    """The model row by row."""
+    n, rows = model.num_variables, compressed_rows(model, tables.order)
+    planned = GibbsTables(tables.order, tables.sweep, None, np.zeros(n), np.array(0.0), np.array(0.0))
+    return make_flat(model, planned, rows, real)
+
+
+class Pairs(Slots):
+    """Of one model and so many ladders of R rungs; states are 0 and 1 of the kernel's precision."""
+
+    def __init__(self, model: PairwiseModel, tables: PairTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+        super().__init__(rungs, chains, 64 // real.itemsize)
+        self._flat, self._order, self._real = flat_tables(model, tables, real), tables.order, real
+
+    def begin(self, seed: int, starts: Array) -> Replicas:
+        """From states of the variables (N, R, C)."""
+        return self.placed(seed, starts[self._order], self._real)
+
+    def weigh(self, replicas: Replicas, w: Ladder) -> None:
+        """D of all states, anew."""
+        lane_slopes(self._flat, replicas.x, w.energy.reshape(len(replicas.x), -1))
+
+    def states(self, replicas: Replicas, slots: Array) -> Array:
+        """(N, C) states of the variables, of ladder c in slots[c]."""
+        return super().states(replicas, slots)[np.argsort(self._order)]
+
+    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+        """The sums of p (N, L) at β = 1."""
+        sums = aligned_zeros(replicas.x.shape, SUM)
+        run_pairs(self._flat, replicas, w, told, asked.steps, asked.sweeps, sums)
+        found = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
+        return np.asarray(found.sum(axis=1))
+
+
+@njit(**JIT)
+def weigh_graphs(t, x, w, zeros, exact):
+    """D of all states into w.energy, and whether they meet a hard zero into w.zeros; exact (K, B) to work with."""
+    sum_weights(t, True, x, w.energy.reshape(exact.shape))
+    if zeros:
+        sum_weights(t, False, x, exact)
+        lost = w.zeros.reshape(exact.shape)
+        for k in range(exact.shape[0]):
+            for c in range(exact.shape[1]):
+                lost[k, c] = exact[k, c] == -np.inf
+
+
+@njit(**JIT)
+def _add_cold(p, slots, share, sums):
+    """sums (R, L) += share p (K, R, B) of the slots (L,) that are at β = 1."""
+    count, ladders = p.shape[2], slots.size
+    for k in range(ladders):
+        lane = slots[k] * ladders + k
+        for r in range(len(sums)):
+            sums[r, k] += share * p[lane // count, r, lane % count]
+
+
+@njit(**JIT)
+def run_graphs(t, order, replicas, w, told, asked, zeros, sums):
+    """Steps of all ladders; sums (R, L) float64 gains p at β = 1."""
+    (keys, x), steps, sweeps = replicas, asked.steps, asked.sweeps
+    blocks, _, count = x.shape
+    scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
+    chains, p = LaneChains(keys, x, w.heat.reshape(exact.shape)), np.zeros((blocks, len(sums), count))
+    for step in range(steps.first, steps.end):
+        p[:] = 0.0
+        run_sweeps(t, order, Sweeps(True, True, step * sweeps, (step + 1) * sweeps), chains, p)
+        _add_cold(p, w.slot[-1], 1.0 / sweeps, sums)
+        weigh_graphs(t, x, w, zeros, exact)
+        swap_rungs(w, told, step, zeros, scratch)
+
+
+class Graphs(Slots):
+    """Of one model and so many ladders of R rungs; states are uint32."""
+
+    def __init__(self, graph: FactorTables, real: np.dtype[Any], rungs: int, chains: int) -> None:
+        super().__init__(rungs, chains, LANES)
+        self._tables, self._order = lane_tables(graph, real), sweep_order(graph, "chromatic")[0]
+        self._rows, self.zeros = len(reported_rows(graph.cardinalities)[0]), bool(self._tables.floored)
+
+    def begin(self, seed: int, starts: Array) -> Replicas:
+        """From states of the variables (N, R, C)."""
+        return self.placed(seed, starts, STATE)
+
+    def weigh(self, replicas: Replicas, w: Ladder) -> None:
+        """D and hard zeros of all states, anew."""
+        weigh_graphs(self._tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
+
+    def run(self, replicas: Replicas, w: Ladder, told: Told, asked: Asked) -> Array:
+        """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
+        sums = np.zeros((self._rows + 1, self.ladders))
+        run_graphs(self._tables, self._order, replicas, w, told, asked, self.zeros, sums[:-1])
+        return sums
