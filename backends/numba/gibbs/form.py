@@ -62,8 +62,9 @@ class Chains(NamedTuple):
 class Form:
     """One way to make the sweeps: its tables, how it keeps chains, its compiled code.
 
-    As it stands keys are (C, 2) uint64, states s (C, N) 0 and 1 of the kernel's precision, fields x empty, sums (C, N)
-    and log_t (C,). A form that keeps them otherwise says so.
+    Chains are kept one by one, or in K blocks of B that are advanced together. As it stands keys are (C, 2) uint64,
+    states s (C, N) 0 and 1 of the kernel's precision, fields x empty, sums (C, N) and log_t (C,); of blocks s is
+    (K, …, B), sums (K, N, B) and log_t (K, B). A form that keeps them otherwise says so.
 
     Attributes:
         name: as `GibbsKernel` chooses it.
@@ -77,6 +78,8 @@ class Form:
     def __init__(self, source: Source) -> None:
         self.real, self.n = source.real, source.model.num_variables
         self.tables = self.make_tables(source)
+        # of very many chains memory takes longer to get than to fill, so that one call's is the next one's
+        self._sums, self._lanes = np.empty(0), np.empty(0, dtype=self.real)
 
     def make_tables(self, source: Source) -> Any:
         """What the compiled code reads of the model."""
@@ -86,21 +89,27 @@ class Form:
         """(keys, s, x) of chains in `states`, (N, C) 0 and 1 of the kernel's precision."""
         return row_keys(seed, states), np.ascontiguousarray(states.T), no_fields(self.real)
 
-    def states(self, s: Array, chains: int) -> Array:
-        """(C, N) 0 and 1 of the kernel's precision, from the states s of so many chains."""
-        return np.ascontiguousarray(self.rows(s, chains).T, dtype=self.real)
-
     def rows(self, s: Array, chains: int) -> Array:
-        """(N, C) the same, int8: results keep them."""
-        return (s[:, : self.n] > 0).T.astype(np.int8)
+        """(N, C) 0 and 1, int8, from the states s of so many chains."""
+        return by_chain((s[:, : self.n] > 0).view(np.int8), chains)
+
+    def states(self, s: Array, chains: int) -> Array:
+        """(C, N) the same, of the kernel's precision."""
+        return np.ascontiguousarray(self.rows(s, chains).T, dtype=self.real)
 
     def lanes(self, s: Array, chains: int) -> Array:
         """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
-        return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
+        if s.ndim == 2:
+            return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
+        self._lanes = _again(self._lanes, (s.shape[0], self.n, s.shape[2]))
+        np.greater(s[:, : self.n], 0, out=self._lanes)
+        return self._lanes
 
-    def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
-        """(sums, log_t) before a run of so many chains with states s."""
-        return aligned_zeros((chains, self.n), SUM), np.full(chains, -np.inf)
+    def no_sums(self, s: Array) -> tuple[Array, Array]:
+        """(sums, log_t) before a run of chains with states s."""
+        self._sums = _again(self._sums, (len(s), self.n, *s.shape[2:]))
+        self._sums.fill(0)
+        return self._sums, np.full((len(s), *s.shape[2:]), -np.inf)
 
     def run(self, asked: Asked, steps: Steps, chains: Chains) -> None:
         """The sweeps; threads run this at once, on chains of their own."""
@@ -110,47 +119,15 @@ class Form:
         """(2, C) as `looks.looks`, at the chains' states s of fields x, of a form that `looks_alone`; keys (C, 2)."""
         raise NotImplementedError
 
-    def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
-        """What was summed as (N, C) and (C,)."""
-        return sums.T, log_t
-
-
-class BlockForm(Form):
-    """Chains in K blocks of B that are advanced together: s (K, …, B), sums (K, N, B), log_t (K, B).
-
-    Of very many chains memory takes longer to get than to fill, so that one call's is the next one's.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._sums, self._lanes = np.empty((0, 0, 0)), np.empty((0, 0, 0), dtype=self.real)
-
-    def rows(self, s: Array, chains: int) -> Array:
-        return by_chain((s[:, : self.n] > 0).view(np.int8), chains)
-
-    def lanes(self, s: Array, chains: int) -> Array:
-        self._lanes = _again(self._lanes, (s.shape[0], self.n, s.shape[2]))
-        np.greater(s[:, : self.n], 0, out=self._lanes)
-        return self._lanes
-
-    def no_sums(self, s: Array, chains: int) -> tuple[Array, Array]:
-        blocks, size = s.shape[0], s.shape[2]
-        self._sums = _again(self._sums, (blocks, self.n, size))
-        self._sums.fill(0)
-        return self._sums, np.full((blocks, size), -np.inf)
-
-    def of_chains(self, sums: Array, log_t: Array, chains: int) -> tuple[Array, Array]:
-        return by_chain(sums, chains), log_t.ravel()[:chains]
-
 
 def _again(array: Array, shape: tuple[int, ...]) -> Array:
     """The array, or a new one where it has another shape."""
     return array if array.shape == shape else aligned_empty(shape, array.dtype)
 
 
-def by_chain(blocks: Array, chains: int) -> Array:
-    """(M, C) in memory of their own, from (K, M, B)."""
-    found = blocks.swapaxes(0, 1).copy()
+def by_chain(values: Array, chains: int) -> Array:
+    """(M, C) in memory of their own, from (K, M, B) or (C, M)."""
+    found = values.swapaxes(0, 1).copy()
     return found.reshape(len(found), -1)[:, :chains]
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spinbench.api import Backend, Kernel
 from spinbench.backends.numba.gibbs.choice import choose
 from spinbench.backends.numba.gibbs.dense import Dense
-from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, in_blocks
+from spinbench.backends.numba.gibbs.form import Asked, Chains, Form, Name, Steps, by_chain, in_blocks
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
     MANY_CHAINS,
@@ -112,11 +112,11 @@ class GibbsKernel(Kernel):
 
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.weighs_steps
-        form, raw = self._run(state, steps, chib=chib)
-        sums, log_t = form.of_chains(*raw, len(state.held))
-        statistics = {"p" if self._asked.averaged else "s": sums}
+        sums, log_t = self._run(state, steps, chib=chib)
+        chains = len(state.held)
+        statistics = {"p" if self._asked.averaged else "s": by_chain(sums, chains)}
         if chib:
-            statistics["log_t"] = log_t
+            statistics["log_t"] = log_t.ravel()[:chains]
         return state, statistics
 
     def look(self, state: GibbsState) -> dict[str, Array]:
@@ -178,14 +178,13 @@ class GibbsKernel(Kernel):
         self._source.drop_rows()
         return form
 
-    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Form, tuple[Array, Array]]:
+    def _run(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
-        count = len(state.held)
-        form = self._made_for(count)
-        sums, log_t = form.no_sums(state.s, count)
+        form = self._made_for(len(state.held))
+        sums, log_t = form.no_sums(state.s)
         every = Chains(state.keys, state.s, state.x, state.held, sums, log_t)
         asked, numbered = self._asked._replace(chib=chib), Steps(state.step, state.step + steps)
         threads = self._method.threads
         run_in_threads(lambda part: form.run(asked, numbered, Chains(*(a[part] for a in every))), len(state.s), threads)
         state.step += steps
-        return form, (sums, log_t)
+        return sums, log_t

@@ -16,8 +16,8 @@ import numpy as np
 from spinbench.backends.numba.gibbs.form import (
     Array,
     Asked,
-    BlockForm,
     Chains,
+    Form,
     Steps,
     block_keys,
     in_blocks,
@@ -196,7 +196,7 @@ def run_lanes(f, asked, steps, chains, chib):
     keep(saved)
 
 
-class Lanes(BlockForm):
+class Lanes(Form):
     """s (K, N, B), with idle chains at the end; keys (K, 2, B)."""
 
     name = "lanes"

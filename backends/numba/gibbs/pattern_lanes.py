@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Array, Asked, BlockForm, Chains, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import Array, Asked, Chains, Form, Steps, block_keys, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_patterns, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_counts
 from spinbench.backends.numba.gibbs.tables import Source
@@ -178,7 +178,7 @@ def _pointers(g):
     )
 
 
-class PatternLanes(BlockForm):
+class PatternLanes(Form):
     """s (K, N + 1, 32) uint16, 0 or all bits 1, the last row 0; keys (K, 2, 8); tables: `Words`."""
 
     name = "pattern_lanes"

@@ -1,16 +1,23 @@
-"""Annealed populations in compiled code, of any factor graph."""
+"""Annealed populations in compiled code, of any factor graph: sweeps over factor tables, weights, resampling.
+
+Particle j of population c is lane c P + j of `LaneChains`, lane l place l % B of block l // B.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Backend, Kernel
-from spinbench.backends.numba.population.runs import Course, Seen, States, add_run, anneal, make_particles
+from spinbench.backends.numba.gibbs.shared import JIT, log_add
+from spinbench.backends.numba.kernel_cache import njit
+from spinbench.backends.numba.simd.arrays import copy_into
+from spinbench.backends.numba.simd.functions import exp
 from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables
+from spinbench.backends.numba.tables.sweeps import Asked, run_sweeps, sum_weights
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import reported_rows, state_rows, sweep_order
@@ -21,6 +28,168 @@ from spinbench.models import Model
 Array = npt.NDArray[Any]
 UPDATES = 2**22
 """Of variables in one call, which takes some 20 ms; a run of a large model may be given up after any."""
+
+
+class Course(NamedTuple):
+    """Of a run.
+
+    Attributes:
+        betas: (T + 1,) of the kernel's precision, from 0 to 1.
+        order: (N',) int64, of the sweeps.
+        moves: sweeps at each temperature.
+        resample: share of effective particles below which they are drawn anew; 0: never.
+        first: number of the first sweep.
+    """
+
+    betas: Array
+    order: Array
+    moves: int
+    resample: float
+    first: int
+
+
+class Particles(NamedTuple):
+    """Of C populations. Attributes: log_w (C, P) float64; log_z (C,) what resampling took; spare: (K, N, B) for
+    states; source (C P,) int64 lanes; log_p: (K, B) float64."""
+
+    log_w: Array
+    log_z: Array
+    spare: Array
+    source: Array
+    log_p: Array
+
+
+class States(NamedTuple):
+    """Of all variables, M. Attributes: rows (M,) of what sweeps report; signs (M,): -1 of 1 - p, 0 of 1."""
+
+    rows: Array
+    signs: Array
+
+
+class Seen(NamedTuple):
+    """Logs of sums over runs. Attributes: z (C,) of Ẑ; square (C,) of Ẑ²; p (M, C) of Ẑ p."""
+
+    z: Array
+    square: Array
+    p: Array
+
+
+def make_particles(x: Array, chains: int, count: int) -> Particles:
+    """Scratch for as many populations beside states x (K, N, B)."""
+    blocks, _, size = x.shape
+    return Particles(
+        np.zeros((chains, count)),
+        np.zeros(chains),
+        np.zeros_like(x),
+        np.zeros(chains * count, dtype=np.int64),
+        np.zeros((blocks, size)),
+    )
+
+
+@njit(**JIT)
+def _raise(rise, part):
+    """log_w += rise log_p."""
+    chains, count = part.log_w.shape
+    size = part.log_p.shape[1]
+    for lane in range(chains * count):
+        part.log_w[lane // count, lane % count] += rise * part.log_p[lane // size, lane % size]
+
+
+@njit(**JIT)
+def weigh(log_w, weights):
+    """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
+    top, total, squares = log_w.max(), 0.0, 0.0
+    for j in range(log_w.size):
+        weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0  # `exp` makes a tiny number of -inf
+        total += weights[j]
+        squares += weights[j] * weights[j]
+    return top, total, squares
+
+
+@njit(**JIT)
+def choose_particles(weights, total, u, first, source):
+    """Systematic resampling with one uniform number: source (P,) becomes first + the particle of each place."""
+    count = weights.size
+    reached, i = weights[0], 0
+    for j in range(count):
+        while reached * count <= (j + u) * total and i < count - 1:
+            i += 1
+            reached += weights[i]
+        source[j] = first + i
+
+
+@njit(**JIT)
+def _resampled(course, u, x, part):
+    """Where too few particles count; u (C,). x (K, N, B) is written to."""
+    chains, count = part.log_w.shape
+    size, weights, any_poor = x.shape[2], np.empty(count), False
+    for c in range(chains):
+        log_w = part.log_w[c]
+        top, total, squares = weigh(log_w, weights)
+        if total * total <= course.resample * count * squares:
+            part.log_z[c] += top + np.log(total / count)
+            choose_particles(weights, total, u[c], c * count, part.source[c * count : (c + 1) * count])
+            log_w[:] = 0.0
+            any_poor = True
+        else:
+            for j in range(count):
+                part.source[c * count + j] = c * count + j
+    if any_poor:
+        copy_into(part.spare, x)
+        for lane in range(chains * count):
+            at = part.source[lane]
+            for i in range(x.shape[1]):
+                x[lane // size, i, lane % size] = part.spare[at // size, i, at % size]
+
+
+@njit(**JIT)
+def anneal(t, course, chains, u, part, sums, begin, end):
+    """A run of every population, or of its temperatures those from `begin` on, before `end`: `part` holds its weights
+    then, and after the last `sums` (K, R, B) the particles' probabilities.
+
+    u (T, C) uniform numbers. Particles at hard zeros have no weight, and no probabilities that mean anything.
+    """
+    betas, x = course.betas, chains.x
+    last, s = betas.size - 1, course.first
+    if begin == 0:
+        part.log_w[:] = 0.0
+        part.log_z[:] = 0.0
+        sums[:] = 0.0
+    else:
+        s += 1 + (begin - 1) * course.moves
+    for k in range(begin, min(end, last + 1)):
+        for exact in range(0 if k == 0 else 2 if k == last else 1):
+            sum_weights(t, exact == 0, x, part.log_p)
+            _raise(1.0 if exact else (betas[k] if k < last else 0.0) - betas[k - 1], part)
+        if 0 < k < last and course.resample > 0:
+            _resampled(course, u[k], x, part)
+        chains.betas[:] = betas[k]
+        made = course.moves if 0 < k < last else 1
+        run_sweeps(t, course.order, Asked(k == last, True, s, s + made), chains, sums)  # once: it is inlined
+        s += made
+
+
+@njit(**JIT)
+def add_run(part, sums, states, seen):
+    """A run of every population into what is `Seen`, in the log domain."""
+    chains, count = part.log_w.shape
+    size, found, weights = sums.shape[2], np.empty(sums.shape[1]), np.empty(count)
+    for c in range(chains):
+        top, total, _ = weigh(part.log_w[c], weights)
+        if total == 0.0:
+            continue
+        found[:] = 0.0
+        for j in range(count):
+            lane = c * count + j
+            if weights[j] > 0:
+                for r in range(found.size):
+                    found[r] += weights[j] * sums[lane // size, r, lane % size]
+        log_z = part.log_z[c] + top + np.log(total / count)
+        seen.z[c], seen.square[c] = log_add(seen.z[c], log_z), log_add(seen.square[c], 2 * log_z)
+        for m in range(states.rows.size):
+            p = (states.signs[m] < 1) + states.signs[m] * found[states.rows[m]] / total
+            if p > 0:
+                seen.p[m, c] = log_add(seen.p[m, c], log_z + np.log(p))
 
 
 @dataclass
